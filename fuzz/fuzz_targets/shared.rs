@@ -63,7 +63,7 @@ fuzz_target!(|input: (u8, Vec<(u16, u64)>)| {
             change();
             let Some(inbox) = Inbox::new(heap.clone()) else { return };
             assert!(inbox.take_ready(|_| ()) <= STREAMS_MAX);
-            let _ = (inbox.is_ready(), inbox.claim(true), inbox.arm(), inbox.woken_and_missed());
+            let _ = (inbox.is_ready(), inbox.claim(), inbox.woken_and_missed());
         }
         _ => {
             change();

@@ -138,7 +138,7 @@ fn an_interrupted_recording_is_resumed_by_another_recorder() {
     // While the recorder runs, no other recorder may write there.
     let busy = lowlat(runs.path(), &record).output().unwrap();
     assert_eq!(busy.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&busy.stderr).contains("another process records there"), "{busy:?}");
+    assert!(String::from_utf8_lossy(&busy.stderr).contains("another process is recording there"), "{busy:?}");
     kill_process(Pid::from_child(&first), Signal::TERM).unwrap();
     let first = first.wait_with_output().unwrap();
     let (code, first) = (first.status.code(), json(&first));

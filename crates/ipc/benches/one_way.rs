@@ -1,6 +1,6 @@
-//! One record's way from a thread to another that spins, against the way of a bare cache line. Both are measured as there
-//! and back, in rounds by turns, since what else the machine does reaches both: the ratio of the rounds says something,
-//! the times by themselves are this machine's at this moment.
+//! Latency of one record from a thread to a spinning thread, compared with a bare cache line. Both are measured
+//! as round trips in alternating rounds, so that other load on the machine affects both. The ratio of the
+//! rounds is meaningful; the absolute times hold only for this machine at this moment.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use lowlat_ipc::{
@@ -25,17 +25,17 @@ const PAYLOAD: [u8; 48] = [7; 48];
 #[repr(align(128))]
 struct Line(AtomicU64);
 
-/// Two ways that are played over: one each way.
-trait Way: Send {
-    /// Sends number `number`, and waits for the answer.
+/// Two channels to exchange numbers over, one per direction.
+trait Channel: Send {
+    /// Sends `number`, and waits for the answer.
     fn ask(&mut self, number: u64);
-    /// Waits for number `number`, and answers; false when it is over.
+    /// Waits for `number`, and answers; returns false at the end.
     fn answer(&mut self, number: u64, is_over: &AtomicBool) -> bool;
 }
 
 struct Bare(Arc<[Line; 2]>);
 
-impl Way for Bare {
+impl Channel for Bare {
     fn ask(&mut self, number: u64) {
         self.0[0].0.store(number, Ordering::Release);
         while self.0[1].0.load(Ordering::Acquire) != number {
@@ -94,7 +94,7 @@ impl Stream {
     }
 }
 
-impl Way for Stream {
+impl Channel for Stream {
     fn ask(&mut self, number: u64) {
         self.send(number);
         while !self.look() {
@@ -117,12 +117,12 @@ impl Way for Stream {
 fn pin(cpu: usize) {
     let mut set = rustix::thread::CpuSet::new();
     set.set(cpu);
-    // Where it is not allowed the figures only spread more.
+    // If pinning is not permitted, the figures only spread more.
     let _ = rustix::thread::sched_setaffinity(None, &set);
 }
 
-/// The time of so many turns there and back, over ways that are new to both.
-fn play<W: Way + 'static>((mut asking, mut answering): (W, W), turns: u64) -> Duration {
+/// Time of this many round trips over new channels.
+fn play<W: Channel + 'static>((mut asking, mut answering): (W, W), turns: u64) -> Duration {
     let is_over = Arc::new(AtomicBool::new(false));
     let over = Arc::clone(&is_over);
     let other = thread::spawn(move || {
@@ -149,7 +149,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// Rounds by turns, and the ratios within each.
+/// Alternating rounds, and the ratios within each.
 fn ratios() {
     let (mut fixed, mut growing, mut line_ns, mut fixed_ns) =
         (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -184,7 +184,7 @@ fn one_way(criterion: &mut Criterion) {
     group.bench_function("bare_line", |bencher| bencher.iter_custom(|turns| play(bare(), turns)));
     group.bench_function("record", |bencher| bencher.iter_custom(|turns| play(Stream::pair(true), turns)));
     group.finish();
-    // One thread alone: what the calls cost without another core.
+    // A single thread: the cost of the calls without another core.
     let (mut one, mut other) = Stream::pair(true);
     criterion.bench_function("publish_and_read", |bencher| {
         bencher.iter(|| {

@@ -1,9 +1,9 @@
-//! Atomics of the standard library, or those of a library that chooses the order of their steps:
+//! Atomics of the standard library, or of a library that controls the order of their steps:
 //!
-//! * loom tries every order, in small models and with the weak memory of processors:
-//!   RUSTFLAGS="--cfg lowlat_loom" cargo test -p lowlat-ipc --lib loom_
-//! * shuttle draws orders at random, in models of real size, and takes every access for sequentially consistent:
-//!   RUSTFLAGS="--cfg lowlat_shuttle" cargo test -p lowlat-ipc --lib shuttle_
+//! * loom tries every order, in small models and with weak memory ordering:
+//!   `RUSTFLAGS="--cfg lowlat_loom" cargo test -p lowlat-ipc --lib loom_`
+//! * shuttle tries random orders, in models of real size, and treats every access as sequentially consistent:
+//!   `RUSTFLAGS="--cfg lowlat_shuttle" cargo test -p lowlat-ipc --lib shuttle_`
 
 #[cfg(lowlat_loom)]
 pub use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -18,7 +18,7 @@ pub use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 mod in_shuttle {
     pub use shuttle::sync::atomic::{AtomicU64, Ordering, fence};
 
-    /// Has the bytes of a word of a region, so that a bell can stand in one.
+    /// Has the size of a word of a region, so that a region can contain a bell.
     #[derive(Debug)]
     #[repr(transparent)]
     pub struct AtomicU32(AtomicU64);

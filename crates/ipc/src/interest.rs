@@ -2,28 +2,28 @@
 //!
 //! ```text
 //! words
-//!   0  instruments: how many rows
-//!  16  row of instrument 0: 16 words, one bit a subscriber
+//!   0  instruments: number of rows
+//!  16  row of instrument 0: 16 words, one bit per subscriber
 //!  32  row of instrument 1
 //!   …
-//!      the last row: who wants everything
+//!      the last row: subscribers that want everything
 //! ```
 //!
-//! A row is one read of two cache lines for a publisher, however many subscribers there are. It is changed while
-//! publishers run: a subscriber gets what is published after its bit is seen.
+//! A publisher reads one row of two cache lines, whatever the number of subscribers. Rows change while
+//! publishers run: a subscriber gets the records published after its bit is seen.
 
 use crate::{
     atomics::{AtomicU64, Ordering},
-    region::{Held, Region},
+    region::{CachedWords, Region},
 };
 
-/// Subscribers at most.
+/// Maximum number of subscribers.
 pub const SUBSCRIBERS_MAX: u32 = 1024;
-/// Words of a row.
+/// Words per row.
 const ROW_WORDS: usize = 16;
 const _: () = assert!(ROW_WORDS * 64 == SUBSCRIBERS_MAX as usize);
 
-/// Bytes of memory that a table for so many instruments takes.
+/// Bytes of memory of a table for this many instruments.
 pub const fn bytes(instruments: u32) -> u64 {
     (instruments as u64 + 2) * (ROW_WORDS as u64) * 8
 }
@@ -35,14 +35,14 @@ pub struct Subscribers([u64; ROW_WORDS]);
 impl Subscribers {
     const ALL: Self = Self([u64::MAX; ROW_WORDS]);
 
-    /// Adds or removes one; false when no subscriber has that number.
+    /// Adds or removes a subscriber; returns false if no subscriber can have that number.
     pub fn set(&mut self, subscriber: u32, is_in: bool) -> bool {
         let word = usize::try_from(subscriber / 64).ok().and_then(|at| self.0.get_mut(at));
         let bit = 1 << (subscriber % 64);
         word.map(|word| if is_in { *word |= bit } else { *word &= !bit }).is_some()
     }
 
-    /// Those of both sets.
+    /// The intersection of both sets.
     #[must_use]
     #[inline]
     pub fn and(mut self, other: &Self) -> Self {
@@ -50,19 +50,19 @@ impl Subscribers {
         self
     }
 
-    /// Whether there is none.
+    /// Whether the set is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.iter().all(|word| *word == 0)
     }
 
-    /// How many there are.
+    /// Number of subscribers.
     #[inline]
     pub fn count(&self) -> u32 {
         self.0.iter().map(|word| word.count_ones()).sum()
     }
 
-    /// All of them, lowest first.
+    /// All subscribers, lowest first.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = u32> {
         (0_u32..).zip(&self.0).flat_map(|(number, bits)| {
@@ -75,8 +75,8 @@ impl Subscribers {
         })
     }
 
-    /// Calls `found` with those of the first so many words, lowest first: most hosts have fewer subscribers than one word
-    /// holds, and a publisher goes through them several times with each record.
+    /// Calls `found` with the subscribers of the first `words` words, lowest first. On most hosts one word
+    /// covers all subscribers, and a publisher iterates several times per record.
     #[inline]
     pub(crate) fn each_below(&self, words: usize, mut found: impl FnMut(u32)) {
         for (number, bits) in (0_u32..).zip(self.0.iter().take(words)) {
@@ -88,46 +88,46 @@ impl Subscribers {
         }
     }
 
-    /// How many words from the first one on hold all of them.
+    /// Number of leading words that cover all subscribers.
     #[cfg(not(lowlat_loom))]
     pub(crate) fn words(&self) -> usize {
         self.0.iter().rposition(|word| *word != 0).map_or(0, |last| last + 1)
     }
 }
 
-/// The table, in memory that master writes and publishers read.
+/// The table, in memory that the master writes and publishers read.
 #[derive(Debug)]
 pub struct Interest<R> {
-    memory: Held<R>,
+    memory: CachedWords<R>,
     instruments: u32,
 }
 
 impl<R: Region> Interest<R> {
-    /// Makes a table of zeroed memory; none when that is too small.
+    /// Creates a table in zeroed memory; `None` if that is too small.
     pub fn create(region: R, instruments: u32) -> Option<Self> {
-        let table = Self { memory: Held::new(region), instruments };
+        let table = Self { memory: CachedWords::new(region), instruments };
         table.row(instruments)?;
         // Pairs with the load in `open`.
         table.memory.words().first()?.store(u64::from(instruments), Ordering::Release);
         Some(table)
     }
 
-    /// Opens a table that another process made; none when its first word does not fit the memory.
+    /// Opens a table that another process created; `None` if its first word does not fit the memory.
     pub fn open(region: R) -> Option<Self> {
         // Pairs with the store in `create`.
         let instruments = u32::try_from(region.words().first()?.load(Ordering::Acquire)).ok()?;
-        let table = Self { memory: Held::new(region), instruments };
+        let table = Self { memory: CachedWords::new(region), instruments };
         table.row(instruments)?;
         Some(table)
     }
 
-    /// How many instruments it has.
+    /// Number of instruments.
     pub fn instruments(&self) -> u32 {
         self.instruments
     }
 
-    /// Adds or removes the interest of a subscriber in an instrument; in all of them when there is none. False when
-    /// there is no such subscriber or instrument.
+    /// Adds or removes a subscriber's interest in an instrument, or in all of them with `None`. Returns false
+    /// if the subscriber or instrument does not exist.
     pub fn set(&self, subscriber: u32, instrument: Option<u32>, is_wanted: bool) -> bool {
         let row = match instrument {
             Some(instrument) if instrument >= self.instruments => return false,
@@ -137,7 +137,7 @@ impl<R: Region> Interest<R> {
         let word = usize::try_from(subscriber / 64).unwrap_or(usize::MAX);
         let Some(word) = self.row(row).and_then(|row| row.get(word)) else { return false };
         let bit = 1 << (subscriber % 64);
-        // Pairs with the loads in `wanting_of`: what the subscriber prepared before it asked is seen by who sees its bit.
+        // Pairs with the loads in `wanting_of`: whoever sees the bit sees what the subscriber prepared before.
         if is_wanted {
             word.fetch_or(bit, Ordering::Release)
         } else {
@@ -146,7 +146,7 @@ impl<R: Region> Interest<R> {
         true
     }
 
-    /// Takes a subscriber out of every row: it is gone.
+    /// Removes a subscriber from every row.
     pub fn forget(&self, subscriber: u32) {
         for instrument in 0..self.instruments {
             self.set(subscriber, Some(instrument), false);
@@ -154,12 +154,13 @@ impl<R: Region> Interest<R> {
         self.set(subscriber, None, false);
     }
 
-    /// Those of `among` who want the instrument at this moment; `words`: how many words they take (`Subscribers::words`).
+    /// The subscribers of `among` that want the instrument now. `words`: number of words they take
+    /// (`Subscribers::words`).
     #[inline]
     pub(crate) fn wanting_of(&self, instrument: u32, among: &Subscribers, words: usize) -> Subscribers {
         let mut found = Subscribers::default();
         let Some(everything) = self.row(self.instruments) else { return found };
-        // One that the table does not have is wanted by those who want everything.
+        // Only subscribers that want everything get instruments beyond the table.
         let own =
             if instrument < self.instruments { self.row(instrument) } else { None }.unwrap_or(everything);
         for (at, found) in found.0.iter_mut().enumerate().take(words) {
@@ -203,7 +204,7 @@ mod tests {
         assert!(table.set(5, None, true), "one that wants everything");
         assert_eq!(wanted(&table, 2), [0, 5, 63, 64, 1023]);
         assert_eq!(wanted(&table, 0), [5]);
-        assert_eq!(wanted(&table, 99), [5], "an instrument that nobody knows");
+        assert_eq!(wanted(&table, 99), [5], "an instrument beyond the table");
         table.set(64, Some(2), false);
         table.forget(5);
         assert_eq!(wanted(&table, 2), [0, 63, 1023]);

@@ -1,19 +1,21 @@
-//! Streams of records in shared memory. One process writes a stream; any number read it, each at its own pace; whoever
-//! waits for a record is woken for it, and nobody else is.
+//! Streams of records in shared memory. One process writes a stream, and any number read it, each at its own
+//! pace. A record wakes exactly the processes that wait for it.
 //!
 //! ```text
 //! writer --copies a record into--> segment (memfd) <--reads at its own position-- any reader
 //!    \--puts its position into--> the interested subscribers' rings, and rings the bells of those that sleep
 //! ```
 //!
-//! * A *segment* is one piece of memory with one writer, for as long as that writer lives. A writer that comes after
-//!   it makes a segment of its own: a process that was thought dead and goes on writes where nobody reads any more.
-//! * A *record* is at least 64 bytes, begins on a cache line and becomes visible with one store.
-//! * A subscriber that is too slow loses what its policy says ([`router::Overrun`]), and is told.
-//! * Readers trust nothing: every length and position is checked, and what was overwritten while it was copied is
-//!   told apart from what was read.
+//! * A *segment* is a piece of memory with one writer, for as long as that writer lives. A succeeding writer
+//!   creates a new segment: a process that was believed dead and continues then writes where no reader looks
+//!   any more.
+//! * A *record* is at least 64 bytes, starts on a cache line and becomes visible with one store.
+//! * A subscriber that is too slow loses records as its policy defines ([`router::Overrun`]), and is notified.
+//! * Readers trust nothing: every length and position is checked, and a record overwritten while it was copied
+//!   is detected.
 //!
-//! [`layout`] has the bytes of segments, [`interest`], [`inbox`], [`index_ring`] and [`latest`] those of the rest.
+//! [`layout`] documents the bytes of segments; [`interest`], [`inbox`], [`index_ring`] and [`latest`] document
+//! theirs.
 
 mod atomics;
 pub mod doorbell;

@@ -1,4 +1,4 @@
-//! Whether a process still lives. A process id alone comes again; with its start time it names one process.
+//! Whether a process is alive. Process ids are reused; together with its start time, an id names one process.
 
 use crate::stream::Owner;
 use rustix::{
@@ -7,16 +7,16 @@ use rustix::{
 };
 use std::{fs, io};
 
-/// What is known of a process.
+/// State of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Life {
-    /// It is there.
+    /// It is alive.
     Alive,
-    /// It is there and stopped (SIGSTOP, a debugger): it does nothing, and may go on at any moment.
+    /// It is stopped (SIGSTOP, a debugger): it does nothing, and may continue at any moment.
     Stopped,
-    /// It is gone, or has ended and waits for its parent.
+    /// It has ended, or is a zombie.
     Dead,
-    /// /proc does not tell: it is not mounted, or hides others' processes.
+    /// Unknown: /proc is not mounted, or hides processes of others.
     Unknown,
 }
 
@@ -31,7 +31,7 @@ impl Owner {
         Ok(Self { pid, start_ticks })
     }
 
-    /// Whether this very process, and not one that got its id later, still lives.
+    /// Whether this very process is alive, rather than a later one with the same id.
     pub fn life(&self) -> Life {
         let stat = match fs::read_to_string(format!("/proc/{}/stat", self.pid)) {
             Ok(stat) => stat,
@@ -49,7 +49,7 @@ impl Owner {
         }
     }
 
-    /// No entry in /proc: gone, or hidden from us (hidepid=).
+    /// No entry in /proc: it has ended, or is hidden (hidepid=).
     fn without_proc(&self) -> Life {
         let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
         match pid.map(|pid| process::pidfd_open(pid, PidfdFlags::empty())) {
@@ -59,8 +59,8 @@ impl Owner {
     }
 }
 
-/// State and start time out of /proc/PID/stat: fields 3 and 22 (proc(5)). The name before them, in parentheses, may
-/// itself hold parentheses and spaces.
+/// Parses state and start time, fields 3 and 22 of /proc/PID/stat (proc(5)). The name before them, in
+/// parentheses, may itself contain parentheses and spaces.
 fn parse(stat: &str) -> Option<(char, u64)> {
     let (_, rest) = stat.rsplit_once(')')?;
     let mut fields = rest.split_ascii_whitespace();
@@ -75,15 +75,15 @@ mod tests {
     use std::process::Command;
 
     #[test]
-    fn this_process_lives_and_one_of_another_time_is_dead() {
+    fn this_process_is_alive_and_one_with_another_start_time_is_dead() {
         let me = Owner::current().unwrap();
         assert_eq!(me.life(), Life::Alive);
-        assert_eq!(Owner { start_ticks: me.start_ticks + 1, ..me }.life(), Life::Dead, "the id came again");
+        assert_eq!(Owner { start_ticks: me.start_ticks + 1, ..me }.life(), Life::Dead, "a reused id");
         assert_eq!(Owner { pid: u32::MAX, start_ticks: 0 }.life(), Life::Dead);
     }
 
     #[test]
-    fn stopped_and_ended_are_told_apart() {
+    fn stopped_and_ended_processes_are_distinguished() {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let pid = child.id();
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
@@ -96,7 +96,7 @@ mod tests {
         });
         assert!(stopped.is_some());
         signal(process::Signal::KILL);
-        // Dead as soon as it has ended, though nobody has waited for it yet.
+        // A zombie is dead, although it has not been waited for.
         let dead = (0..5000).find(|_| {
             std::thread::sleep(std::time::Duration::from_millis(1));
             owner.life() == Life::Dead

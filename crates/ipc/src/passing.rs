@@ -1,4 +1,4 @@
-//! Handing segments to other processes: file descriptors with a few bytes about them, over a unix socket.
+//! Passes segments between processes: file descriptors with a short message, over a unix socket.
 
 use rustix::{
     io::{self, Errno, IoSlice, IoSliceMut},
@@ -12,21 +12,22 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
-/// Bytes of one message at most.
+/// Largest message, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = 4096;
-/// Descriptors of one message at most.
+/// Largest number of descriptors per message.
 pub const DESCRIPTORS_MAX: usize = 8;
 
-/// A message as it came.
+/// A received message.
 #[derive(Debug, Default)]
 pub struct Received {
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// Its descriptors, in their order. They are closed when dropped, and not inherited by programs that are started.
+    /// Its descriptors, in order. They are closed when dropped, and not inherited by started programs.
     pub descriptors: Vec<OwnedFd>,
 }
 
-/// Sends a message over a socket that keeps messages apart (SOCK_SEQPACKET). Refuses what `receive` would cut.
+/// Sends a message over a socket that preserves message boundaries (SOCK_SEQPACKET). Refuses what `receive`
+/// would truncate.
 pub fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     if bytes.is_empty() || bytes.len() > MESSAGE_BYTES_MAX || descriptors.len() > DESCRIPTORS_MAX {
         return Err(Errno::MSGSIZE);
@@ -37,12 +38,13 @@ pub fn send(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> 
         return Err(Errno::MSGSIZE);
     }
     let message = [IoSlice::new(bytes)];
-    // NOSIGNAL: a peer that is gone is an answer, not the end of this process.
+    // NOSIGNAL: a closed peer is an error, and must not end this process.
     io::retry_on_intr(|| net::sendmsg(socket.as_fd(), &message, &mut control, SendFlags::NOSIGNAL))?;
     Ok(())
 }
 
-/// Receives one message; none when the other side has closed. One that was cut is refused: half of it means nothing.
+/// Receives one message; `None` if the other side has closed. A truncated message is refused: half of it is
+/// meaningless.
 pub fn receive(socket: impl AsFd) -> Result<Option<Received>, Errno> {
     let mut bytes = vec![0; MESSAGE_BYTES_MAX];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];
@@ -82,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_goes_from_process_to_process() {
+    fn memory_can_be_passed_over_a_socket() {
         let (ours, theirs) = pair();
         let memory = Memfd::create("lowlat-test", 8192).unwrap();
         send(&ours, b"stream 1", &[memory.writer_fd()]).unwrap();
@@ -94,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_peer_and_wrong_sizes_are_answers() {
+    fn a_closed_peer_and_wrong_sizes_are_errors() {
         let (ours, theirs) = pair();
         assert_eq!(send(&ours, b"", &[]), Err(Errno::MSGSIZE));
         assert_eq!(send(&ours, &[0; MESSAGE_BYTES_MAX + 1], &[]), Err(Errno::MSGSIZE));

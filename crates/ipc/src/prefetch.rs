@@ -1,15 +1,15 @@
-//! Lines on their way before they are asked for.
+//! Prefetches of cache lines.
 
 use crate::atomics::AtomicU64;
 
-/// Has the line of a word fetched, and does not wait for it. It is a hint and reads nothing; where there is no instruction
-/// for it, nothing is done.
+/// Fetches the line of a word without waiting. A hint that reads nothing; a no-op where no instruction exists.
 #[inline]
 pub fn line(word: Option<&AtomicU64>) {
     word.inspect(|word| hint::to_read(word));
 }
 
-/// [`line()`] for who is about to write it: other cores lose their copies already now, while the words are put together.
+/// Like [`line()`], for a line about to be written: other cores lose their copies early, while the record is
+/// prepared.
 #[inline]
 pub fn line_to_write(word: Option<&AtomicU64>) {
     word.inspect(|word| hint::to_write(word));
@@ -25,14 +25,15 @@ mod hint {
 
     #[inline]
     pub fn to_read(word: &AtomicU64) {
-        // SAFETY: a prefetch neither reads nor writes nor faults, whatever the address; this one is of a word that is there.
+        // SAFETY: a prefetch neither reads nor writes nor faults, whatever the address; this one is that of an
+        // existing word.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(word.as_ptr().cast_const().cast()) };
     }
 
     #[inline]
     pub fn to_write(word: &AtomicU64) {
-        // SAFETY: PREFETCHW is a hint (AMD APM volume 3, Intel SDM volume 2): it changes no memory, register or flag and does
-        // not fault, and processors of 64 bits that lack it take it for no operation; the word is there.
+        // SAFETY: PREFETCHW is a hint (AMD APM volume 3, Intel SDM volume 2): it changes no memory, register or
+        // flag and does not fault, and 64-bit processors without it treat it as a no-op; the word exists.
         unsafe {
             asm!("prefetchw [{word}]", word = in(reg) word.as_ptr(), options(nostack, preserves_flags, readonly));
         }
@@ -46,8 +47,8 @@ mod hint {
 
     #[inline]
     pub fn to_read(word: &AtomicU64) {
-        // SAFETY: PRFM is a hint (Arm ARM, "PRFM (immediate)"): it changes no memory, register or flag and does not fault;
-        // the word is there.
+        // SAFETY: PRFM is a hint (Arm ARM, "PRFM (immediate)"): it changes no memory, register or flag and does
+        // not fault; the word exists.
         unsafe {
             asm!("prfm pldl1keep, [{word}]", word = in(reg) word.as_ptr(), options(nostack, preserves_flags, readonly));
         }

@@ -1,11 +1,11 @@
-//! Between two looks of a loop that waits without sleeping.
+//! Pause between two polls of a spinning loop.
 
-/// Lets a core rest for a moment, where that does not cost more than it gives.
+/// Pauses the core for a moment, where that pays.
 ///
-/// On bare metal this is the processor's own hint (PAUSE; ISB on aarch64): it saves power and leaves the core to its other
-/// thread. In a virtual machine it is nothing on x86: hypervisors have processors leave the guest when it pauses often, to
-/// let other guests run (AMD APM volume 2, "Pause Intercept Filtering"; Intel SDM volume 3, "PAUSE-Loop Exiting"), so that
-/// who looks most eagerly is the one that is away when something comes.
+/// On bare metal this is the processor's hint (PAUSE; ISB on aarch64): it saves power and yields to the core's
+/// other thread. In an x86 virtual machine it does nothing: hypervisors preempt a guest that pauses often, to
+/// run other guests (AMD APM volume 2, "Pause Intercept Filtering"; Intel SDM volume 3, "PAUSE-Loop Exiting").
+/// The most eager spinner would then be the one that is preempted when a record arrives.
 #[inline]
 pub fn relax() {
     #[cfg(lowlat_loom)]
@@ -18,7 +18,7 @@ pub fn relax() {
     }
 }
 
-/// Whether a pause may hand the core to a hypervisor.
+/// Whether a pause may give the core to a hypervisor.
 #[cfg(not(any(lowlat_loom, lowlat_shuttle)))]
 #[inline]
 fn pauses_leave_the_core() -> bool {
@@ -27,7 +27,7 @@ fn pauses_leave_the_core() -> bool {
         use std::sync::LazyLock;
         /// CPUID leaf 1, ECX bit 31: zero in every processor, set by hypervisors.
         const HYPERVISOR: u32 = 1 << 31;
-        // CPUID leaves the guest itself, so it is asked once.
+        // CPUID itself exits to the hypervisor, so its result is cached.
         static IS_GUEST: LazyLock<bool> =
             LazyLock::new(|| std::arch::x86_64::__cpuid(1).ecx & HYPERVISOR != 0);
         *IS_GUEST

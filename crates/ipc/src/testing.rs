@@ -1,9 +1,9 @@
-//! What tests of several modules share.
+//! Helpers shared by tests of several modules.
 
 #[cfg(any(lowlat_loom, lowlat_shuttle))]
 pub use mortal::{Mortal, unless_it_ends};
 
-/// So many random cases; Miri, for which each takes seconds, tries a few.
+/// Number of random cases; under Miri only a few, since each takes seconds.
 #[cfg(not(any(lowlat_loom, lowlat_shuttle)))]
 pub fn cases(count: u32) -> proptest::test_runner::Config {
     proptest::test_runner::Config::with_cases(if cfg!(miri) { 2 } else { count })
@@ -20,11 +20,11 @@ mod mortal {
         sync::{Arc, atomic},
     };
 
-    /// The memory of a process that ends at some access of it.
+    /// The memory of a process that dies at some access to it.
     #[derive(Debug)]
     pub struct Mortal {
         heap: Arc<Heap>,
-        /// Accesses that it has left. Nobody else looks at it, so loom and shuttle need not know.
+        /// Accesses left. Nothing else reads it, so loom and shuttle need not model it.
         left: atomic::AtomicU64,
     }
 
@@ -34,7 +34,7 @@ mod mortal {
         }
     }
 
-    // SAFETY: the words are those of the heap that the value keeps; it gives them or does not return.
+    // SAFETY: the words are those of the heap that the value keeps alive; this returns them or does not return.
     unsafe impl Region for Mortal {
         fn words(&self) -> &[AtomicU64] {
             if self.left.fetch_sub(1, atomic::Ordering::Relaxed) == 0 {
@@ -44,10 +44,10 @@ mod mortal {
         }
     }
 
-    /// What a process that ends throws.
+    /// Panic payload of a dying process.
     struct Ended;
 
-    /// What a process comes to; none when it ended before.
+    /// Result of a process; `None` if it died.
     pub fn unless_it_ends<T>(process: impl FnOnce() -> T) -> Option<T> {
         match catch_unwind(AssertUnwindSafe(process)) {
             Ok(result) => Some(result),

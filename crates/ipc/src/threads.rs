@@ -1,4 +1,4 @@
-//! Threads and locks of the standard library, or of shuttle, as in [`crate::atomics`].
+//! Threads and locks of the standard library, or of shuttle, like [`crate::atomics`].
 
 #[cfg(lowlat_shuttle)]
 pub use shuttle::{
@@ -12,7 +12,7 @@ pub use std::{
     thread,
 };
 
-/// Whether a thread has ended; shuttle does not tell, and its threads do not end early.
+/// Whether a thread has ended. Always false in shuttle, whose threads do not end early.
 pub fn is_finished(thread: &thread::JoinHandle<()>) -> bool {
     #[cfg(not(lowlat_shuttle))]
     return thread.is_finished();

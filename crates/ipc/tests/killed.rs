@@ -1,5 +1,5 @@
-//! Publishers and subscribers that are stopped and killed (SIGKILL) at random moments: what remains holds what it was
-//! promised. The rounds are those of the example `torture`, which plays them for as long as one likes.
+//! Publishers and subscribers that are stopped and killed (SIGKILL) at random moments: the survivors keep every
+//! guarantee. The rounds are those of the example `torture`, which can play them for longer.
 #![cfg(not(any(lowlat_loom, miri)))]
 
 #[path = "../examples/torture/publisher.rs"]
@@ -13,14 +13,14 @@ mod subscriber;
 
 use std::time::{Duration, SystemTime};
 
-/// No test, but what a process of a round runs.
+/// Not a test of its own: one process of a round.
 #[test]
 fn process_of_a_round() {
     run::play_if_started_so();
 }
 
 #[test]
-fn those_who_live_on_are_told_all_there_is() {
+fn survivors_get_a_full_account() {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |now| now.subsec_nanos());
     let given =
         std::env::var("LOWLAT_SEED").ok().map(|text| text.parse::<u64>().expect("LOWLAT_SEED: a number"));

@@ -1,5 +1,5 @@
-//! What a record costs the follower: read from shared memory, put into a block with its checks, handed over. The steps
-//! are measured alone as well; publishing is not counted.
+//! Cost of a record in the follower: it is read from shared memory, put into a block with its checks, and
+//! handed over. The steps are also measured separately; publishing is not counted.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use lowlat_ipc::{
@@ -18,11 +18,11 @@ use std::{
 };
 
 const CAPACITY_BYTES: u64 = 1 << 22;
-/// Records that are published, then taken: their ring holds them all, whatever the payload below.
+/// Records published before each measurement: the ring holds them all, for every payload below.
 const BATCH: u64 = 4096;
 const PAYLOADS: [usize; 3] = [48, 64, 512];
 
-/// Takes everything and keeps nothing, so that the disk has no part in it.
+/// Storage that discards everything, to exclude the disk.
 struct Nowhere;
 
 struct NoFile;
@@ -68,7 +68,7 @@ fn stream() -> (Writer<Arc<Heap>>, Reader<Arc<Heap>>) {
     (Writer::new(segment), Reader::from_start(Segment::open(heap).unwrap()))
 }
 
-/// The time of `take` for so many records, which are published in batches before.
+/// Time of `take` for this many records, which are published in batches before.
 fn timed(count: u64, writer: &mut Writer<Arc<Heap>>, payload: &[u8], take: &mut dyn FnMut(u64)) -> Duration {
     let (mut left, mut took) = (count, Duration::ZERO);
     while left > 0 {

@@ -1,17 +1,17 @@
-//! What is wrong with a recording, where, and what it costs.
+//! Damage of a recording: where it is, and what it costs.
 
 use crate::layout::{HeadProblem, VERSION};
 use serde::Serialize;
 use std::{fmt, path::PathBuf};
 
-/// A place in a recording that is not as it was written.
+/// A damaged place in a recording.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Damage {
     /// The file.
     pub file: PathBuf,
-    /// Where it begins.
+    /// Offset of its start.
     pub offset: u64,
-    /// How many bytes are of no use for it; 0 when everything can still be read.
+    /// Number of unusable bytes; 0 if everything can still be read.
     pub bytes: u64,
     /// What is wrong.
     #[serde(flatten)]
@@ -22,57 +22,57 @@ pub struct Damage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "problem")]
 pub enum Problem {
-    /// The head of a file; its blocks are read all the same, unless it is of another layout.
+    /// The head of a file; its blocks are still read, unless their layout differs.
     FileHead {
         /// What is wrong with it.
         #[serde(flatten)]
         why: HeadProblem,
     },
-    /// The file carries the number of another recording, or of another file.
+    /// The file has the number of another recording or file.
     Foreign {
-        /// The number that it carries.
+        /// The number found.
         found: u64,
-        /// That of the recording, or of the file by its name.
+        /// The expected number: that of the recording, or of the file's name.
         expected: u64,
     },
-    /// Neither a block nor the end of what was written.
+    /// Neither a block nor the end of the data.
     NoBlock,
-    /// The head of a block; the index has a copy, by which the block was read.
+    /// The head of a block; the index has a copy, which was used to read the block.
     BlockHead,
-    /// A record's check does not fit, or the file ends inside of it. Those before it in the block are good.
+    /// A record's check does not match, or the file ends inside it. Earlier records of the block are intact.
     Record {
         /// The stream.
         stream: u32,
-        /// The sequence that it should have.
+        /// Its expected sequence.
         sequence: u64,
     },
-    /// Bytes between the records of a block and the next one that are not zeros, or a checksum over all of it.
+    /// Nonzero padding after the records of a block, or a wrong checksum over all of it.
     BlockEnd,
-    /// A manifest that is none.
+    /// An invalid manifest.
     Manifest,
-    /// Records of a stream that stand behind later ones.
+    /// Records of a stream that follow later ones.
     Order {
         /// The stream.
         stream: u32,
         /// The first sequence of the block.
         found: u64,
-        /// What should have come.
+        /// The expected one.
         expected: u64,
     },
-    /// Blocks that are not there.
+    /// Missing blocks.
     BlocksMissing {
         /// The first.
         from: u64,
-        /// The one behind the last.
+        /// One past the last.
         to: u64,
     },
     /// A file that is missing.
     FileMissing,
-    /// The file has no end: its writer was killed or failed, or the file was cut.
+    /// The file has no end: its writer was killed or failed, or the file was truncated.
     Unfinished,
     /// The system cannot read it.
     Unreadable {
-        /// What it said.
+        /// The system's error.
         error: String,
     },
 }
@@ -85,30 +85,30 @@ impl fmt::Display for Problem {
                 write!(f, "no head of a data file of layout {VERSION}: {why}; its blocks are read without it")
             }
             Self::Foreign { found, expected } => {
-                write!(f, "belongs to {found:#x}, expected {expected:#x}: a file of another recording")
+                write!(f, "a file of another recording: found {found:#x}, expected {expected:#x}")
             }
-            Self::NoBlock => write!(f, "no block begins here; reading goes on with the next one that does"),
+            Self::NoBlock => write!(f, "no block starts here; reading continues with the next block"),
             Self::BlockHead => {
-                write!(f, "the head of a block is damaged; the block was read by its copy in the index")
+                write!(f, "the head of a block is damaged; its copy in the index was used")
             }
             Self::Record { stream, sequence } => write!(
                 f,
-                "record {sequence} of stream {stream} is damaged; those before it in its block are good, those behind it are lost"
+                "record {sequence} of stream {stream} is damaged; earlier records of its block are intact, later ones are lost"
             ),
-            Self::BlockEnd => write!(f, "the end of a block is damaged; its records are good"),
+            Self::BlockEnd => write!(f, "the end of a block is damaged; its records are intact"),
             Self::Manifest => {
-                write!(f, "a list of streams is damaged; that of another file, or numbers, stand in for it")
+                write!(f, "a list of streams is damaged; that of another file, or numbers, are used instead")
             }
             Self::Order { stream, found, expected } => write!(
                 f,
-                "a block of stream {stream} begins with record {found}, expected {expected} or a later one; it is passed over"
+                "block of stream {stream} skipped: it starts with record {found}, expected {expected} or later"
             ),
             Self::BlocksMissing { from, to } if to - from == 1 => write!(f, "block {from} is missing"),
             Self::BlocksMissing { from, to } => write!(f, "blocks {from} to {} are missing", to - 1),
-            Self::FileMissing => write!(f, "the file is missing; other files of the recording name it"),
+            Self::FileMissing => write!(f, "the file is missing; other files of the recording refer to it"),
             Self::Unfinished => write!(
                 f,
-                "the file has no end: its recorder was killed or failed here, or the file was cut; later records may be missing"
+                "the file has no end: its recorder was killed or failed, or the file was truncated; later records may be missing"
             ),
             Self::Unreadable { error } => write!(f, "cannot be read: {error}"),
         }

@@ -1,67 +1,67 @@
-//! What differs between two runs: what is in one alone, what is in both with other contents, and how much later or
+//! Differences between two runs: items on one side only, items with different contents, and how much later or
 //! earlier things happened.
 //!
-//! A recording knows bytes. What to compare, and what to call it, is given by those who know what the bytes mean.
+//! A recording contains only bytes. Callers that can decode them define what is compared.
 
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
-/// By what the same thing is found in both runs. Times are no part of it: two runs have two clocks.
+/// Identifies the same item in both runs. Contains no times, because the runs have different clocks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct Key {
-    /// The stream, or the strategy behind it.
+    /// The stream, or the strategy that it belongs to.
     pub source: String,
-    /// The source's number for it.
+    /// The source's number of the item.
     pub number: u64,
     /// The instrument.
     pub instrument: u32,
 }
 
-/// One thing of a run.
+/// One item of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// What it is.
+    /// Its key.
     pub key: Key,
-    /// What must be the same, by name.
+    /// Fields that must be equal, by name.
     pub fields: Vec<(&'static str, String)>,
-    /// How long it took to come, ns; none when that is not known.
+    /// Its latency, ns; `None` if unknown.
     pub latency_ns: Option<u64>,
 }
 
-/// A field that is not the same.
+/// A field that differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// What it belongs to.
+    /// Its item.
     pub key: Key,
-    /// Which field.
+    /// Name of the field.
     pub field: &'static str,
-    /// What it holds on the left; none when it is not there.
+    /// Its value on the left; `None` if missing.
     pub left: Option<String>,
-    /// And on the right.
+    /// Its value on the right; `None` if missing.
     pub right: Option<String>,
 }
 
-/// Signed nanoseconds, all of them, so that every rank is exact.
+/// Distribution of signed nanoseconds. Keeps all values, so that every rank is exact.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Distribution {
-    /// How many.
+    /// Number of values.
     pub count: u64,
-    /// The smallest.
+    /// Minimum.
     pub ns_min: Option<i64>,
-    /// Half are at most this.
+    /// Median.
     pub ns_p50: Option<i64>,
-    /// A tenth is above this; none below 100 of them.
+    /// 90th percentile; `None` below 100 values.
     pub ns_p90: Option<i64>,
-    /// A hundredth is above this; none below 1,000 of them.
+    /// 99th percentile; `None` below 1,000 values.
     pub ns_p99: Option<i64>,
-    /// A thousandth is above this; none below 10,000 of them.
+    /// 99.9th percentile; `None` below 10,000 values.
     pub ns_p999: Option<i64>,
-    /// The largest.
+    /// Maximum.
     pub ns_max: Option<i64>,
 }
 
 impl Distribution {
-    /// Of these values. A percentile is given when at least ten values lie above it.
+    /// The distribution of these values. A percentile is given if at least ten values exceed it.
     pub fn of(mut values: Vec<i64>) -> Self {
         values.sort_unstable();
         let rank = |per_mille: usize, count_min: usize| {
@@ -80,26 +80,26 @@ impl Distribution {
     }
 }
 
-/// What differs.
+/// Differences of two runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Difference {
-    /// Things on the left.
+    /// Items on the left.
     pub left_count: u64,
-    /// Things on the right.
+    /// Items on the right.
     pub right_count: u64,
-    /// Things in both.
+    /// Items in both.
     pub both_count: u64,
-    /// Things on the left alone, all of them counted.
+    /// Number of items only on the left.
     pub missing_count: u64,
-    /// Things on the right alone.
+    /// Number of items only on the right.
     pub extra_count: u64,
-    /// Things with a field that is not the same.
+    /// Number of items with a differing field.
     pub changed_count: u64,
-    /// Things that a run holds twice; only the first is compared.
+    /// Items that occur twice in a run; only the first is compared.
     pub twice_count: u64,
-    /// The first of those on the left alone, by key.
+    /// The first items only on the left, by key.
     pub missing: Vec<Key>,
-    /// The first of those on the right alone.
+    /// The first items only on the right, by key.
     pub extra: Vec<Key>,
     /// The first changes, in the order of the right run.
     pub changed: Vec<Change>,
@@ -107,24 +107,24 @@ pub struct Difference {
     pub left_latency: Distribution,
     /// Latencies on the right.
     pub right_latency: Distribution,
-    /// Right less left, of what is in both: above 0 the right run was slower.
+    /// Right minus left, for items in both: positive if the right run was slower.
     pub latency_change: Distribution,
 }
 
 impl Difference {
-    /// Whether both runs have the same things with the same contents; times are no matter.
+    /// Whether both runs have the same items with the same contents, regardless of times.
     pub fn is_empty(&self) -> bool {
         self.missing_count == 0 && self.extra_count == 0 && self.changed_count == 0
     }
 }
 
-/// Things named one by one of each sort.
+/// Largest number of items listed of each sort.
 const NAMED_MAX: usize = 1_000;
 
-/// Compares two runs. Memory grows with the number of things on the left.
+/// Compares two runs. Memory grows with the number of items on the left.
 pub fn diff(left: impl Iterator<Item = Item>, right: impl Iterator<Item = Item>) -> Difference {
     let mut out = Difference::default();
-    // What is on the left, and whether the right had it.
+    // Items on the left, and whether the right has them too.
     let mut known: HashMap<Key, (Item, bool)> = HashMap::new();
     let (mut lefts, mut rights, mut changes) = (Vec::new(), Vec::new(), Vec::new());
     for item in left {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_extra_and_changed_are_told_apart() {
+    fn missing_extra_and_changed_items_are_distinguished() {
         let left = [item(1, 10, 100), item(2, 20, 100), item(3, 30, 100)];
         let right = [item(2, 21, 150), item(3, 30, 90), item(4, 40, 100), item(4, 40, 100)];
         let found = diff(left.clone().into_iter(), right.into_iter());
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_need_a_count_that_carries_them() {
+    fn percentiles_need_enough_values() {
         let few = Distribution::of((0..999).collect());
         assert_eq!((few.ns_p90, few.ns_p99), (Some(899), None));
         let many = Distribution::of((0..10_000).rev().collect());

@@ -1,13 +1,14 @@
-//! Streams of `lowlat-ipc` on disk. A recorder is one more subscriber; what it writes outlives the memory.
+//! Streams of `lowlat-ipc` on disk. A recorder is an additional subscriber; what it writes outlives the shared
+//! memory.
 //!
 //! ```text
-//! streams in shared memory --> record::Follower --> folder of data files --> read::{StreamReader, Merge, Tail}
-//!                                                                        --> replay, diff, export
+//! streams in shared memory --> record::Follower --> directory of data files --> read::{StreamReader, Merge, Tail}
+//!                                                                           --> replay, diff, export
 //! ```
 //!
-//! * A *recording* is a folder. Its bytes are described in [`layout`]; each is taken for hostile when it is read.
-//! * What was not recorded stands in the recording as a gap with its sequences and the reason.
-//! * What is damaged is told with file and offset, and costs as little as its checksums can prove.
+//! * A *recording* is a directory. [`layout`] documents its bytes; readers treat each of them as untrusted.
+//! * Records that were not recorded are documented by a gap with their sequences and the reason.
+//! * Damage is reported with file and offset, and costs only what checksums cannot prove intact.
 #![forbid(unsafe_code)]
 
 mod bytes;

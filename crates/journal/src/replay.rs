@@ -1,4 +1,4 @@
-//! A recording once more, at the pace in which it was made, or another one.
+//! Replays a recording at its original pace, or another one.
 
 use crate::read::{Read, Record};
 use lowlat_ipc::{
@@ -14,50 +14,50 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How fast.
+/// Speed of a replay.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Speed {
-    /// So many times as fast as it was made; above 0.
+    /// Multiple of the original speed; above 0.
     Times(f64),
-    /// Without waiting.
+    /// Without pauses.
     Max,
 }
 
-/// How it went.
+/// Result of a replay.
 #[derive(Debug, Clone, PartialEq, Serialize, Default)]
 pub struct Replayed {
-    /// Records given.
+    /// Records replayed.
     pub records: u64,
-    /// Records that were missing.
+    /// Missing records.
     pub lost: u64,
-    /// Those among them that were published while nobody recorded.
+    /// Missing records that were published while no recorder ran.
     pub missed: u64,
-    /// Damaged places, and files that are missing.
+    /// Damaged places and missing files.
     pub damages: u64,
-    /// From the first to the last generated time, ns.
+    /// Time from the first to the last generation time, ns.
     pub recorded_ns: u64,
-    /// How long it took, ns.
+    /// Duration of the replay, ns.
     pub took_ns: u64,
-    /// How late a record was given at most, against its schedule, ns; 0 at full speed, which has none.
+    /// Largest delay of a record against its schedule, ns; 0 at full speed, which has none.
     pub late_ns_max: u64,
-    /// Whether it was stopped before its end.
+    /// Whether it was stopped early.
     pub is_stopped: bool,
 }
 
 impl Replayed {
-    /// Whether nothing is damaged, and no record is missing that was published while it was recorded.
+    /// Whether nothing is damaged, and no record is missing that was published while a recorder ran.
     pub fn is_complete(&self) -> bool {
         self.damages == 0 && self.lost == self.missed
     }
 }
 
-/// The longest sleep before the stop flag is looked at.
+/// The longest sleep between checks of the stop flag.
 const SLEEP_MAX: Duration = Duration::from_millis(50);
-/// What is not slept but spun: a sleep ends late by as much.
+/// Time that is spun rather than slept: sleeps end late by about as much.
 const SPIN: Duration = Duration::from_micros(80);
 
-/// Gives every record of `next` (a merge's or a reader's) to `take` when it is due. Gaps and damage are given at once,
-/// where they stand. `take` may end it.
+/// Passes every record of `next` (a merge or a reader) to `take` when it is due. Gaps and damage are passed on
+/// at once, in order. `take` may end the replay.
 pub fn replay(
     mut next: impl FnMut(&mut Vec<u8>) -> Read,
     speed: Speed,
@@ -107,7 +107,7 @@ pub fn replay(
     replayed
 }
 
-/// Publishes one record into a stream, its stamp as it was; times in it are those of the recording.
+/// Publishes one record into a stream with its original stamp; its times are those of the recording.
 pub fn publish<R: Region>(
     writer: &mut Writer<R>,
     record: &Record,
@@ -121,19 +121,19 @@ pub fn publish<R: Region>(
     }
 }
 
-/// When a record is due, after the start; none at full speed.
+/// When a record is due after the start; `None` at full speed.
 fn due(since_ns: u64, speed: Speed) -> Option<Duration> {
     match speed {
         Speed::Max => None,
         Speed::Times(times) => {
             let seconds = since_ns as f64 / 1e9 / times;
-            // A speed that makes it endless is as good as the longest wait there is.
+            // A speed that makes it endless equals the longest possible wait.
             Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
         }
     }
 }
 
-/// False when it was stopped meanwhile.
+/// Returns false if it was stopped.
 fn wait_until(started: Instant, due: Duration, stop: &AtomicBool) -> bool {
     loop {
         let left = due.saturating_sub(started.elapsed());
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replay_into_memory_is_what_was_recorded() {
+    fn a_replay_into_memory_equals_the_recording() {
         let folder = tempfile::TempDir::new().unwrap();
         let recording = recording(folder.path());
         let heap = Arc::new(Heap::zeroed(Segment::<Heap>::bytes(1 << 16)));
@@ -208,11 +208,11 @@ mod tests {
     }
 
     #[test]
-    fn records_are_given_no_earlier_than_they_are_due() {
+    fn records_are_not_replayed_early() {
         let folder = tempfile::TempDir::new().unwrap();
         let recording = recording(folder.path());
         let mut merge = Merge::of_all(&recording);
-        // 390 ns at a 50,000th of the pace are 19.5 ms.
+        // 390 ns at a 50,000th of the original speed are 19.5 ms.
         let started = Instant::now();
         let mut early = 0;
         let replayed = replay(
@@ -222,7 +222,7 @@ mod tests {
             |read, _| {
                 if let Read::Record(record) = read {
                     let due = Duration::from_nanos(record.record.stamp.generated * 50_000);
-                    // Less a microsecond, since the replay began a little later than this test.
+                    // Less a microsecond, because the replay started a little later than this test.
                     early += u32::from(started.elapsed() + Duration::from_micros(1) < due);
                 }
                 ControlFlow::Continue(())

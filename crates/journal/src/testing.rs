@@ -51,7 +51,7 @@ pub fn payload(stream: u32, sequence: u64) -> Vec<u8> {
     vec![u8::try_from(sequence % 251).unwrap(); length]
 }
 
-/// A writer that is told block by block what to write.
+/// Writes recordings block by block.
 pub struct Maker {
     pub files: Files<Disk>,
     buffer: Buffer,
@@ -86,8 +86,8 @@ impl Maker {
     }
 }
 
-/// Makes three data files useless, each in its own way: one that the system refuses to open, also to root (it leads to
-/// itself), one of another number, and one of other contents.
+/// Makes three data files useless, each in a different way: one that the system refuses to open, even for root
+/// (a link to itself), one with another number, and one with other contents.
 pub fn make_useless(folder: &Path, numbers: [u64; 3]) {
     let [refused, foreign, other] = numbers.map(|number| folder.join(data_name(number)));
     fs::remove_file(&refused).unwrap();
@@ -96,7 +96,7 @@ pub fn make_useless(folder: &Path, numbers: [u64; 3]) {
     fs::write(other, vec![0x55; 20_000]).unwrap();
 }
 
-/// Everything that a merge gives.
+/// All records of a merge.
 pub fn read_all(recording: &Recording) -> Vec<Read> {
     let (mut merge, mut bytes, mut reads) = (Merge::of_all(recording), Vec::new(), Vec::new());
     loop {
@@ -114,7 +114,7 @@ pub fn read_all(recording: &Recording) -> Vec<Read> {
     }
 }
 
-/// (stream, sequence) of the records among what was read.
+/// (stream, sequence) of the records among the items.
 pub fn sequences(reads: &[Read]) -> Vec<(u32, u64)> {
     reads
         .iter()

@@ -1,4 +1,4 @@
-//! Recordings of every layout version stay readable, and this version writes the same bytes as ever.
+//! Recordings of every layout version stay readable, and this version writes exactly the same bytes.
 
 use lowlat_ipc::stream::{Record, Stamp};
 use lowlat_journal::{
@@ -68,7 +68,7 @@ fn write(folder: &Path) {
 }
 
 #[test]
-fn layout_1_is_read_as_it_was_written() {
+fn layout_1_can_be_read() {
     let recording = Recording::open(&golden(1)).unwrap();
     let names: Vec<_> = recording.streams().iter().map(|stream| (stream.name.as_str(), stream.id)).collect();
     assert_eq!(names, [("md", 1), ("orders.a", 2)]);

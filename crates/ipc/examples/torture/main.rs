@@ -1,5 +1,5 @@
-//! Publishers and subscribers as threads and processes, with policies, joins, leaves, stops and kills as the seed has them.
-//! Each subscriber knows what it must be given, and ends the run when it is given anything else.
+//! Publishers and subscribers as threads and processes, with policies, joins, leaves, stops and kills that
+//! follow from the seed. Each subscriber knows what it must get, and fails the run if it gets anything else.
 //!
 //! cargo run --release -p lowlat-ipc --example torture -- --seconds 60 --seed 7
 
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         seed = run::next(seed);
     }
     println!("{rounds} rounds: {sum:?}");
-    // Information only: it says how much was tried, not how fast anything is.
+    // Information only: how much was tried, not how fast anything is.
     println!("{:.0} records a second", sum.published as f64 / start.elapsed().as_secs_f64());
     ExitCode::SUCCESS
 }

@@ -1,4 +1,4 @@
-//! A publisher: its records follow from the seed, so that subscribers know what they should be.
+//! A publisher: its records follow from the seed, so that subscribers know their contents.
 
 use super::round::{INSTRUMENTS, Memory, PUBLISHERS, Plan, Policy, SUBSCRIBERS, word};
 use lowlat_ipc::{
@@ -12,7 +12,7 @@ use lowlat_ipc::{
 };
 use std::{sync::atomic::Ordering, thread, time::Duration};
 
-/// Makes what a publisher has; done for all of them before anybody starts.
+/// Creates a publisher's memory, for all publishers before anything starts.
 pub fn prepare(memory: &Memory, plan: Plan) {
     for publisher in 0..PUBLISHERS {
         let id = u32::try_from(publisher).unwrap();
@@ -69,7 +69,7 @@ pub fn run(memory: &'static Memory, plan: Plan, publisher: u64) -> Result<(), St
     if random().is_multiple_of(3) {
         router.set_wake_helper(WakeHelper::start(2, HelperMode::Park, || ()).ok());
     }
-    // Now and then it rests, so that subscribers come to sleep: often, seldom or never.
+    // It rests now and then, so that subscribers sleep: often, seldom or never.
     let rest_after = [20, 2_000, u64::MAX][usize::try_from(random() % 3).unwrap()];
     let mut number = 0;
     while !memory.is_stopping() {
@@ -85,7 +85,7 @@ pub fn run(memory: &'static Memory, plan: Plan, publisher: u64) -> Result<(), St
                 number += 1;
                 memory.of_publisher(publisher, word::PUBLISHED).store(number, Ordering::Release);
                 if delivered.evicted > 0 && router.evicted().is_empty() {
-                    return Err("an eviction is not told".to_owned());
+                    return Err("an eviction was not reported".to_owned());
                 }
             }
             Err(PublishError::NoCredit { subscriber }) => {

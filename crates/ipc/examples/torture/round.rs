@@ -1,5 +1,5 @@
-//! One round: what is agreed between all who take part in it, as threads or as processes of their own. Everything
-//! follows from the seed, so each of them works it out anew, and a subscriber knows what it must be given.
+//! One round: what all participants agree on, as threads or processes. Everything follows from the seed, so
+//! each computes it again, and a subscriber knows what it must get.
 
 use lowlat_ipc::{
     inbox, index_ring, interest, latest,
@@ -15,11 +15,11 @@ use std::{
 pub const PUBLISHERS: u64 = 3;
 pub const SUBSCRIBERS: u64 = 5;
 pub const INSTRUMENTS: u32 = 16;
-/// Small, so that every limit is met all the time.
+/// Small, so that every limit is hit all the time.
 const ENTRIES: u64 = 64;
 pub const CAPACITY_BYTES: u64 = 1 << 15;
 
-/// SplitMix64: a number for a number.
+/// SplitMix64: hashes a number.
 pub fn mix(number: u64) -> u64 {
     let mut word = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -35,7 +35,7 @@ pub enum Policy {
     Evict,
 }
 
-/// What the seed says.
+/// What follows from the seed.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     pub seed: u64,
@@ -51,12 +51,12 @@ impl Plan {
         all[usize::try_from(self.choose(1, publisher << 8 | subscriber) % 4).unwrap()]
     }
 
-    /// The instruments that a subscriber wants, as bits.
+    /// Bit set of the instruments that a subscriber wants.
     pub fn wanted(self, subscriber: u64) -> u64 {
         self.choose(2, subscriber) & self.choose(3, subscriber) & 0xffff | 1 << (subscriber % 16)
     }
 
-    /// Whether it comes and goes, so that only the order of what it is given is known.
+    /// Whether it comes and goes, so that only the order of its records is known.
     pub fn comes_and_goes(self, subscriber: u64) -> bool {
         self.choose(4, subscriber).is_multiple_of(4)
     }
@@ -88,14 +88,14 @@ impl Plan {
     }
 }
 
-/// Words that say how far everybody is. The first says that it is time to end.
+/// Words with everybody's progress. The first one signals the end.
 pub mod word {
     pub const STOP: usize = 0;
-    /// Of a publisher: 0 while it publishes, 1 once it has ended, 2 when it was killed.
+    /// State of a publisher: 0 publishing, 1 ended, 2 killed.
     pub const DONE: usize = 0;
     /// Records published.
     pub const PUBLISHED: usize = 1;
-    /// Of a subscriber, for one publisher: the first record that it has not heard of.
+    /// Per subscriber and publisher: the first record not accounted for.
     pub const NEXT: usize = 0;
     pub const TAKEN: usize = 1;
     pub const LOST: usize = 2;
@@ -103,7 +103,7 @@ pub mod word {
     pub const EVICTED: usize = 4;
 }
 
-/// All the memory of a round, by name.
+/// All memory of a round, by name.
 pub struct Memory {
     pub control: Memfd,
     regions: Vec<Memfd>,
@@ -128,7 +128,7 @@ impl Memory {
         Self { control: make(CONTROL_BYTES), regions: Self::sizes().into_iter().map(make).collect() }
     }
 
-    /// The same memory, in whatever process.
+    /// The same memory, in any process.
     pub fn open(pid: u32, descriptors: &str) -> Self {
         let mut all = descriptors.split(',').map(|number| {
             let path = format!("/proc/{pid}/fd/{number}");
@@ -160,7 +160,7 @@ impl Memory {
         self.region(PUBLISHERS * 2 + subscriber)
     }
 
-    /// A ring or a table, whichever the policy takes.
+    /// A ring or a table, depending on the policy.
     pub fn way(&self, publisher: u64, subscriber: u64) -> &Memfd {
         self.region(PUBLISHERS * 2 + SUBSCRIBERS + publisher * SUBSCRIBERS + subscriber)
     }

@@ -1,4 +1,4 @@
-//! Starts, stops and kills those who take part in a round, and judges it.
+//! Starts, stops and kills the participants of a round, and judges it.
 
 use super::{
     publisher,
@@ -14,11 +14,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How a process of a round is told what it is: role, number, generation, seed, process and descriptors of its memory.
+/// How a process of a round gets its task: role, number, generation, seed, process and descriptors of its
+/// memory.
 const ROLE: &str = "LOWLAT_TORTURE_ROLE";
-/// Of the test harness: runs the one test that is a process of a round. Others have no arguments to mind.
+/// Argument of the test harness: runs the one test that is a process of a round. Examples ignore it.
 const ARGUMENTS: [&str; 3] = ["--exact", "process_of_a_round", "--nocapture"];
-/// A round that has not ended so long after it was told to is at fault.
+/// A round that has not ended this long after it was stopped has failed.
 const END_MAX: Duration = Duration::from_secs(120);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,14 +34,14 @@ enum Body {
     Over,
 }
 
-struct Part {
+struct Participant {
     role: Role,
     number: u64,
     generation: u64,
     body: Body,
 }
 
-/// What a round came to.
+/// Totals of a round.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Sum {
     pub published: u64,
@@ -68,7 +69,7 @@ impl Sum {
     }
 }
 
-/// If this process was started as part of a round: plays it, and ends.
+/// Plays its part and exits, if this process was started as part of a round.
 pub fn play_if_started_so() {
     let Ok(role) = env::var(ROLE) else { return };
     let fields: Vec<_> = role.split(' ').collect();
@@ -89,7 +90,7 @@ fn play(memory: &'static Memory, plan: Plan, role: Role, number: u64, generation
     }
 }
 
-impl Part {
+impl Participant {
     fn start(memory: &'static Memory, plan: Plan, role: Role, number: u64, generation: u64) -> Self {
         let kind = u64::from(role == Role::Publisher);
         let body = if plan.is_process(kind, number) {
@@ -117,7 +118,7 @@ impl Part {
         rustix::process::kill_process(rustix::process::Pid::from_child(child), signal).is_ok()
     }
 
-    /// What it came to, if it has ended.
+    /// Its result, if it has ended.
     fn ended(&mut self) -> Option<Result<(), String>> {
         let named = |error: String| Err(format!("{:?} {}: {error}", self.role, self.number));
         match &mut self.body {
@@ -136,15 +137,15 @@ impl Part {
     }
 }
 
-/// Plays one round for about so long.
+/// Plays one round for about this long.
 pub fn round(seed: u64, length: Duration) -> Result<Sum, String> {
     let plan = Plan { seed };
-    // Threads of a round may outlive a failure of it.
+    // Threads of a round may outlive its failure.
     let memory: &'static Memory = Box::leak(Box::new(Memory::create()));
     publisher::prepare(memory, plan);
     let mut parts: Vec<_> = (0..SUBSCRIBERS)
-        .map(|number| Part::start(memory, plan, Role::Subscriber, number, 0))
-        .chain((0..PUBLISHERS).map(|number| Part::start(memory, plan, Role::Publisher, number, 0)))
+        .map(|number| Participant::start(memory, plan, Role::Subscriber, number, 0))
+        .chain((0..PUBLISHERS).map(|number| Participant::start(memory, plan, Role::Publisher, number, 0)))
         .collect();
     let mut random = plan.random(300);
     let (mut sum, mut disturbed, mut failure) = (Sum::default(), false, None);
@@ -168,7 +169,7 @@ pub fn round(seed: u64, length: Duration) -> Result<Sum, String> {
                     disturbed |= part.role == Role::Publisher;
                     if part.role == Role::Subscriber {
                         let generation = part.generation + 1;
-                        *part = Part::start(memory, plan, Role::Subscriber, part.number, generation);
+                        *part = Participant::start(memory, plan, Role::Subscriber, part.number, generation);
                     }
                 }
             }
@@ -192,7 +193,7 @@ pub fn round(seed: u64, length: Duration) -> Result<Sum, String> {
             return Err(format!("seed {seed}: the round did not end"));
         }
         thread::sleep(Duration::from_millis(5));
-        // So that those that sleep see that it ends.
+        // So that sleeping participants see the end.
         for inbox in &inboxes {
             inbox.notify(1000, &Futex);
         }
@@ -219,8 +220,8 @@ pub fn round(seed: u64, length: Duration) -> Result<Sum, String> {
     }
 }
 
-/// Ends a process of the round as no process can foresee.
-fn kill(part: &mut Part, memory: &Memory) -> bool {
+/// Kills a process of the round at an unforeseeable moment.
+fn kill(part: &mut Participant, memory: &Memory) -> bool {
     let Body::Process(child) = &mut part.body else { return false };
     if child.kill().is_err() || child.wait().is_err() {
         return false;
@@ -241,7 +242,7 @@ fn come_or_go(memory: &Memory, plan: Plan, subscriber: u64, is_wanted: bool) {
     }
 }
 
-/// The seed of the round after this one.
+/// The seed of the next round.
 pub fn next(seed: u64) -> u64 {
     mix(seed)
 }

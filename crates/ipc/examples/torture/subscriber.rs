@@ -1,4 +1,4 @@
-//! A subscriber: it holds what it is given against what it must be given.
+//! A subscriber: compares what it gets with what it must get.
 
 use super::{
     publisher::mix_of,
@@ -17,37 +17,37 @@ use std::{sync::atomic::Ordering, time::Duration};
 
 type Shared = &'static Memfd;
 
-enum Way {
+enum Intake {
     Ring(Taker<Shared>),
     Latest(LatestTaker<Shared>),
 }
 
 /// What it knows of one publisher.
-struct From {
+struct PublisherState {
     memory: &'static Memory,
     plan: Plan,
     publisher: u64,
     subscriber: u64,
     policy: Policy,
-    way: Way,
+    way: Intake,
     reader: Reader<Shared>,
     payload: Vec<u8>,
-    /// The first record that was not told of in any way.
+    /// The first record not accounted for.
     next: u64,
-    /// It took the place of a process that was killed, and has not been given anything yet.
+    /// It replaced a process that was killed, and has got nothing yet.
     is_new: bool,
-    /// It only knows the order.
+    /// It checks only the order.
     is_loose: bool,
     evicted: bool,
 }
 
-impl From {
+impl PublisherState {
     fn new(memory: &'static Memory, plan: Plan, publisher: u64, subscriber: u64, is_second: bool) -> Self {
         let policy = plan.policy(publisher, subscriber);
         let way = memory.way(publisher, subscriber);
         let way = match policy {
-            Policy::Conflate => Way::Latest(latest::open(way).unwrap()),
-            _ => Way::Ring(index_ring::open(way).unwrap()),
+            Policy::Conflate => Intake::Latest(latest::open(way).unwrap()),
+            _ => Intake::Ring(index_ring::open(way).unwrap()),
         };
         let word = |what| memory.of_subscriber(publisher, subscriber, what).load(Ordering::Acquire);
         Self {
@@ -79,14 +79,14 @@ impl From {
         self.plan.next_wanted(self.publisher, self.subscriber, self.next)
     }
 
-    /// Takes all that is there; gives back how much that was.
+    /// Takes everything available; returns the number of items.
     fn drain(&mut self) -> Result<u64, String> {
         let mut count = 0;
         while !self.evicted {
             let taken = match &mut self.way {
-                Way::Latest(table) => table.take().map(Taken::Entry),
-                Way::Ring(ring) if self.policy == Policy::Credit => ring.hold(),
-                Way::Ring(ring) => ring.next(),
+                Intake::Latest(table) => table.take().map(Taken::Entry),
+                Intake::Ring(ring) if self.policy == Policy::Credit => ring.hold(),
+                Intake::Ring(ring) => ring.next(),
             };
             let Some(taken) = taken else { break };
             count += 1;
@@ -95,7 +95,7 @@ impl From {
                 Taken::Gap(gap) => self.gap(gap)?,
                 Taken::Evicted { first } => self.evicted(first)?,
             }
-            if let Way::Ring(ring) = &mut self.way {
+            if let Intake::Ring(ring) = &mut self.way {
                 ring.release();
             }
         }
@@ -106,7 +106,7 @@ impl From {
         let Some(record) = self.reader.read_at(position, &mut self.payload) else {
             let behind = self.reader.segment().tail().saturating_sub(position);
             if self.policy == Policy::Credit || behind < CAPACITY_BYTES / 2 {
-                return Err(format!("the record at {position} is gone, {behind} bytes behind the newest"));
+                return Err(format!("the record at {position} is missing, {behind} bytes behind the newest"));
             }
             self.count(word::LOST, 1);
             if !self.is_loose && !self.is_new && self.policy != Policy::Conflate {
@@ -124,22 +124,19 @@ impl From {
             return Err(format!("record {number} is torn: {record:?}"));
         }
         if self.plan.wanted(self.subscriber) >> record.stamp.instrument & 1 == 0 {
-            return Err(format!("nobody wanted {record:?}"));
+            return Err(format!("unwanted record {record:?}"));
         }
         self.count(word::TAKEN, 1);
         let expected = self.next_wanted();
         let is_expected = match self.policy {
-            // The one before it may have been told of, but not given back, by the process before this one.
+            // The previous one may have been reported to, but not released by, the predecessor.
             Policy::Credit if self.is_new && number < self.next => true,
             Policy::Credit if self.is_new && !self.is_loose => number == expected,
             _ if self.is_loose || self.is_new || self.policy == Policy::Conflate => number >= self.next,
             _ => number == expected,
         };
         if !is_expected {
-            return Err(format!(
-                "expected record {expected}, was given {number}; {} were told of",
-                self.next
-            ));
+            return Err(format!("expected record {expected}, got {number}; {} were reported", self.next));
         }
         self.is_new = false;
         self.told_up_to(self.next.max(number + 1));
@@ -162,7 +159,7 @@ impl From {
             if let Some(record) = self.reader.read_at(position, &mut self.payload)
                 && record.stamp.cause != number
             {
-                return Err(format!("{gap:?} has an end at record {number}, and there is {record:?}"));
+                return Err(format!("{gap:?} has an end at record {number}, but found {record:?}"));
             }
         }
         Ok(())
@@ -178,18 +175,18 @@ impl From {
             && !self.is_loose
             && !self.is_new
         {
-            return Err(format!("evicted from {} on, and not {expected}", record.stamp.cause));
+            return Err(format!("evicted from {} on, expected {expected}", record.stamp.cause));
         }
         self.evicted = true;
         self.count(word::EVICTED, 1);
         Ok(())
     }
 
-    /// Once the publisher has ended and nothing is left.
+    /// After the publisher has ended and nothing is left.
     fn finish(&mut self) -> Result<(), String> {
         let word = |what| self.memory.of_publisher(self.publisher, what).load(Ordering::Acquire);
         let (done, published) = (word(word::DONE), word(word::PUBLISHED));
-        if let Way::Latest(table) = &self.way {
+        if let Intake::Latest(table) = &self.way {
             self.memory
                 .of_subscriber(self.publisher, self.subscriber, word::CONFLATED)
                 .store(table.conflated(), Ordering::Relaxed);
@@ -197,9 +194,9 @@ impl From {
         let is_exact = !self.is_loose && !self.is_new && !self.evicted && done == 1;
         let next = self.next_wanted();
         let is_complete = match self.policy {
-            // The newest record of those that it wants is the newest of its instrument.
+            // The newest record that it wants is the newest of its instrument.
             _ if next >= published => true,
-            // Unless the ring of the segment has gone over it since.
+            // Unless the ring of the segment has lapped it since.
             Policy::Conflate => {
                 self.memory.of_subscriber(self.publisher, self.subscriber, word::LOST).load(Ordering::Relaxed)
                     > 0
@@ -207,16 +204,16 @@ impl From {
             _ => false,
         };
         if is_exact && !is_complete {
-            return Err(format!("record {next} of {published} was not told of ({:?})", self.policy));
+            return Err(format!("record {next} of {published} was not reported ({:?})", self.policy));
         }
-        // What was appended before a kill is handed out but for the last one.
+        // Everything appended before a kill was delivered, except for the last record.
         if self.policy == Policy::Credit
             && done == 2
             && !self.is_loose
             && !self.is_new
             && next + 1 < published
         {
-            return Err(format!("record {next} of {published} was committed and is lost"));
+            return Err(format!("record {next} of {published} was committed, then lost"));
         }
         Ok(())
     }
@@ -228,9 +225,9 @@ pub fn run(memory: &'static Memory, plan: Plan, subscriber: u64, generation: u64
     let mut random = plan.random(200 + subscriber + (generation << 8));
     let mut waiter = Waiter::new(modes[usize::try_from(random() % 4).unwrap()]);
     let mut from: Vec<_> = (0..PUBLISHERS)
-        .map(|publisher| From::new(memory, plan, publisher, subscriber, generation > 0))
+        .map(|publisher| PublisherState::new(memory, plan, publisher, subscriber, generation > 0))
         .collect();
-    // Slow ones are what the policies are for.
+    // The policies are made for slow ones.
     let is_slow = random().is_multiple_of(3);
     let named = |publisher: u64, error: String| {
         let policy = plan.policy(publisher, subscriber);
@@ -256,7 +253,7 @@ pub fn run(memory: &'static Memory, plan: Plan, subscriber: u64, generation: u64
         if is_done {
             break;
         }
-        // Long, so that one that is only slow on a busy machine does not pass for a missed wake.
+        // Long, so that a slow participant on a busy machine does not count as a missed wake.
         if waiter.wait(&inbox, &Futex, Duration::from_secs(2)) == Waited::TimedOut {
             std::thread::yield_now();
         }

@@ -1,5 +1,4 @@
-//! futex(2) among the threads of shuttle. Nobody wakes by himself: a wake that is lost ends in a deadlock, which shuttle
-//! reports.
+//! futex(2) for threads of shuttle. Without timeouts: a lost wake causes a deadlock, which shuttle reports.
 
 use super::{Futex, Park};
 use crate::atomics::{AtomicU32, Ordering};
@@ -11,7 +10,7 @@ use std::{
 };
 
 shuttle::lazy_static! {
-    /// Where somebody sleeps, or slept, by the address of the word. Made anew for each schedule.
+    /// Sleepers, present or past, by the address of the word. New for each schedule.
     static ref SLEEPERS: Mutex<BTreeMap<usize, Arc<Condvar>>> = Mutex::new(BTreeMap::new());
 }
 
@@ -22,7 +21,7 @@ fn sleepers() -> MutexGuard<'static, BTreeMap<usize, Arc<Condvar>>> {
 impl Park for Futex {
     fn sleep(&self, word: &AtomicU32, value: u32, _: Duration) {
         let mut sleepers = sleepers();
-        // With the lock, as in the kernel: between this look and the sleep there is no wake.
+        // Under the lock, as in the kernel: no wake can happen between this check and the sleep.
         if word.load(Ordering::Relaxed) == value {
             let place =
                 sleepers.entry(std::ptr::from_ref(word).addr()).or_insert_with(|| Arc::new(Condvar::new()));

@@ -1,4 +1,4 @@
-//! Every order of the few steps that the two sides take.
+//! Every order of few steps of both sides.
 
 use super::*;
 use crate::{
@@ -37,7 +37,7 @@ fn loom_entries_arrive_whole_and_in_order() {
     });
 }
 
-/// Every entry arrives or is in a gap, all in order: what is taken and what gaps say is each number once.
+/// Every entry is taken or in a gap, in order: together they contain each number once.
 #[test]
 fn loom_gaps_are_exact_and_in_order() {
     use loom::thread;
@@ -79,9 +79,9 @@ fn loom_gaps_are_exact_and_in_order() {
     });
 }
 
-/// An evicted subscriber is given all that was pushed before it is told.
+/// An evicted subscriber gets all pushed entries before it learns of the eviction.
 #[test]
-fn loom_an_eviction_is_told_behind_the_last_entry() {
+fn loom_an_eviction_is_reported_after_the_last_entry() {
     use loom::thread;
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
@@ -97,16 +97,16 @@ fn loom_an_eviction_is_told_behind_the_last_entry() {
         taken.extend((0..2).filter_map(|_| taker.next()));
         pushing.join().unwrap();
         while taken.last() != Some(&Taken::Evicted { first: 3 }) {
-            taken.push(taker.next().expect("told in the end"));
+            taken.push(taker.next().expect("reported at the end"));
         }
         taken.dedup();
         assert_eq!(taken, [Taken::Entry(1), Taken::Entry(2), Taken::Evicted { first: 3 }]);
     });
 }
 
-/// A held entry is not written over before it is released.
+/// A held entry is not overwritten before it is released.
 #[test]
-fn loom_what_is_held_stays() {
+fn loom_held_entries_are_not_overwritten() {
     use loom::{sync::Arc, thread};
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
@@ -125,18 +125,18 @@ fn loom_what_is_held_stays() {
             }
         });
         assert_eq!(taker.hold(), Some(Taken::Entry(1)));
-        assert_eq!(record.load(Ordering::Relaxed), 1, "nobody has given it back");
+        assert_eq!(record.load(Ordering::Relaxed), 1, "not released yet");
         taker.release();
         pushing.join().unwrap();
     });
 }
 
-/// Both places have gaps. A subscriber takes the first one and ends, at any access, and the next one goes on while the
-/// publisher pushes: the place is not the publisher's before the gap is counted.
+/// Both places hold gaps. A subscriber takes the first one and dies, at any access, and its successor continues
+/// while the publisher pushes: the place is not the publisher's before the gap is counted.
 #[test]
-fn loom_a_gap_that_was_taken_keeps_its_place_until_it_is_counted() {
+fn loom_a_taken_gap_keeps_its_place_until_it_is_counted() {
     use loom::thread;
-    // It opens the ring with the first 4; from 9 to 11 it has taken the gap, and not counted it.
+    // It opens the ring with the first 4 accesses; from 9 to 11 it has taken the gap, and not counted it.
     for accesses in [4, 8, 9, 10, 11, 12] {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);

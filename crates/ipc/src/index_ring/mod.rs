@@ -3,30 +3,31 @@
 //! ```text
 //! words of the ring
 //!   0  capacity in entries, a power of two
-//!  16  tail: how many entries were pushed       (publisher's line; for who goes on after it)
-//!  17  gaps: how many gaps were begun
-//!  18  evicted: 0, or 1 once the publisher has given the subscriber up
-//!  19  the first entry that an evicted subscriber was not given
-//!  32  head: how many were taken                (subscriber's line)
-//!  33  gaps taken: how many gaps were told
-//!  48  refused: how many found the ring full    (publisher's)
-//!  49  adding: the entry that the open gap is made longer by, for who finishes the work of a publisher that died
+//!  16  tail: number of entries pushed          (publisher's line; for its successor)
+//!  17  gaps: number of gaps started
+//!  18  evicted: 0, or 1 once the publisher has evicted the subscriber
+//!  19  the first entry that an evicted subscriber did not get
+//!  32  head: number of entries taken           (subscriber's line)
+//!  33  gaps taken: number of gaps reported
+//!  48  refused: number of entries that found the ring full    (publisher's)
+//!  49  adding: the entry that extends the open gap, for the successor of a publisher that died
 //!  64  16 gaps of 4 words; gap number N is in place N modulo 16
-//!        state: how many entries it lacks * 4 + 0 taken, 1 there, 2 being made longer by one
-//!        at: how many entries were pushed before it
-//!        first, last: the entries it begins and ends with
-//! 128  entries: what was pushed * 4 + 2 if a gap stands before it + lap
+//!        state: number of missing entries * 4 + 0 taken, 1 present, 2 being extended by one
+//!        at: number of entries pushed before it
+//!        first, last: its first and last entry
+//! 128  entries: value * 4 + 2 if a gap precedes it + lap
 //!        lap: 1 in the first round of the ring, 0 in the second, 1 in the third
 //! ```
 //!
-//! An entry says itself that it is there: by the lap, it differs from what stood in its place a round ago, and from the
-//! zeros before the first. So a subscriber that spins looks at one line, and what it waits for comes with the same line.
+//! An entry itself shows that it is present: the lap bit differs from what its place contained one round ago,
+//! and from the initial zeros. So a spinning subscriber polls one line, which also contains what it waits for.
 //!
-//! A *gap* is a run of entries that found no room, and stands between two entries of the ring. While no entry is pushed
-//! behind it, it is open: the publisher makes it longer, and a subscriber that has taken every entry before it may
-//! take it as it is, so that a loss is told even if nothing more comes. One compare-and-exchange of the state decides
-//! between the two; an entry that is lost after a gap was taken begins a new one. The ring takes entries again only while
-//! there is a place for the next gap, so that every one is told, in its order, however slow the subscriber is.
+//! A *gap* is a run of entries that found no room, between two entries of the ring. Until an entry is pushed
+//! after it, it is open: the publisher extends it, and a subscriber that has taken every entry before it may
+//! take it as it is, so that a loss is reported even if nothing follows. One compare-and-exchange of the state
+//! decides between the two; an entry lost after a gap was taken starts a new one. The ring accepts entries
+//! again only while there is a place for the next gap, so every gap is reported, in order, however slow the
+//! subscriber is.
 
 #[cfg(all(test, lowlat_loom))]
 mod loom_tests;
@@ -40,7 +41,7 @@ pub use taker::{Taken, Taker};
 
 use crate::{
     atomics::{AtomicU64, Ordering},
-    region::{Held, Region},
+    region::{CachedWords, Region},
 };
 
 const CAPACITY: usize = 0;
@@ -53,22 +54,22 @@ const GAPS_TAKEN: usize = 33;
 const REFUSED: usize = 48;
 const ADDING: usize = 49;
 const GAP: usize = 64;
-/// Places for gaps. Loom keeps books of every word, so it gets the fewest with which an entry can follow a gap.
+/// Places for gaps. Loom tracks every word, so it gets the fewest with which an entry can follow a gap.
 const GAP_PLACES: u64 = if cfg!(lowlat_loom) { 2 } else { 16 };
 const GAP_WORDS: usize = 4;
 #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
 const ENTRIES: usize = GAP + GAP_PLACES as usize * GAP_WORDS;
 
-/// The largest entry: the lower bits of an entry's word are the ring's.
+/// The largest entry: the lower bits of an entry's word are used by the ring.
 pub const ENTRY_MAX: u64 = u64::MAX >> 2;
 
 /// Parts of an entry's word.
 mod word {
-    /// How far up the entry stands.
+    /// Shift of the entry.
     pub const SHIFT: u32 = 2;
-    /// A gap stands before it.
+    /// A gap precedes it.
     pub const BEHIND_GAP: u64 = 2;
-    /// Set in every other lap, from the first one on.
+    /// Set in every other lap, starting with the first.
     pub const LAP: u64 = 1;
 }
 
@@ -79,17 +80,17 @@ mod gap {
     pub const FIRST: usize = 2;
     pub const LAST: usize = 3;
 
-    /// The lower bits of a state. Its upper bits count, so no state of one gap comes twice.
+    /// Lower bits of a state. Its upper bits count, so no state of a gap recurs.
     pub const MASK: u64 = 3;
     pub const TAKEN: u64 = 0;
     pub const THERE: u64 = 1;
     pub const CHANGING: u64 = 2;
 }
 
-/// Entries that found no room, one after the other.
+/// Consecutive entries that found no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
-    /// How many.
+    /// Number of entries.
     pub count: u64,
     /// The first of them.
     pub first: u64,
@@ -97,15 +98,15 @@ pub struct Gap {
     pub last: u64,
 }
 
-/// Bytes of memory that a ring of so many entries takes.
+/// Bytes of memory of a ring with this many entries.
 pub const fn bytes(entries: u64) -> u64 {
     (ENTRIES as u64 + entries) * 8
 }
 
-/// The ring as both sides see it.
+/// The ring, as both sides use it.
 #[derive(Debug)]
 struct Ring<R> {
-    memory: Held<R>,
+    memory: CachedWords<R>,
     mask: u64,
 }
 
@@ -128,15 +129,15 @@ impl<R: Region> Ring<R> {
         ENTRIES + usize::try_from(number & self.mask).unwrap_or(0)
     }
 
-    /// The lap's bit in the word of an entry of that number.
+    /// The lap bit of the entry with that number.
     fn lap(&self, number: u64) -> u64 {
         if number & self.capacity() == 0 { word::LAP } else { 0 }
     }
 
-    /// The word of the entry of that number; none while it is not there.
+    /// The word of the entry with that number; `None` if it is not present.
     #[inline]
     fn there(&self, number: u64) -> Option<u64> {
-        // Pairs with the store in `Pusher::push`: the record that the entry stands for is seen, and each gap before it.
+        // Pairs with the store in `Pusher::push`: the entry's record is visible, and each gap before it.
         let word = self.load(self.entry(number), Ordering::Acquire);
         (word & word::LAP == self.lap(number)).then_some(word)
     }
@@ -146,16 +147,16 @@ impl<R: Region> Ring<R> {
     }
 }
 
-/// Where the words of a gap begin.
+/// Index of the first word of a gap.
 fn place(number: u64) -> usize {
     GAP + usize::try_from(number % GAP_PLACES).unwrap_or(0) * GAP_WORDS
 }
 
-/// Makes a ring of zeroed memory and gives the publisher's side; none when `entries` is no power of two or the memory
-/// too small.
+/// Creates a ring in zeroed memory and returns the publisher's side; `None` if `entries` is not a power of two
+/// or the memory is too small.
 pub fn create<R: Region>(region: R, entries: u64) -> Option<Pusher<R>> {
     let is_right = entries.is_power_of_two() && has_room(&region, entries);
-    let ring = Ring { memory: Held::new(region), mask: entries.wrapping_sub(1) };
+    let ring = Ring { memory: CachedWords::new(region), mask: entries.wrapping_sub(1) };
     is_right.then(|| {
         // Pairs with the load in `open`.
         ring.store(CAPACITY, entries, Ordering::Release);
@@ -163,18 +164,18 @@ pub fn create<R: Region>(region: R, entries: u64) -> Option<Pusher<R>> {
     })
 }
 
-/// Opens a ring that the publisher made; none when its first word does not fit the memory. A subscriber that starts
-/// again goes on where it was.
+/// Opens a ring that the publisher created; `None` if its first word does not fit the memory. A restarted
+/// subscriber resumes where it was.
 pub fn open<R: Region>(region: R) -> Option<Taker<R>> {
     // Pairs with the store in `create`.
     let entries = region.words().get(CAPACITY).map_or(0, |word| word.load(Ordering::Acquire));
     let is_right = entries.is_power_of_two() && has_room(&region, entries);
-    let ring = Ring { memory: Held::new(region), mask: entries.wrapping_sub(1) };
+    let ring = Ring { memory: CachedWords::new(region), mask: entries.wrapping_sub(1) };
     is_right.then(|| Taker::new(ring))
 }
 
-/// The publisher's side of a ring that was made before, where the one before it stopped: for who finishes the work of a
-/// publisher that died. None when the ring's words do not fit each other.
+/// Resumes the publisher's side of an existing ring, for the successor of a publisher that died. `None` if the
+/// ring's words are inconsistent.
 pub fn resume<R: Region>(region: R) -> Option<Pusher<R>> {
     let Taker { ring, .. } = open(region)?;
     Pusher::resume(ring)
@@ -184,7 +185,7 @@ fn has_room(region: &impl Region, entries: u64) -> bool {
     usize::try_from(entries).is_ok_and(|entries| region.words().len().saturating_sub(ENTRIES) >= entries)
 }
 
-/// The gap that a subscriber took and did not count, when it has ended in between: its words are still those that it read.
+/// A gap that a subscriber took but did not count before it died; its words are still intact.
 #[cfg(all(test, lowlat_shuttle))]
 pub(crate) fn taken_and_not_counted(region: &impl Region) -> Option<Gap> {
     let load = |at: usize| region.words().get(at).map_or(0, |word| word.load(Ordering::Acquire));

@@ -11,13 +11,13 @@ use crate::{atomics::Ordering, prefetch, region::Region};
 pub struct Pusher<R> {
     ring: Ring<R>,
     tail: u64,
-    /// What the subscriber had taken when it was last looked up.
+    /// Number of entries taken, when last read.
     head: u64,
-    /// Gaps begun.
+    /// Number of gaps started.
     gaps: u64,
-    /// The gap that no entry was pushed behind yet.
+    /// The gap that no entry follows yet.
     open: Option<Gap>,
-    /// The next entry's word says that a gap stands before it.
+    /// The next entry's word marks that a gap precedes it.
     is_behind_gap: bool,
 }
 
@@ -26,12 +26,12 @@ impl<R: Region> Pusher<R> {
         Self { ring, tail: 0, head: 0, gaps: 0, open: None, is_behind_gap: false }
     }
 
-    /// The side of a publisher that died. A gap that it was just making longer is so by the entry that it had at hand; one that
-    /// it had begun and not yet counted stays untold.
+    /// Resumes the side of a publisher that died. A gap that it was extending is extended by the entry in
+    /// `adding`; a gap that was started but not counted stays unreported.
     pub(super) fn resume(ring: Ring<R>) -> Option<Self> {
         // Pair with the stores in `push`, `Taker::release` and `refuse`.
         let [tail, head, gaps] = [TAIL, HEAD, GAPS].map(|at| ring.load(at, Ordering::Acquire));
-        // An entry that it had just put in, and not counted, may have been taken already.
+        // An entry that was pushed but not counted may have been taken already.
         let tail = tail.wrapping_add(u64::from(ring.there(tail).is_some()));
         let fits = tail.wrapping_sub(head) <= ring.capacity();
         let mut pusher = Self { ring, tail, head, gaps, open: None, is_behind_gap: false };
@@ -39,28 +39,28 @@ impl<R: Region> Pusher<R> {
             let word = pusher.ring.word(at + gap::STATE)?;
             let found = word.load(Ordering::Acquire);
             if found & gap::MASK == gap::CHANGING {
-                // Only its publisher leaves that state. Whether it had written the entry down can't be seen, so it is written
-                // once more. The state's store pairs with the load in `Taker::take_gap`.
+                // Only this ring's publisher leaves that state. Whether it had stored the entry is unknown, so
+                // the entry is stored again. The state's store pairs with the load in `Taker::take_gap`.
                 let entry = pusher.ring.load(ADDING, Ordering::Relaxed);
                 pusher.ring.store(at + gap::LAST, entry, Ordering::Relaxed);
                 word.store(state((found >> 2).wrapping_add(1)), Ordering::Release);
             }
             let [found, first, last] = [gap::STATE, gap::FIRST, gap::LAST]
                 .map(|word| pusher.ring.load(at + word, Ordering::Acquire));
-            // One that was taken is found so by `lengthen`.
+            // `lengthen` detects a gap that was taken.
             pusher.open = Some(Gap { count: found >> 2, first, last });
             pusher.is_behind_gap = true;
         }
         fits.then_some(pusher)
     }
 
-    /// The words of the last gap when no entry was pushed behind it.
+    /// The words of the last gap, if no entry follows it.
     fn last_gap(&self) -> Option<usize> {
         let at = place(self.gaps.checked_sub(1)?);
         (self.ring.load(at + gap::AT, Ordering::Relaxed) == self.tail).then_some(at)
     }
 
-    /// The entry that came last, also when it found no room or was taken since; none before the first.
+    /// The last entry, even if it found no room or was taken; `None` before the first.
     pub fn last(&self) -> Option<u64> {
         if let Some(at) = self.last_gap() {
             return Some(self.ring.load(at + gap::LAST, Ordering::Relaxed));
@@ -69,8 +69,8 @@ impl<R: Region> Pusher<R> {
         Some(self.ring.load(self.ring.entry(number), Ordering::Relaxed) >> word::SHIFT)
     }
 
-    /// Puts an entry in, of [`super::ENTRY_MAX`] at most; false when there is no room, which is counted and told to the
-    /// subscriber as part of a gap.
+    /// Pushes an entry, of [`super::ENTRY_MAX`] at most. Returns false if there is no room, which is counted
+    /// and reported to the subscriber as part of a gap.
     #[inline]
     pub fn push(&mut self, entry: u64) -> bool {
         if !self.has_room() {
@@ -79,10 +79,10 @@ impl<R: Region> Pusher<R> {
         }
         let flag = if self.is_behind_gap { word::BEHIND_GAP } else { 0 };
         let word = entry << word::SHIFT | flag | self.ring.lap(self.tail);
-        // Pairs with the load in `Ring::there`: what the entry stands for is seen, and each gap before it.
+        // Pairs with the load in `Ring::there`: the entry's record is visible, and each gap before it.
         self.ring.store(self.ring.entry(self.tail), word, Ordering::Release);
         self.is_behind_gap = false;
-        // What a dead publisher left may be any number.
+        // A dead publisher may have left any number.
         self.tail = self.tail.wrapping_add(1);
         // Pairs with the load in `resume`.
         self.ring.store(TAIL, self.tail, Ordering::Release);
@@ -94,7 +94,7 @@ impl<R: Region> Pusher<R> {
     pub fn has_room(&mut self) -> bool {
         if self.tail.wrapping_sub(self.head) >= self.ring.capacity() {
             self.look_up_head();
-            // A subscriber that writes nonsense is as good as full.
+            // A subscriber that writes nonsense counts as full.
             if self.tail.wrapping_sub(self.head) >= self.ring.capacity() {
                 return false;
             }
@@ -102,53 +102,53 @@ impl<R: Region> Pusher<R> {
         self.open.is_none() || self.close()
     }
 
-    /// Whether the subscriber has more than so many entries still to take. Its line is looked at only when it had when
-    /// it was last looked up.
+    /// Whether the subscriber has more than this many entries left. Its line is read only if it had when last
+    /// read.
     #[inline]
     pub fn is_behind(&mut self, count: u64) -> bool {
         self.tail.wrapping_sub(self.head) > count && self.behind() > count
     }
 
-    /// How many entries the subscriber is behind; all of the ring when it writes nonsense.
+    /// Number of entries that the subscriber is behind; the whole ring if it writes nonsense.
     pub fn behind(&mut self) -> u64 {
         self.look_up_head();
         self.tail.wrapping_sub(self.head).min(self.ring.capacity())
     }
 
-    /// Whether the subscriber has given back none of a whole ring of entries.
+    /// Whether the subscriber has released none of a whole ring of entries.
     #[cfg(all(test, lowlat_shuttle))]
     pub(crate) fn is_full(&mut self) -> bool {
         self.behind() == self.ring.capacity()
     }
 
-    /// The oldest entry that the subscriber has not given back; none when it has given back all.
+    /// The oldest entry that the subscriber has not released; `None` if it has released all.
     pub fn oldest(&mut self) -> Option<u64> {
         let behind = self.behind();
-        // The entry is this side's own store, unless the subscriber wrote over it, which harms itself.
+        // The entry is this side's own store, unless the subscriber overwrote it, which harms only itself.
         (behind > 0)
             .then(|| self.ring.entry(self.tail.wrapping_sub(behind)))
             .map(|at| self.ring.load(at, Ordering::Relaxed) >> word::SHIFT)
     }
 
-    /// How many entries found the ring full.
+    /// Number of entries that found the ring full.
     pub fn refused(&self) -> u64 {
         self.ring.load(REFUSED, Ordering::Relaxed)
     }
 
-    /// Tells the subscriber that it is given nothing any more, from the entry `first` on. It finds this behind the
-    /// entries that it has.
+    /// Evicts the subscriber: it gets nothing from the entry `first` on. It finds this after its pending
+    /// entries.
     pub fn evict(&mut self, first: u64) {
         self.ring.store(EVICTED_FROM, first, Ordering::Relaxed);
         // Pairs with the load in `Taker::evicted`.
         self.ring.store(EVICTED, 1, Ordering::Release);
     }
 
-    /// Whether the subscriber was told that it is given nothing any more.
+    /// Whether the subscriber was evicted.
     pub fn is_evicted(&self) -> bool {
         self.ring.load(EVICTED, Ordering::Relaxed) != 0
     }
 
-    /// Has the line of the next entry fetched. It changes nothing.
+    /// Prefetches the line of the next entry. It changes nothing.
     #[inline]
     pub fn warm(&self) {
         prefetch::line(self.ring.word(self.ring.entry(self.tail)));
@@ -169,7 +169,8 @@ impl<R: Region> Pusher<R> {
             self.open = Some(longer);
             return;
         }
-        // The place is free: the gap before was closed only when it was, or was just taken, and those before it counted.
+        // The place is free: the previous gap was closed only if it was, or was just taken, and earlier ones
+        // were counted.
         let at = place(self.gaps);
         self.ring.store(at + gap::AT, self.tail, Ordering::Relaxed);
         self.ring.store(at + gap::FIRST, entry, Ordering::Relaxed);
@@ -183,14 +184,14 @@ impl<R: Region> Pusher<R> {
         self.is_behind_gap = true;
     }
 
-    /// Makes the open gap longer; none when the subscriber has taken it.
+    /// Extends the open gap; `None` if the subscriber has taken it.
     fn lengthen(&self, open: Gap, entry: u64) -> Option<Gap> {
         let at = place(self.gaps.wrapping_sub(1));
         let word = self.ring.word(at + gap::STATE)?;
         let longer = Gap { count: open.count + 1, last: entry, ..open };
         self.ring.store(ADDING, entry, Ordering::Relaxed);
-        // Only one side gets past this for one state. Acquire pairs with the subscriber's exchange: it has read the words.
-        // Release pairs with the load in `resume`: who sees the change sees the entry.
+        // Only one side wins for one state. Acquire pairs with the subscriber's exchange: it has read the
+        // words. Release pairs with the load in `resume`: whoever sees the change sees the entry.
         let changing = open.count << 2 | gap::CHANGING;
         word.compare_exchange(state(open.count), changing, Ordering::AcqRel, Ordering::Acquire).ok()?;
         self.ring.store(at + gap::LAST, entry, Ordering::Relaxed);
@@ -199,11 +200,11 @@ impl<R: Region> Pusher<R> {
         Some(longer)
     }
 
-    /// Ends the open gap, so that an entry can be pushed behind it; false while there is no place for another one.
+    /// Closes the open gap, so that an entry can follow it; false while there is no place for another one.
     #[cold]
     fn close(&mut self) -> bool {
-        // Pairs with the store in `Taker::count_gap`. A place is free when its gap is counted, not when it is taken: one that
-        // ended in between has a successor that looks at that place once more.
+        // Pairs with the store in `Taker::count_gap`. A place is free once its gap is counted, not once it is
+        // taken: the successor of a taker that died in between reads that place once more.
         let counted = self.ring.load(GAPS_TAKEN, Ordering::Acquire);
         // Pairs with the exchange in `Taker::take_gap`: the subscriber has read the words.
         let last = self.ring.load(place(self.gaps.wrapping_sub(1)) + gap::STATE, Ordering::Acquire);

@@ -5,17 +5,17 @@ use super::{
 };
 use crate::{atomics::Ordering, region::Region};
 
-/// What a subscriber takes out of its ring.
+/// What a subscriber takes from its ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
     /// An entry.
     Entry(u64),
-    /// Entries that are lost to it, at their place among the others.
+    /// Lost entries, at their place among the others.
     Gap(Gap),
-    /// The publisher has given it up for being too far behind, and gives it nothing from the entry `first` on. Told again
-    /// each time: a subscriber that has caught up asks to be connected anew.
+    /// The publisher has evicted the subscriber for being too far behind; it gets nothing from the entry
+    /// `first` on. Returned on every further call: a subscriber that has caught up asks to be reconnected.
     Evicted {
-        /// The first entry that it was not given.
+        /// The first entry that it did not get.
         first: u64,
     },
 }
@@ -26,36 +26,36 @@ pub struct Taker<R> {
     pub(super) ring: Ring<R>,
     head: u64,
     gaps_taken: u64,
-    /// Gaps that the publisher had begun when they were last looked up.
+    /// Number of started gaps when last read.
     gaps: u64,
 }
 
-/// What a look at the next gap gives.
+/// Result of checking the next gap.
 enum Look {
     Gap(Gap),
-    /// There is none before the next entry.
+    /// No gap before the next entry.
     Nothing,
-    /// The publisher is just changing it.
+    /// The publisher is changing it.
     Changing,
 }
 
 impl<R: Region> Taker<R> {
     pub(super) fn new(ring: Ring<R>) -> Self {
-        // What the subscriber itself wrote, maybe as the process before this one.
+        // Written by the subscriber itself, possibly by its predecessor.
         let head = ring.load(HEAD, Ordering::Relaxed);
         let gaps_taken = ring.load(GAPS_TAKEN, Ordering::Relaxed);
         Self { ring, head, gaps_taken, gaps: gaps_taken }
     }
 
-    /// How many entries found the ring full: what this subscriber lost, told or not yet.
+    /// Number of entries that found the ring full: all losses of this subscriber, reported or not.
     pub fn refused(&self) -> u64 {
         self.ring.load(REFUSED, Ordering::Relaxed)
     }
 
-    /// The next entry. Gaps are passed over, and an eviction is not told: see [`Taker::next`].
+    /// Returns the next entry. Skips gaps and ignores an eviction: see [`Taker::next`].
     #[inline]
     pub fn take(&mut self) -> Option<u64> {
-        // As many gaps as there are places may stand before an entry; one that is begun during this call comes later.
+        // At most as many gaps as places precede an entry; a gap started during this call comes later.
         for _ in 0..=GAP_PLACES {
             match self.next()? {
                 Taken::Entry(entry) => return Some(entry),
@@ -66,11 +66,11 @@ impl<R: Region> Taker<R> {
         None
     }
 
-    /// What comes next; its room is the publisher's again.
+    /// Returns the next item and releases its room to the publisher.
     #[inline]
     #[expect(
         clippy::should_implement_trait,
-        reason = "an iterator that has ended stays so, and this one goes on"
+        reason = "an iterator that has ended stays ended, while this one continues"
     )]
     pub fn next(&mut self) -> Option<Taken> {
         let taken = self.hold();
@@ -80,8 +80,9 @@ impl<R: Region> Taker<R> {
         taken
     }
 
-    /// What comes next, while its room stays taken until [`Taker::release`]: a subscriber that may lose nothing keeps the
-    /// publisher from writing over what it still reads. One that ends before it releases is given the same again.
+    /// Returns the next item without releasing its room until [`Taker::release`], so that the publisher does
+    /// not overwrite what is still being read. After a restart without a release the same item is returned
+    /// again.
     #[inline]
     pub fn hold(&mut self) -> Option<Taken> {
         let Some(entry) = self.ring.there(self.head) else { return self.without_entry() };
@@ -99,21 +100,21 @@ impl<R: Region> Taker<R> {
         Taken::Entry(entry >> word::SHIFT)
     }
 
-    /// Gives the room of all that was taken back to the publisher.
+    /// Releases the room of everything taken.
     #[inline]
     pub fn release(&mut self) {
         // Pairs with the load in `Pusher::look_up_head`.
         self.ring.store(HEAD, self.head, Ordering::Release);
     }
 
-    /// Whether an entry is there to be taken: one look at the line that it comes with, for who spins. Gaps behind which
-    /// nothing came, and an eviction, it does not see; for those, the publisher marks the inbox.
+    /// Whether an entry can be taken: one read of its own line, for spinning. It does not see trailing gaps or
+    /// an eviction; for those the publisher marks the inbox.
     #[inline]
     pub fn has_entry(&self) -> bool {
         self.ring.there(self.head).is_some()
     }
 
-    /// Whether an entry or a gap waits. Looks at the publisher's line.
+    /// Whether an entry or a gap is pending. Reads the publisher's line.
     pub fn has_more(&mut self) -> bool {
         self.look_up_gaps();
         self.has_entry() || self.gaps != self.gaps_taken
@@ -122,37 +123,37 @@ impl<R: Region> Taker<R> {
     fn look_up_gaps(&mut self) {
         // Pairs with the store in `Pusher::refuse`.
         let gaps = self.ring.load(GAPS, Ordering::Acquire);
-        // A publisher that writes nonsense has begun none.
+        // A publisher that writes nonsense has started no gaps.
         if gaps.wrapping_sub(self.gaps_taken) <= GAP_PLACES {
             self.gaps = gaps;
         }
     }
 
-    /// The next gap that stands before the entry that is next and is there.
+    /// The next gap, if it precedes the next available entry.
     #[cold]
     fn gap_before_entry(&mut self) -> Option<Gap> {
-        // After the entry, so that each gap before it is known.
+        // After the entry, so that every gap before it is visible.
         self.look_up_gaps();
         match self.take_gap() {
             Look::Gap(gap) => Some(gap),
-            // One that is being changed has no entry behind it yet: it stands behind this one.
+            // A gap being changed has no entry after it yet: it follows this entry.
             Look::Nothing | Look::Changing => None,
         }
     }
 
-    /// What comes where no entry is: a gap that nothing was pushed behind, or the end.
+    /// What follows if no entry is available: a trailing gap, or nothing.
     #[cold]
     fn without_entry(&mut self) -> Option<Taken> {
         self.look_up_gaps();
         match self.take_gap() {
             Look::Gap(gap) => Some(Taken::Gap(gap)),
-            // It is the last thing there: the publisher rings when it is done.
+            // It is the last item: the publisher rings when the change is complete.
             Look::Changing => None,
             Look::Nothing => self.evicted(),
         }
     }
 
-    /// The next gap, if it stands before the next entry.
+    /// The next gap, if it precedes the next entry.
     #[cold]
     fn take_gap(&mut self) -> Look {
         while self.gaps_taken != self.gaps {
@@ -163,7 +164,7 @@ impl<R: Region> Taker<R> {
             match state & gap::MASK {
                 gap::THERE => {}
                 gap::CHANGING => return Look::Changing,
-                // Told by a process before this one, which ended right after, or nonsense.
+                // Reported to a predecessor that ended right after, or nonsense.
                 _ => {
                     self.count_gap();
                     continue;
@@ -191,30 +192,30 @@ impl<R: Region> Taker<R> {
 
     fn count_gap(&mut self) {
         self.gaps_taken = self.gaps_taken.wrapping_add(1);
-        // Pairs with the load in `Pusher::close`: the place is the publisher's again. Also for a process that comes after
-        // this one.
+        // Pairs with the load in `Pusher::close`: the place is the publisher's again. Also read by a successor
+        // of this process.
         self.ring.store(GAPS_TAKEN, self.gaps_taken, Ordering::Release);
     }
 
-    /// Whether the publisher has given the subscriber up. Changes nothing, so that a third process may ask.
+    /// Whether the publisher has evicted the subscriber. Changes nothing, so that a third process may check.
     pub fn is_evicted(&self) -> bool {
         // Pairs with the store in `Pusher::evict`.
         self.ring.load(EVICTED, Ordering::Acquire) != 0
     }
 
     fn evicted(&mut self) -> Option<Taken> {
-        // Pairs with the store in `Pusher::evict`, which comes after every entry.
+        // Pairs with the store in `Pusher::evict`, which follows every entry.
         if self.ring.load(EVICTED, Ordering::Acquire) == 0 {
             return None;
         }
         if self.has_more() {
-            // Pushed in between: the caller looks again, as it does after everything that it takes.
+            // Pushed in between: the caller checks again, as after every item.
             return self.hold_once_more();
         }
         Some(Taken::Evicted { first: self.ring.load(EVICTED_FROM, Ordering::Relaxed) })
     }
 
-    /// One more look after the last entry was pushed; bounded, whatever the words say.
+    /// One more check after the last entry was pushed; bounded, whatever the words contain.
     #[cold]
     fn hold_once_more(&mut self) -> Option<Taken> {
         match self.take_gap() {

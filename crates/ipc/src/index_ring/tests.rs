@@ -1,11 +1,11 @@
-//! A queue, with an exact account of what found no room.
+//! A queue with an exact account of entries that found no room.
 
 use super::*;
 use crate::region::Heap;
 use std::{collections::VecDeque, sync::Arc, thread};
 
 #[test]
-fn another_goes_on_where_a_publisher_stopped() {
+fn a_successor_resumes_where_a_publisher_stopped() {
     let heap = Arc::new(Heap::zeroed(bytes(4)));
     let mut pusher = create(Arc::clone(&heap), 4).unwrap();
     let mut taker = open(Arc::clone(&heap)).unwrap();
@@ -21,17 +21,17 @@ fn another_goes_on_where_a_publisher_stopped() {
     assert!(second.push(7));
     assert_eq!(taker.next(), Some(Taken::Gap(Gap { count: 3, first: 4, last: 6 })));
     assert_eq!(taker.next(), Some(Taken::Entry(7)));
-    // One that died while it made a gap longer.
+    // The publisher died while it extended a gap.
     (8..14).for_each(|entry| _ = second.push(entry));
     let word = place(1) + gap::STATE;
     heap.words()[word].store(2 << 2 | gap::CHANGING, Ordering::Relaxed);
-    // It had not come to write the entry into the gap.
+    // It had not yet written the entry into the gap.
     heap.words()[ADDING].store(14, Ordering::Relaxed);
     assert_eq!((0..4).map(|_| taker.take()).collect::<Vec<_>>(), [8, 9, 10, 11].map(Some));
-    assert_eq!(taker.take(), None, "nothing, until the change is done");
+    assert_eq!(taker.take(), None, "nothing until the change is complete");
     assert_eq!(resumed().unwrap().last(), Some(14));
     assert!(matches!(taker.next(), Some(Taken::Gap(Gap { count: 3, first: 12, last: 14 }))));
-    // One that died between an entry and its count: the entry was seen.
+    // The publisher died between an entry and its count: the entry was seen.
     assert!(second.push(15));
     let tail = heap.words()[TAIL].fetch_sub(1, Ordering::Relaxed);
     assert_eq!(taker.take(), Some(15));
@@ -42,9 +42,9 @@ fn another_goes_on_where_a_publisher_stopped() {
     assert!(resumed().is_none(), "nonsense");
 }
 
-/// The words of a dead publisher are as hostile as any other's.
+/// The words of a dead publisher are as untrusted as any other's.
 #[test]
-fn another_goes_on_with_the_largest_numbers() {
+fn a_successor_resumes_with_the_largest_numbers() {
     for at in [HEAD, GAPS] {
         let heap = Arc::new(Heap::zeroed(bytes(4)));
         create(Arc::clone(&heap), 4).unwrap();
@@ -52,7 +52,7 @@ fn another_goes_on_with_the_largest_numbers() {
             heap.words()[word].store(u64::MAX, Ordering::Relaxed);
         }
         let mut pusher = resume(Arc::clone(&heap)).unwrap();
-        // In a lap of such a number zeros are an entry, which it takes for the last one's.
+        // In a lap with this number zeros are a valid entry, which it takes for the previous one's.
         assert_eq!((0..40).filter(|entry| pusher.push(*entry)).count(), 3);
         let _ = pusher.last();
         let mut taker = open(heap).unwrap();
@@ -62,7 +62,7 @@ fn another_goes_on_with_the_largest_numbers() {
 }
 
 #[test]
-fn full_is_refused_and_counted() {
+fn entries_to_a_full_ring_are_refused_and_counted() {
     let heap = Arc::new(Heap::zeroed(bytes(4)));
     let mut pusher = create(Arc::clone(&heap), 4).unwrap();
     let mut taker = open(Arc::clone(&heap)).unwrap();
@@ -70,7 +70,7 @@ fn full_is_refused_and_counted() {
     assert_eq!((0..6).map(|entry| pusher.push(entry)).filter(|is_in| *is_in).count(), 4);
     assert_eq!(pusher.refused(), 2);
     assert_eq!((taker.take(), taker.take()), (Some(0), Some(1)));
-    // One that starts again goes on where the one before it was.
+    // A restarted taker resumes where its predecessor stopped.
     let mut taker = open(heap).unwrap();
     assert!(pusher.push(9));
     assert_eq!(std::iter::from_fn(|| taker.take()).collect::<Vec<_>>(), [2, 3, 9]);
@@ -81,7 +81,7 @@ fn taken(taker: &mut Taker<Arc<Heap>>) -> Vec<Taken> {
 }
 
 #[test]
-fn a_loss_is_told_where_it_happened() {
+fn a_gap_is_reported_where_it_happened() {
     let heap = Arc::new(Heap::zeroed(bytes(2)));
     let mut pusher = create(Arc::clone(&heap), 2).unwrap();
     let mut taker = open(heap).unwrap();
@@ -89,14 +89,14 @@ fn a_loss_is_told_where_it_happened() {
         pusher.push(entry * 10);
     });
     assert_eq!(taker.next(), Some(Taken::Entry(0)));
-    assert!(pusher.push(50), "behind the gap");
+    assert!(pusher.push(50), "after the gap");
     let gap = Gap { count: 3, first: 20, last: 40 };
     assert_eq!(taken(&mut taker), [Taken::Entry(10), Taken::Gap(gap), Taken::Entry(50)]);
     assert!(!taker.has_more());
 }
 
 #[test]
-fn a_loss_is_told_though_nothing_comes_behind_it() {
+fn a_gap_is_reported_even_without_a_later_entry() {
     let heap = Arc::new(Heap::zeroed(bytes(1)));
     let mut pusher = create(Arc::clone(&heap), 1).unwrap();
     let mut taker = open(heap).unwrap();
@@ -108,10 +108,10 @@ fn a_loss_is_told_though_nothing_comes_behind_it() {
     assert_eq!(taken(&mut taker), []);
 }
 
-/// More gaps than there are places, for a subscriber that takes one entry at a time: the ring stays shut then, and
-/// still nothing is lost that is not told.
+/// More gaps than places, for a subscriber that takes one entry at a time: the ring then stays shut, and still
+/// every lost entry is reported.
 #[test]
-fn gaps_without_end_are_told_one_by_one() {
+fn more_gaps_than_places_are_reported_one_by_one() {
     let heap = Arc::new(Heap::zeroed(bytes(64)));
     let mut pusher = create(Arc::clone(&heap), 64).unwrap();
     let mut taker = open(heap).unwrap();
@@ -127,7 +127,7 @@ fn gaps_without_end_are_told_one_by_one() {
                 gaps += 1;
                 gap.count
             }
-            Taken::Evicted { .. } => panic!("nobody did"),
+            Taken::Evicted { .. } => panic!("nothing evicts it"),
         };
         next
     };
@@ -148,7 +148,7 @@ fn gaps_without_end_are_told_one_by_one() {
 }
 
 #[test]
-fn a_subscriber_that_starts_again_is_told_what_the_one_before_was_not() {
+fn a_restarted_subscriber_gets_the_gaps_not_yet_reported() {
     let heap = Arc::new(Heap::zeroed(bytes(2)));
     let mut pusher = create(Arc::clone(&heap), 2).unwrap();
     let mut taker = open(Arc::clone(&heap)).unwrap();
@@ -156,15 +156,15 @@ fn a_subscriber_that_starts_again_is_told_what_the_one_before_was_not() {
         pusher.push(entry);
     });
     assert_eq!(taker.hold(), Some(Taken::Entry(0)));
-    // It ends before it gives the entry back.
+    // It ends before it releases the entry.
     let mut taker = open(Arc::clone(&heap)).unwrap();
     assert_eq!(taken(&mut taker).len(), 3);
     assert_eq!(taken(&mut open(heap).unwrap()), []);
 }
 
-/// All places have gaps, and a subscriber ends after it has taken the first of them and before it has counted it.
+/// All places hold gaps, and a subscriber ends after it took the first one and before it counted it.
 #[test]
-fn a_gap_that_was_taken_and_not_counted_keeps_its_place() {
+fn a_gap_taken_but_not_counted_keeps_its_place() {
     let heap = Arc::new(Heap::zeroed(bytes(64)));
     let mut pusher = create(Arc::clone(&heap), 64).unwrap();
     let mut taker = open(Arc::clone(&heap)).unwrap();
@@ -194,7 +194,7 @@ fn a_gap_that_was_taken_and_not_counted_keeps_its_place() {
                 assert_eq!((gap.first, gap.last), (next, next + gap.count - 1));
                 gap.count
             }
-            Taken::Evicted { .. } => panic!("nobody did"),
+            Taken::Evicted { .. } => panic!("nothing evicts it"),
         };
         push(1);
         if next > 1000 {
@@ -205,7 +205,7 @@ fn a_gap_that_was_taken_and_not_counted_keeps_its_place() {
 }
 
 #[test]
-fn the_oldest_entry_is_the_one_not_given_back() {
+fn the_oldest_entry_is_the_first_unreleased_one() {
     let heap = Arc::new(Heap::zeroed(bytes(4)));
     let mut pusher = create(Arc::clone(&heap), 4).unwrap();
     let mut taker = open(heap).unwrap();
@@ -223,7 +223,7 @@ fn the_oldest_entry_is_the_one_not_given_back() {
 fn memory_that_does_not_fit_is_refused() {
     assert!(create(Heap::zeroed(bytes(4)), 8).is_none());
     assert!(create(Heap::zeroed(bytes(4)), 3).is_none());
-    assert!(open(Heap::zeroed(bytes(4))).is_none(), "nobody has made it");
+    assert!(open(Heap::zeroed(bytes(4))).is_none(), "not created yet");
     assert!(open(Heap::zeroed(0)).is_none());
 }
 
@@ -253,7 +253,7 @@ fn between_threads_nothing_is_lost_or_doubled() {
 }
 
 #[test]
-fn between_threads_every_loss_is_told() {
+fn between_threads_every_loss_is_reported() {
     const COUNT: u64 = if cfg!(miri) { 500 } else { 300_000 };
     let heap = Arc::new(Heap::zeroed(bytes(16)));
     let mut pusher = create(Arc::clone(&heap), 16).unwrap();
@@ -287,13 +287,13 @@ fn between_threads_every_loss_is_told() {
 proptest::proptest! {
     #![proptest_config(crate::testing::cases(256))]
 
-    /// Against a list of what was pushed: pushes, takes, holds and restarts in any order.
+    /// Compared with a list of pushed entries: pushes, takes, holds and restarts in any order.
     #[test]
     fn it_is_a_queue_with_gaps(steps in proptest::collection::vec(0_u8..10, 0..400), size in 0_u32..4) {
         let heap = Arc::new(Heap::zeroed(bytes(1 << size)));
         let mut pusher = create(Arc::clone(&heap), 1 << size).unwrap();
         let mut taker = open(Arc::clone(&heap)).unwrap();
-        // What comes next, and what comes next after a restart.
+        // The next item, and the next item after a restart.
         let (mut entry, mut next, mut given_back, mut pushed) = (0, 0, 0, Vec::new());
         for step in steps {
             match step {
@@ -321,7 +321,7 @@ proptest::proptest! {
                     }
                     other => {
                         proptest::prop_assert_eq!(other, None);
-                        proptest::prop_assert_eq!(next, entry, "all was told");
+                        proptest::prop_assert_eq!(next, entry, "everything was reported");
                     }
                 },
                 _ => {
@@ -386,7 +386,7 @@ proptest::proptest! {
         heap.words()[TAIL].store(tail, Ordering::Relaxed);
         heap.words()[ENTRIES..].iter().zip(words).for_each(|(to, word)| to.store(word, Ordering::Relaxed));
         let taken = std::iter::from_fn(|| taker.take()).take(100).count();
-        proptest::prop_assert!(taken <= 8, "each word is of one lap");
+        proptest::prop_assert!(taken <= 8, "each word belongs to one lap");
         heap.words()[HEAD].store(head, Ordering::Relaxed);
         for entry in 0..20 {
             pusher.push(entry);

@@ -1,23 +1,25 @@
-//! The latest position of each instrument, for a subscriber that wants to know how things are and not how they came so.
+//! The latest position of each instrument, for subscribers that need the current state rather than every
+//! change.
 //!
 //! ```text
 //! words
-//!   0  instruments: how many
+//!   0  instruments: number of instruments
 //!  16  newest: the newest position that was put, + 1    (publisher's line)
-//!  17  conflated: how many positions a newer one took the place of
-//!  18  outside: how many were of an instrument that the table does not have
-//!  32  ready: one bit an instrument, up to a multiple of 16 words
-//!   …  places: one word an instrument: position * 2 + 1, or + 0 once it was taken
+//!  17  conflated: number of positions replaced by a newer one
+//!  18  outside: number of positions of instruments that the table lacks
+//!  32  ready: one bit per instrument, up to a multiple of 16 words
+//!   …  places: one word per instrument: position * 2 + 1, or + 0 once taken
 //! ```
 //!
-//! The subscriber takes positions in the order of their publication. It looks at `newest` first and leaves what is newer
-//! than that for the next time: all that is not newer was in its place before, so nothing older comes after it. A
-//! position is taken at the moment it is given out, with one exchange; if a newer one has come, that one comes later,
-//! and the older one was conflated. So each position is taken, conflated or still there.
+//! The subscriber takes positions in order of publication. It reads `newest` first and leaves newer positions
+//! for the next round: everything up to `newest` was already in its place, so nothing older can follow. One
+//! exchange takes a position at the moment it is returned; if a newer position has replaced it, the newer one
+//! is returned later and the older one counts as conflated. So each position is taken, conflated or still
+//! pending.
 
 use crate::{
     atomics::{AtomicU64, Ordering},
-    region::{Held, Region},
+    region::{CachedWords, Region},
 };
 
 const INSTRUMENTS: usize = 0;
@@ -25,23 +27,23 @@ const NEWEST: usize = 16;
 const CONFLATED: usize = 17;
 const OUTSIDE: usize = 18;
 const READY: usize = 32;
-/// Bit of a place: the subscriber has not taken it.
+/// Bit of a place: not yet taken by the subscriber.
 const FRESH: u64 = 1;
 
-/// Words of the ready bits.
+/// Number of words of the ready bits.
 const fn ready_words(instruments: u32) -> u64 {
     (instruments as u64).div_ceil(64).next_multiple_of(16)
 }
 
-/// Bytes of memory that a table for so many instruments takes.
+/// Bytes of memory of a table for this many instruments.
 pub const fn bytes(instruments: u32) -> u64 {
     (READY as u64 + ready_words(instruments) + instruments as u64) * 8
 }
 
-/// The table as both sides see it.
+/// The table, as both sides use it.
 #[derive(Debug)]
 struct Table<R> {
-    memory: Held<R>,
+    memory: CachedWords<R>,
     instruments: u32,
 }
 
@@ -49,7 +51,7 @@ impl<R: Region> Table<R> {
     fn new(region: R, instruments: u32) -> Option<Self> {
         let words = u64::try_from(region.words().len()).ok()?;
         (instruments > 0 && words >= bytes(instruments) / 8)
-            .then(|| Self { memory: Held::new(region), instruments })
+            .then(|| Self { memory: CachedWords::new(region), instruments })
     }
 
     fn word(&self, at: usize) -> Option<&AtomicU64> {
@@ -77,25 +79,25 @@ impl<R: Region> Table<R> {
     fn set_ready(&self, instrument: u32) {
         let at = usize::try_from(instrument / 64).unwrap_or(usize::MAX);
         if let Some(word) = self.ready().get(at) {
-            // Pairs with the swap in `LatestTaker::gather`: who takes the bit sees the place.
+            // Pairs with the swap in `LatestTaker::gather`: whoever takes the bit sees the place.
             word.fetch_or(1 << (instrument % 64), Ordering::Release);
         }
     }
 
     fn count(&self, at: usize) {
         if let Some(word) = self.word(at) {
-            // One publisher writes it.
+            // Only one publisher writes it.
             word.store(word.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         }
     }
 }
 
-/// What became of a position.
+/// Result of putting a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Put {
-    /// It is there.
+    /// It was stored.
     New,
-    /// It is there in place of an older one that was not taken.
+    /// It replaced an older one that was not taken.
     Conflated,
     /// The table has no such instrument.
     Outside,
@@ -111,13 +113,13 @@ pub struct LatestPutter<R> {
 #[derive(Debug)]
 pub struct LatestTaker<R> {
     table: Table<R>,
-    /// What was gathered, newest first: position and instrument.
+    /// Gathered positions with their instruments, newest first.
     gathered: Vec<(u64, u32)>,
-    /// `newest` when it was last looked up.
+    /// `newest` when last read.
     newest: u64,
 }
 
-/// Makes a table of zeroed memory and gives the publisher's side; none when the memory is too small.
+/// Creates a table in zeroed memory and returns the publisher's side; `None` if the memory is too small.
 pub fn create<R: Region>(region: R, instruments: u32) -> Option<LatestPutter<R>> {
     let table = Table::new(region, instruments)?;
     // Pairs with the load in `open`.
@@ -125,20 +127,20 @@ pub fn create<R: Region>(region: R, instruments: u32) -> Option<LatestPutter<R>>
     Some(LatestPutter { table })
 }
 
-/// Opens a table that the publisher made; none when its first word does not fit the memory. A subscriber that starts
-/// again is given what the one before it has not taken.
+/// Opens a table that the publisher created; `None` if its first word does not fit the memory. A restarted
+/// subscriber gets what its predecessor has not taken.
 pub fn open<R: Region>(region: R) -> Option<LatestTaker<R>> {
     // Pairs with the store in `create`.
     let instruments = region.words().get(INSTRUMENTS)?.load(Ordering::Acquire);
     let table = Table::new(region, u32::try_from(instruments).ok()?)?;
-    // Bits that the process before this one took, and whose positions it did not.
+    // Restores bits that the predecessor cleared without taking the positions.
     (0..table.instruments).for_each(|instrument| table.set_ready(instrument));
     let gathered = Vec::with_capacity(usize::try_from(instruments).ok()?);
     Some(LatestTaker { table, gathered, newest: 0 })
 }
 
 impl<R: Region> LatestPutter<R> {
-    /// Puts the position of a record of an instrument in the place of the one before it. Positions go up.
+    /// Puts the position of a record, replacing the older one of its instrument. Positions must increase.
     #[inline]
     pub fn put(&mut self, instrument: u32, position: u64) -> Put {
         let Some(place) = self.table.place(instrument) else {
@@ -148,7 +150,8 @@ impl<R: Region> LatestPutter<R> {
         let before = place.swap(position << 1 | FRESH, Ordering::Relaxed);
         self.table.set_ready(instrument);
         if let Some(newest) = self.table.word(NEWEST) {
-            // Pairs with the load in `LatestTaker::gather`: the places and bits of all up to it are seen, and its record.
+            // Pairs with the load in `LatestTaker::gather`: it sees the places and bits of everything up to
+            // this position, and the record.
             newest.store(position.wrapping_add(1), Ordering::Release);
         }
         if before & FRESH == 0 {
@@ -158,27 +161,27 @@ impl<R: Region> LatestPutter<R> {
         Put::Conflated
     }
 
-    /// How many positions a newer one took the place of.
+    /// Number of positions replaced by a newer one.
     pub fn conflated(&self) -> u64 {
         self.table.load(CONFLATED, Ordering::Relaxed)
     }
 
-    /// How many were of an instrument that the table does not have.
+    /// Number of positions of instruments that the table lacks.
     pub fn outside(&self) -> u64 {
         self.table.load(OUTSIDE, Ordering::Relaxed)
     }
 }
 
 impl<R: Region> LatestTaker<R> {
-    /// The next position, in the order of publication.
+    /// Returns the next position, in order of publication.
     #[inline]
     pub fn take(&mut self) -> Option<u64> {
-        // Twice: what was gathered may all have been conflated since.
+        // Twice: everything gathered may have been conflated since.
         for _ in 0..2 {
             while let Some((position, instrument)) = self.gathered.pop() {
                 let Some(place) = self.table.place(instrument) else { continue };
                 let fresh = position << 1 | FRESH;
-                // Nothing is read or written on the strength of this: what was put was seen in `gather`.
+                // Relaxed: nothing depends on this read; `gather` synchronizes with the publisher.
                 if place.compare_exchange(fresh, position << 1, Ordering::Relaxed, Ordering::Relaxed).is_ok()
                 {
                     return Some(position);
@@ -189,12 +192,12 @@ impl<R: Region> LatestTaker<R> {
         None
     }
 
-    /// Whether a position may wait. Looks at the publisher's line.
+    /// Whether a position may be pending. Reads the publisher's line.
     pub fn has_more(&self) -> bool {
         !self.gathered.is_empty() || self.table.load(NEWEST, Ordering::Acquire) != self.newest
     }
 
-    /// How many positions a newer one took the place of.
+    /// Number of positions replaced by a newer one.
     pub fn conflated(&self) -> u64 {
         self.table.load(CONFLATED, Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! Each position is taken, conflated or still there, and what is taken goes up.
+//! Each position is taken, conflated or still pending, and taken positions only increase.
 
 use super::*;
 use crate::region::Heap;
@@ -16,8 +16,8 @@ mod loom_tests {
     use super::*;
     use loom::thread;
 
-    /// Two instruments, the second one put twice. `newest` comes last of each put, so the place, the bit and the word
-    /// before it are what the orders are tried for.
+    /// Two instruments; the second one is put twice. `newest` is stored last of each put, so the model tries
+    /// the orders of the place, the bit and the word before it.
     #[test]
     fn loom_positions_go_up_and_the_newest_arrives() {
         let mut model = loom::model::Builder::new();
@@ -29,7 +29,7 @@ mod loom_tests {
             let putting = thread::spawn(move || {
                 let mut conflated = 0;
                 for (instrument, position) in [(1, 1), (0, 2), (1, 3)] {
-                    // Stands for the record, which must be seen by who was given its position.
+                    // Stands for the record, which must be visible to whoever gets its position.
                     written.store(position, Ordering::Relaxed);
                     conflated += u64::from(putter.put(instrument, position) == Put::Conflated);
                 }
@@ -78,7 +78,7 @@ mod std_tests {
     }
 
     #[test]
-    fn what_is_conflated_while_others_are_taken_comes_once_and_later() {
+    fn an_instrument_conflated_during_taking_is_returned_once_and_later() {
         let (_, mut putter, mut taker) = pair(3);
         for position in 0..3 {
             putter.put(u32::try_from(position).unwrap(), position);
@@ -90,7 +90,7 @@ mod std_tests {
     }
 
     #[test]
-    fn a_subscriber_that_starts_again_is_given_what_was_not_taken() {
+    fn a_restarted_subscriber_gets_the_positions_not_yet_taken() {
         let (heap, mut putter, mut taker) = pair(3);
         (0..3).for_each(|position| {
             putter.put(u32::try_from(position).unwrap(), position);
@@ -105,12 +105,12 @@ mod std_tests {
     fn memory_that_does_not_fit_is_refused() {
         assert!(create(Heap::zeroed(bytes(4)), 0).is_none());
         assert!(create(Heap::zeroed(bytes(4)), 500).is_none());
-        assert!(open(Heap::zeroed(bytes(4))).is_none(), "nobody has made it");
+        assert!(open(Heap::zeroed(bytes(4))).is_none(), "not created yet");
         assert!(open(Heap::zeroed(0)).is_none());
     }
 
     #[test]
-    fn between_threads_every_position_is_accounted_for() {
+    fn between_threads_every_position_is_taken_or_conflated() {
         const COUNT: u64 = if cfg!(miri) { 300 } else { 200_000 };
         let (_, mut putter, mut taker) = pair(100);
         let publisher = thread::spawn(move || {
@@ -135,7 +135,7 @@ mod std_tests {
     proptest! {
         #![proptest_config(crate::testing::cases(256))]
 
-        /// Against a map from instrument to the newest position.
+        /// Compared with a map from instrument to its newest position.
         #[test]
         fn it_is_a_map_of_the_newest(steps in proptest::collection::vec(proptest::option::of(0_u32..130), 0..300)) {
             let (_, mut putter, mut taker) = pair(129);
@@ -148,7 +148,7 @@ mod std_tests {
                     prop_assert!(last < Some(taken));
                     last = Some(taken);
                     let owner = model.iter().find(|(_, position)| **position == taken).map(|(owner, _)| *owner);
-                    prop_assert!(owner.is_some(), "only what is the newest of its instrument");
+                    prop_assert!(owner.is_some(), "only the newest of an instrument");
                     model.remove(&owner.unwrap());
                     continue;
                 };

@@ -1,8 +1,8 @@
-//! Which pages a segment really has.
+//! Kinds of pages behind a segment.
 
 use std::fmt;
 
-/// The kind of pages behind a segment. Asked for are huge pages; what the kernel gave is looked up.
+/// The kind of pages behind a segment, as granted by the kernel, which may differ from the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backing {
     /// Pages of this size from the reserved pool (hugetlbfs).
@@ -10,12 +10,12 @@ pub enum Backing {
         /// Page size.
         page_bytes: u64,
     },
-    /// Transparent huge pages for so many bytes of it.
+    /// Transparent huge pages for part of it.
     Transparent {
         /// Bytes in huge pages (ShmemPmdMapped of /proc/PID/smaps).
         bytes: u64,
     },
-    /// Pages of the usual size.
+    /// Base pages.
     Base,
 }
 
@@ -30,13 +30,8 @@ impl fmt::Display for Backing {
 }
 
 impl Backing {
-    /// Whether the pages are of the reserved pool.
-    pub fn is_reserved(&self) -> bool {
-        matches!(self, Self::Reserved { .. })
-    }
-
-    /// Reads the backing of the mapping that begins at `address` out of the text of /proc/PID/smaps; none when there is
-    /// no such mapping in it.
+    /// Parses the backing of the mapping at `address` from the text of /proc/PID/smaps; `None` if there is no
+    /// such mapping.
     pub fn from_smaps(smaps: &str, address: u64) -> Option<Self> {
         let mut lines = smaps.lines().skip_while(|line| start_of(line) != Some(address));
         lines.next()?;
@@ -58,10 +53,10 @@ impl Backing {
     }
 }
 
-/// The largest page that a kernel takes as its usual one: 64 KiB on arm64.
+/// The largest base page: 64 KiB on arm64.
 const BASE_PAGE_BYTES_MAX: u64 = 64 << 10;
 
-/// The address that a head line of smaps begins with: "7f00-7f10 rw-s ...".
+/// The start address in a head line of smaps: "7f00-7f10 rw-s ...".
 fn start_of(line: &str) -> Option<u64> {
     let (range, _) = line.split_once(' ')?;
     let (start, end) = range.split_once('-')?;
@@ -81,7 +76,7 @@ mod tests {
         KernelPageSize:        4 kB\nShmemPmdMapped:        0 kB\n";
 
     #[test]
-    fn the_pages_that_the_kernel_gave_are_told() {
+    fn the_granted_pages_are_parsed() {
         let at = |address| Backing::from_smaps(SMAPS, address);
         assert_eq!(at(0x7f00_0000_0000), Some(Backing::Reserved { page_bytes: 2 << 20 }));
         assert_eq!(at(0x7f00_0040_0000), Some(Backing::Transparent { bytes: 2 << 20 }));

@@ -1,4 +1,4 @@
-//! Descriptors of memory for other processes: each is given the access that it needs and no more.
+//! Descriptors of memory for other processes, each with the least access that is needed.
 
 use super::{Memfd, RegionError};
 use rustix::{
@@ -7,19 +7,19 @@ use rustix::{
 };
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-/// Bytes of a block as fstat(2) counts them.
+/// Bytes per block in fstat(2).
 const BLOCK_BYTES: u64 = 512;
 
 impl Memfd {
-    /// The descriptor for a process that writes the memory (SCM_RIGHTS).
+    /// A descriptor for a process that writes the memory (SCM_RIGHTS).
     pub fn writer_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
     /// A new descriptor for a process that only reads the memory. Needs /proc.
     ///
-    /// A copy of [`Memfd::writer_fd`] would be writable, whatever the receiver asks for when it maps it. This is another
-    /// open file of the same memory, opened read-only.
+    /// A copy of [`Memfd::writer_fd`] would be writable, whatever access the receiver requests when it maps it.
+    /// This is another open file of the same memory, opened read-only.
     pub fn reader_fd(&self) -> Result<OwnedFd, RegionError> {
         let refused = |source| self.refused("open a read-only descriptor of", source);
         let path = format!("/proc/self/fd/{}", self.fd.as_raw_fd());
@@ -27,17 +27,17 @@ impl Memfd {
         let [ours, theirs] = [fs::fstat(&self.fd), fs::fstat(&fd)].map(|stat| stat.map_err(refused));
         let (ours, theirs) = (ours?, theirs?);
         if (ours.st_dev, ours.st_ino) != (theirs.st_dev, theirs.st_ino) {
-            let found = "another file behind /proc/self/fd, so that /proc is not the kernel's".to_owned();
+            let found = "another file behind /proc/self/fd, so /proc is not the kernel's".to_owned();
             return Err(RegionError::NotASegment { found });
         }
         Ok(fd)
     }
 
-    /// Ends write access through descriptors: writable mappings keep it, and no process gets another one, whatever
-    /// descriptors it has or opens. Nobody can punch holes any more.
+    /// Ends write access through descriptors: existing writable mappings keep it, and no other process can get
+    /// it, whatever descriptors it has or opens. Holes can no longer be punched.
     ///
-    /// Returns false where the kernel has no such seal (before Linux 5.1). For pages of the reserved pool, kernels before
-    /// 5.13 have the seal, and still allow new writable mappings.
+    /// Returns false if the kernel lacks this seal (before Linux 5.1). For pages of the reserved pool, kernels
+    /// before 5.13 have the seal but still allow new writable mappings.
     pub fn seal_writes(&self) -> Result<bool, RegionError> {
         match fs::fcntl_add_seals(&self.fd, SealFlags::FUTURE_WRITE | SealFlags::SEAL) {
             Ok(()) => Ok(true),
@@ -46,12 +46,13 @@ impl Memfd {
         }
     }
 
-    /// Ends further seals, for memory that several processes write: with another seal, one of them could keep the others out.
+    /// Prevents further seals on memory that several processes write: with another seal, one of them could lock
+    /// the others out.
     pub fn seal_seals(&self) -> Result<(), RegionError> {
         fs::fcntl_add_seals(&self.fd, SealFlags::SEAL).map_err(|source| self.refused("seal", source))
     }
 
-    /// Whether every page exists. One is missing where a process punched a hole.
+    /// Whether every page exists. A page is missing if a process punched a hole.
     pub fn is_whole(&self) -> Result<bool, RegionError> {
         let stat = fs::fstat(&self.fd).map_err(|source| self.refused("stat", source))?;
         let blocks = u64::try_from(stat.st_blocks).unwrap_or(0);
@@ -68,7 +69,7 @@ mod tests {
     use super::*;
     use crate::{
         atomics::Ordering,
-        region::{Access, Region},
+        region::{Access, Backing, Region},
     };
     use rustix::{
         fs::FallocateFlags,
@@ -119,14 +120,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_gives_no_descriptor_write_access_and_leaves_mappings_alone() {
+    fn sealed_memory_denies_writes_by_descriptors_and_keeps_mappings() {
         let memory = Memfd::create_usual("lowlat-test", BYTES).unwrap();
         let writer = Memfd::open(memory.writer_fd().try_clone_to_owned().unwrap(), Access::Write).unwrap();
         let fds = [memory.reader_fd().unwrap(), memory.writer_fd().try_clone_to_owned().unwrap()];
-        // Without the seal a reader gets everything back by opening the file again.
+        // Without the seal a reader regains write access by reopening the file.
         assert_eq!(can(&reopened(&fds[0]), BYTES), ["map", "write", "punch"]);
         if !memory.seal_writes().unwrap() {
-            eprintln!("skipped: what_is_sealed: this kernel has no F_SEAL_FUTURE_WRITE (Linux 5.1)");
+            eprintln!(
+                "skipped: sealed_memory_denies_writes: this kernel has no F_SEAL_FUTURE_WRITE (Linux 5.1)"
+            );
             return;
         }
         for fd in fds {
@@ -139,26 +142,26 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_is_seen_until_its_page_is_used() {
+    fn a_hole_is_detected_until_its_page_is_used() {
         let memory = Memfd::create_usual("lowlat-test", BYTES).unwrap();
         assert!(memory.is_whole().unwrap());
         let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         fs::fallocate(memory.writer_fd(), hole, 0, 4096).unwrap();
         assert!(!memory.is_whole().unwrap());
-        // Usual pages: a hole is zeros, and not the end of the process.
+        // Base pages: a hole reads as zeros, and does not end the process.
         assert_eq!(memory.words()[0].load(Ordering::Relaxed), 0);
     }
 
     #[test]
-    fn nobody_adds_a_seal_to_memory_of_several_writers() {
+    fn no_seal_can_be_added_to_memory_of_several_writers() {
         let memory = Memfd::create_usual("lowlat-test", BYTES).unwrap();
         memory.seal_seals().unwrap();
         assert_eq!(fs::fcntl_add_seals(memory.writer_fd(), SealFlags::FUTURE_WRITE), Err(Errno::PERM));
     }
 
     #[test]
-    fn pages_of_the_reserved_pool_are_handed_out_in_the_same_way() {
-        let is_reserved = |memory: &Memfd| memory.backing().is_some_and(|backing| backing.is_reserved());
+    fn pages_of_the_reserved_pool_are_protected_in_the_same_way() {
+        let is_reserved = |memory: &Memfd| matches!(memory.backing(), Some(Backing::Reserved { .. }));
         let Some(memory) = Memfd::create("lowlat-test", RESERVED_BYTES).ok().filter(is_reserved) else {
             eprintln!("skipped: pages_of_the_reserved_pool: no free huge page (/proc/sys/vm/nr_hugepages)");
             return;

@@ -1,9 +1,9 @@
-//! Memory of this process alone: for tests, for threads, and for tools that look into every access.
+//! Memory of this process only: for tests, threads, and tools that check every access.
 
 use super::Region;
 use crate::atomics::AtomicU64;
 
-/// Words on the heap. The first one begins a pair of cache lines, as in mapped memory: a bell asks for that.
+/// Words on the heap. The first one starts a pair of cache lines, as in mapped memory: a bell requires that.
 #[derive(Debug)]
 pub struct Heap {
     words: Vec<AtomicU64>,
@@ -13,10 +13,10 @@ pub struct Heap {
 const ALIGN_BYTES: usize = 128;
 
 impl Heap {
-    /// So many bytes of zeros, a multiple of 8.
+    /// This many zero bytes, a multiple of 8.
     pub fn zeroed(bytes: u64) -> Self {
         let count = usize::try_from(bytes / 8).unwrap_or(usize::MAX);
-        // Words of loom and shuttle are larger, and those of loom dear.
+        // Words of loom and shuttle are larger, and those of loom expensive.
         let spare = if cfg!(any(lowlat_loom, lowlat_shuttle)) { 0 } else { ALIGN_BYTES / 8 - 1 };
         let mut words: Vec<_> = (0..count.saturating_add(spare)).map(|_| AtomicU64::new(0)).collect();
         let first = words.as_ptr().align_offset(ALIGN_BYTES).min(spare);
@@ -25,7 +25,7 @@ impl Heap {
     }
 }
 
-// SAFETY: the vector is never changed in length, so its words stay where they are as long as the value lives,
+// SAFETY: the vector's length never changes, so its words stay at their address as long as the value lives,
 // wherever it is moved.
 unsafe impl Region for Heap {
     #[inline]
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_has_all_its_words_on_lines_of_their_own() {
+    fn it_has_all_its_words_and_is_aligned() {
         for bytes in [0, 8, 256, 8192] {
             let heap = Heap::zeroed(bytes);
             assert_eq!(heap.words().len() as u64, bytes / 8);

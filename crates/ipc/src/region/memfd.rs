@@ -1,4 +1,4 @@
-//! Memory without a file on any disk (memfd_create(2)), passed from process to process as a file descriptor.
+//! Anonymous memory (memfd_create(2)), passed between processes as a file descriptor.
 
 use super::{Backing, Region};
 use crate::atomics::{AtomicU64, Ordering};
@@ -10,34 +10,34 @@ use rustix::{
 use std::{ffi::c_void, os::fd::OwnedFd, ptr::NonNull};
 use thiserror::Error;
 
-/// Page size of the reserved pool that is asked first.
+/// Page size of the reserved pool, which is tried first.
 const HUGE_PAGE_BYTES: u64 = 2 << 20;
-/// The smallest page that a kernel has.
+/// The smallest page size of any kernel.
 const PAGE_BYTES_MIN: usize = 4096;
 
-/// Why memory cannot be had.
+/// Why memory is not available.
 #[derive(Debug, Error)]
 pub enum RegionError {
     /// The system refused.
     #[error("cannot {doing} shared memory of {bytes} bytes: {source}{}", hint(*.source))]
     Refused {
-        /// What was attempted.
+        /// The attempted operation.
         doing: &'static str,
         /// Size of the memory.
         bytes: u64,
-        /// What the system said.
+        /// The system's error.
         source: Errno,
     },
-    /// The descriptor is of something else, or too small to hold anything.
-    #[error("found {found}, expected sealed memory of a segment; ask its owner for the right descriptor")]
+    /// The descriptor refers to something else, or its memory is too small.
+    #[error("cannot map the descriptor: found {found}, expected sealed memory of a segment")]
     NotASegment {
-        /// What it is.
+        /// What was found.
         found: String,
     },
 }
 
 impl RegionError {
-    /// What the system said; `EINVAL` where it was not asked.
+    /// The system's error; `EINVAL` if no call was made.
     pub fn errno(&self) -> Errno {
         match self {
             Self::Refused { source, .. } => *source,
@@ -49,13 +49,13 @@ impl RegionError {
 fn hint(errno: Errno) -> &'static str {
     match errno {
         Errno::NOMEM => "\nhint: make it smaller, or free memory",
-        Errno::MFILE | Errno::NFILE => "\nhint: raise the limit of open files (ulimit -n)",
+        Errno::MFILE | Errno::NFILE => "\nhint: raise the limit on open files (ulimit -n)",
         Errno::NOENT => "\nhint: mount /proc",
         _ => "",
     }
 }
 
-/// What a process may do with a segment.
+/// Access of a process to a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Read and write.
@@ -66,20 +66,21 @@ pub enum Access {
 
 /// Mapped memory of a memfd, which other processes may map too.
 ///
-/// What another process can do to it depends on the descriptor that it was given ([`Memfd::writer_fd`],
+/// What another process can do to it depends on the descriptor that it received ([`Memfd::writer_fd`],
 /// [`Memfd::reader_fd`]) and on [`Memfd::seal_writes`]:
 ///
-/// * Its size never changes: it is sealed before the first descriptor is passed on, and checked when one is mapped.
-/// * With a read-only descriptor a process can only read. It can open the memory for writing again through
-///   /proc/PID/fd, as any process of the same user can, unless [`Memfd::seal_writes`] came before.
-/// * With a writable descriptor, or a writable mapping, a process can store any value at any time, with instructions of any
-///   size. So no value is trusted.
-/// * With a writable descriptor it can also punch holes (fallocate(2), madvise(2)), unless [`Memfd::seal_writes`] came
-///   before. A hole in usual pages reads as zeros, and the next access takes a new page; where there is no memory for it,
-///   the OOM killer decides. A hole in pages of the reserved pool takes a new page from the pool, and SIGBUS ends the
-///   process that finds the pool empty.
-/// * A process that may trace this one (ptrace(2), /proc/PID/mem) can do anything. On a usual host that is each process of
-///   the same user.
+/// * Its size never changes: it is sealed before the first descriptor is passed on, and checked when one is
+///   mapped.
+/// * With a read-only descriptor a process can only read. It can reopen the memory for writing through
+///   /proc/PID/fd, as any process of the same user can, unless [`Memfd::seal_writes`] was called before.
+/// * With a writable descriptor, or a writable mapping, a process can store any value at any time, with
+///   instructions of any size. So no value is trusted.
+/// * With a writable descriptor it can also punch holes (fallocate(2), madvise(2)), unless
+///   [`Memfd::seal_writes`] was called before. A hole in base pages reads as zeros, and the next access takes a
+///   new page; if no memory is left for it, the OOM killer acts. A hole in pages of the reserved pool takes a
+///   new page from the pool, and SIGBUS ends the process that finds the pool empty.
+/// * A process that may trace this one (ptrace(2), /proc/PID/mem) can do anything. On a default host that is
+///   every process of the same user.
 #[derive(Debug)]
 pub struct Memfd {
     pub(super) fd: OwnedFd,
@@ -88,23 +89,26 @@ pub struct Memfd {
     is_locked: bool,
 }
 
-// SAFETY: the mapping belongs to the process, not to a thread; the descriptor may be used by any thread.
+// SAFETY: the mapping belongs to the process, not to a thread; any thread may use the descriptor.
 unsafe impl Send for Memfd {}
-// SAFETY: a shared `Memfd` gives atomics, and the descriptor for system calls, which threads may make at the same time.
+// SAFETY: a shared `Memfd` gives atomics, and the descriptor for system calls, which threads may make
+// concurrently.
 unsafe impl Sync for Memfd {}
 
-// SAFETY: the mapping is made in `map`, stays at its address and is unmapped in drop only. Its file is at least as long as the
-// mapping and is sealed against shrinking before any other process has it (`create_with`), or was found so (`open`), so
-// that no access lies beyond the end of the file. That each page can be had at each access is not promised: see [`Memfd`]. Where
-// one can't, the kernel ends the process at that access, which is no undefined behaviour.
+// SAFETY: the mapping is made in `map`, stays at its address and is unmapped only in drop. Its file is at least
+// as long as the mapping and is sealed against shrinking before any other process has it (`create_with`), or
+// was found sealed (`open`), so no access lies beyond the end of the file. Availability of each page at each
+// access is not guaranteed: see [`Memfd`]. Without a page the kernel ends the process at that access, which is
+// not undefined behaviour.
 unsafe impl Region for Memfd {
     #[inline]
     fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the address is not null, aligned to a page, and that of a mapping of `bytes` bytes which lives as long as
-        // `self`; it is readable, and any bytes are a valid AtomicU64. This process reaches it as atomics only. What other
-        // processes do to it is outside the memory model of this one: a load of eight aligned bytes is a single access on
-        // x86-64 and AArch64, so it gives some bytes, torn ones if they were stored in parts, and no caller trusts them.
-        // In a mapping that is read-only, loads do not write: they are plain loads on both, whatever their ordering.
+        // SAFETY: the address is not null, page-aligned, and that of a mapping of `bytes` bytes that lives as
+        // long as `self`; it is readable, and any bytes are a valid AtomicU64. This process accesses it only as
+        // atomics. Accesses by other processes are outside this process's memory model: a load of eight aligned
+        // bytes is a single access on x86-64 and AArch64, so it returns some bytes, torn ones if they were
+        // stored in parts, and no caller trusts them. In a read-only mapping loads do not write: they are plain
+        // loads on both, whatever their ordering.
         unsafe {
             std::slice::from_raw_parts(self.address.as_ptr().cast(), self.bytes / size_of::<AtomicU64>())
         }
@@ -112,22 +116,23 @@ unsafe impl Region for Memfd {
 }
 
 impl Memfd {
-    /// New memory of at least `bytes` bytes, zeroed, every page there and, where the limit of locked memory allows it,
-    /// locked before it is returned: a page fault later would be paid by whoever is fast. Huge pages of the reserved pool are taken where it has enough, else
-    /// transparent ones are asked for. `name` shows in /proc/PID/maps.
+    /// Creates zeroed memory of at least `bytes` bytes. All its pages exist and, if the limit on locked memory
+    /// allows, are locked before this returns, so that no page fault delays the hot path. Uses huge pages of
+    /// the reserved pool if it has enough, otherwise asks for transparent ones. `name` is shown in
+    /// /proc/PID/maps.
     pub fn create(name: &str, bytes: u64) -> Result<Self, RegionError> {
-        // A page of the pool for a few lines would leave none for the segments.
+        // A pool page for a few lines would leave none for the segments.
         if bytes < HUGE_PAGE_BYTES / 2 {
             return Self::create_usual(name, bytes);
         }
         match Self::create_with(name, bytes.next_multiple_of(HUGE_PAGE_BYTES), MemfdFlags::HUGETLB) {
             Ok(memory) => Ok(memory),
-            // No pool, not enough in it, or a kernel without: the usual pages then.
+            // No pool, too few pages in it, or a kernel without one: base pages then.
             Err(_) => Self::create_usual(name, bytes),
         }
     }
 
-    /// The same without the reserved pool.
+    /// The same, without the reserved pool.
     pub fn create_usual(name: &str, bytes: u64) -> Result<Self, RegionError> {
         Self::create_with(name, bytes, MemfdFlags::empty())
     }
@@ -137,21 +142,21 @@ impl Memfd {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | pages;
         let fd = fs::memfd_create(name, flags).map_err(refused("make"))?;
         fs::ftruncate(&fd, bytes).map_err(refused("set the size of"))?;
-        // An access beyond the end of the file would end its process with SIGBUS.
+        // An access beyond the end of the file would end the process with SIGBUS.
         fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW).map_err(refused("seal the size of"))?;
         let mut memory = Self::map(fd, bytes, Access::Write)?;
         if pages.is_empty() {
-            // Only advice; the kernel says in smaps whether it followed.
+            // Only a hint; smaps shows whether the kernel followed it.
             memory.advise(Advice::LinuxHugepage).ok();
         }
         let populated = memory.advise(Advice::LinuxPopulateWrite);
         memory.fill_unless(populated).map_err(refused("get the pages of"))?;
-        // Users that are not root may lock little by default. Without the lock it may go to swap, where there is any.
+        // By default only root may lock much memory. Unlocked memory may be swapped out.
         memory.is_locked = memory.lock().is_ok();
         Ok(memory)
     }
 
-    /// Maps memory that another process made. Its size must be sealed.
+    /// Maps memory that another process created. Its size must be sealed.
     pub fn open(fd: OwnedFd, access: Access) -> Result<Self, RegionError> {
         let not = |found: String| RegionError::NotASegment { found };
         let seals =
@@ -168,7 +173,8 @@ impl Memfd {
         let memory = Self::map(fd, bytes, access)?;
         let populate =
             if access == Access::Write { Advice::LinuxPopulateWrite } else { Advice::LinuxPopulateRead };
-        // Pages are there already; this fills the page tables of this process. Older kernels fault them in one by one.
+        // The pages exist already; this fills this process's page tables. Older kernels fault them in one by
+        // one.
         memory.advise(populate).ok();
         Ok(memory)
     }
@@ -180,8 +186,8 @@ impl Memfd {
             Access::Write => ProtFlags::READ | ProtFlags::WRITE,
             Access::Read => ProtFlags::READ,
         };
-        // SAFETY: a new mapping at an address of the kernel's choice replaces none. It is unmapped in drop, and references
-        // into it borrow from the value.
+        // SAFETY: a new mapping at an address chosen by the kernel replaces none. It is unmapped in drop, and
+        // references into it borrow from the value.
         let address = unsafe { mm::mmap(std::ptr::null_mut(), length, protection, MapFlags::SHARED, &fd, 0) }
             .map_err(refused)?;
         let address = NonNull::new(address).ok_or_else(|| refused(Errno::NOMEM))?;
@@ -189,13 +195,13 @@ impl Memfd {
     }
 
     fn advise(&self, advice: Advice) -> Result<(), Errno> {
-        // SAFETY: the range is that of this value's mapping. The callers pass LinuxHugepage, LinuxPopulateRead and
-        // LinuxPopulateWrite, which change no content.
+        // SAFETY: the range is that of this value's mapping. The callers pass LinuxHugepage, LinuxPopulateRead
+        // and LinuxPopulateWrite, which change no content.
         unsafe { mm::madvise(self.address.as_ptr(), self.bytes, advice) }
     }
 
-    /// What the kernel said when it was told to fill the memory with pages. Before Linux 5.14 it does not know how, and it is
-    /// done by hand.
+    /// Handles the kernel's answer to the request to populate the pages. Before Linux 5.14 it is unsupported,
+    /// and the pages are touched one by one.
     fn fill_unless(&self, populated: Result<(), Errno>) -> Result<(), Errno> {
         match populated {
             Err(Errno::INVAL) => self.fill_by_hand(),
@@ -203,26 +209,27 @@ impl Memfd {
         }
     }
 
-    /// Gets every page of memory that is new and that nobody else has, and fills the page tables with them.
+    /// Gets every page of new memory that no other process has yet, and fills the page tables with them.
     fn fill_by_hand(&self) -> Result<(), Errno> {
-        // First without a touch, which would end the process with SIGBUS where memory is missing; this call says so, also of
-        // the reserved pool. It does not see the advice of the mapping: transparent huge pages come only unasked here.
+        // Allocated first without touching the pages, which would end the process with SIGBUS if memory is
+        // short; this call returns an error instead, also for the reserved pool. It ignores the advice of the
+        // mapping: transparent huge pages only appear here if enabled for all.
         io::retry_on_intr(|| fs::fallocate(&self.fd, FallocateFlags::empty(), 0, self.bytes()))?;
         for word in self.words().iter().step_by(PAGE_BYTES_MIN / size_of::<AtomicU64>()) {
-            // It is zero already. A store, since a change that changes nothing may be compiled to less.
+            // It is already zero. A store, because a read-modify-write without effect might be optimized away.
             word.store(0, Ordering::Relaxed);
         }
         Ok(())
     }
 
     fn lock(&self) -> Result<(), Errno> {
-        // SAFETY: the range is that of this value's mapping, and locking changes no content. Its pages exist, so ONFAULT
-        // locks all of them, without a second walk.
+        // SAFETY: the range is that of this value's mapping, and locking changes no content. Its pages exist,
+        // so ONFAULT locks all of them without a second walk.
         unsafe { mm::mlock_with(self.address.as_ptr(), self.bytes, MlockFlags::ONFAULT) }
     }
 
-    /// Whether this process, which made it, has locked it in memory. It did not where the limit of locked memory is too
-    /// low (ulimit -l, LimitMEMLOCK=).
+    /// Whether the creating process, this one, has locked it in memory. False if the limit on locked memory is
+    /// too low (ulimit -l, LimitMEMLOCK=).
     pub fn is_locked(&self) -> bool {
         self.is_locked
     }
@@ -232,7 +239,7 @@ impl Memfd {
         u64::try_from(self.bytes).unwrap_or(u64::MAX)
     }
 
-    /// Which pages the kernel really gave; none when /proc/self/smaps cannot be read.
+    /// The kind of pages that the kernel granted; `None` if /proc/self/smaps cannot be read.
     pub fn backing(&self) -> Option<Backing> {
         let smaps = std::fs::read_to_string("/proc/self/smaps").ok()?;
         Backing::from_smaps(&smaps, u64::try_from(self.address.as_ptr().addr()).ok()?)
@@ -241,8 +248,8 @@ impl Memfd {
 
 impl Drop for Memfd {
     fn drop(&mut self) {
-        // SAFETY: the range is that of the mapping made in `map`. References into it borrow from this value, and so have
-        // ended.
+        // SAFETY: the range is that of the mapping made in `map`. References into it borrow from this value,
+        // and so have ended.
         let unmapped = unsafe { mm::munmap(self.address.as_ptr(), self.bytes) };
         debug_assert!(unmapped.is_ok(), "munmap of an existing mapping");
     }
@@ -253,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_shared_filled_and_of_a_fixed_size() {
+    fn memory_is_shared_populated_and_of_a_fixed_size() {
         let ours = Memfd::create("lowlat-test", 64 << 10).unwrap();
         let theirs = Memfd::open(ours.writer_fd().try_clone_to_owned().unwrap(), Access::Read).unwrap();
         ours.words()[5].store(7, Ordering::Release);
@@ -264,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_segment_is_refused() {
+    fn unsealed_or_foreign_descriptors_are_refused() {
         let file = tempfile();
         assert!(matches!(Memfd::open(file, Access::Read), Err(RegionError::NotASegment { .. })));
         let unsealed = fs::memfd_create("x", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
@@ -274,7 +281,7 @@ mod tests {
         assert!(Memfd::create("x", 1 << 60).is_err());
     }
 
-    /// Memory as it is before it is filled, with this size of its file.
+    /// Unpopulated memory with this file size.
     fn empty(bytes: u64, file_bytes: u64) -> Memfd {
         let fd = fs::memfd_create("lowlat-test", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
         fs::ftruncate(&fd, file_bytes).unwrap();
@@ -282,7 +289,7 @@ mod tests {
         Memfd::map(fd, bytes, Access::Write).unwrap()
     }
 
-    /// Bytes of the mapping that this process has in its page tables.
+    /// Bytes of the mapping that are in this process's page tables.
     fn resident_bytes(memory: &Memfd) -> u64 {
         let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap();
         let start = format!("{:x}-", memory.address.as_ptr().addr());
@@ -292,22 +299,22 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_cannot_be_asked_for_the_pages_gives_them_one_by_one() {
-        // A multiple of every usual page, and of no huge one.
+    fn without_populate_support_pages_are_touched_one_by_one() {
+        // A multiple of every base page size, and of no huge one.
         let bytes = 17 * (64 << 10);
         let memory = empty(bytes, bytes);
         assert_eq!(resident_bytes(&memory), 0);
         assert_eq!(memory.fill_unless(Err(Errno::NOMEM)), Err(Errno::NOMEM));
         assert_eq!((memory.fill_unless(Ok(())), resident_bytes(&memory)), (Ok(()), 0));
-        // What Linux before 5.14 says.
+        // The error of Linux before 5.14.
         memory.fill_unless(Err(Errno::INVAL)).unwrap();
         assert_eq!(resident_bytes(&memory), bytes);
         assert!(memory.words().iter().all(|word| word.load(Ordering::Relaxed) == 0));
     }
 
     #[test]
-    fn pages_that_cannot_be_had_are_an_error_and_not_the_end_of_the_process() {
-        // Half of it lies behind the end of its file, which may not grow: as good as no memory.
+    fn missing_pages_are_an_error_and_not_the_end_of_the_process() {
+        // Half of it lies beyond the end of its file, which cannot grow: equivalent to no memory.
         assert_eq!(empty(64 << 10, 32 << 10).fill_by_hand(), Err(Errno::PERM));
     }
 

@@ -1,4 +1,4 @@
-//! From one publisher to exactly the subscribers that want a record.
+//! Delivers records of one publisher to exactly the interested subscribers.
 
 mod overrun;
 #[cfg(all(test, not(lowlat_shuttle)))]
@@ -6,11 +6,11 @@ mod tests;
 mod wake_helper;
 
 pub use overrun::Overrun;
-pub use wake_helper::{HandOver, HelperMode, WakeHelper};
+pub use wake_helper::{HelperMode, WakeHelper};
 
 use crate::{
     atomics::{Ordering, fence},
-    doorbell::{Claimed, EventFd, IN_EPOLL, PARKED, Park},
+    doorbell::{PARKED, Park},
     inbox::Inbox,
     index_ring::Pusher,
     interest::{Interest, SUBSCRIBERS_MAX, Subscribers},
@@ -20,63 +20,45 @@ use crate::{
 use overrun::Handed;
 use std::sync::Arc;
 
-/// Subscribers that one call of [`Router::warm`] looks at.
+/// Number of subscribers inspected per call of [`Router::warm`].
 const WARMED_MAX: usize = 8;
-/// Rings that were replaced and are not read to their end, for which there is room from the start.
+/// Preallocated room for replaced rings that are not yet read to the end.
 const RETIRED_USUAL: usize = 8;
 
-/// How a publisher reaches one subscriber that is told what it is too slow for ([`Overrun::Gap`]).
+/// Connection of a publisher to one subscriber with [`Overrun::Gap`].
 #[derive(Debug)]
 pub struct Link<R> {
-    /// Where positions go.
+    /// The subscriber's ring of positions.
     pub ring: Pusher<R>,
-    /// Its inbox.
+    /// The subscriber's inbox.
     pub inbox: Inbox<R>,
-    /// Which of the subscriber's streams this one is.
+    /// Number of this stream among the subscriber's streams.
     pub stream: u32,
 }
 
-/// What became of one record.
+/// Result of delivering one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Delivered {
-    /// Subscribers that were given its position.
+    /// Subscribers that got its position.
     pub subscribers: u32,
-    /// Of those, at how many it took the place of a position that was not taken.
+    /// Of those, subscribers where it replaced a position that was not taken.
     pub conflated: u32,
-    /// How many slept and were woken: one system call each.
+    /// Sleeping subscribers that were woken, each with one system call.
     pub woken: u32,
-    /// Of those, how many calls were left to the wake helper.
+    /// Of those, calls handed to the wake helper.
     pub handed_over: u32,
-    /// Subscribers that had no room, or whose table does not have the instrument. They are told, and it is counted there.
+    /// Subscribers without room, or whose table lacks the instrument. They are notified, and count it
+    /// themselves.
     pub refused: u32,
-    /// Subscribers that were too far behind and were given up.
+    /// Subscribers evicted for being too far behind.
     pub evicted: u32,
 }
 
 #[derive(Debug)]
 struct Connected<R> {
     overrun: Overrun<R>,
-    door: Arc<Door<R>>,
+    inbox: Arc<Inbox<R>>,
     stream: u32,
-}
-
-/// Where a subscriber is told that something came.
-#[derive(Debug)]
-struct Door<R> {
-    inbox: Inbox<R>,
-    /// The way to wake it in an epoll loop.
-    event: Option<EventFd>,
-}
-
-impl<R: Region> Door<R> {
-    #[inline]
-    fn claim(&self) -> Option<Claimed> {
-        self.inbox.claim(self.event.is_some())
-    }
-
-    fn wake_claimed(&self, claimed: Claimed, park: &impl Park) {
-        self.inbox.wake_claimed(claimed, park, self.event.as_ref());
-    }
 }
 
 /// The subscribers of one publisher.
@@ -84,27 +66,27 @@ impl<R: Region> Door<R> {
 pub struct Router<R> {
     interest: Interest<R>,
     links: Vec<Option<Connected<R>>>,
-    /// Those that are given records.
+    /// Subscribers that get records.
     connected: Subscribers,
-    /// How many words of a set hold them.
+    /// Number of words of a set that cover them.
     words: usize,
-    /// Those of them that may lose nothing.
+    /// Those of them that must not lose records.
     credit: Subscribers,
-    /// Rings of such subscribers that others have taken the place of. A subscriber that starts again reads them first, so what
-    /// waits in them may be written over no more than what waits in its present one.
+    /// Replaced rings of such subscribers. A restarted subscriber reads them first, so their pending records
+    /// must not be overwritten either.
     retired: Vec<(u32, Pusher<R>)>,
-    /// Whether there are any of either.
+    /// Whether either has any.
     has_credit: bool,
     evicted: Subscribers,
-    /// Up to which claim nothing is written over that a subscriber of `credit` still has to read.
+    /// Claims up to this position overwrite nothing that a subscriber of `credit` still has to read.
     claim_max: u64,
-    /// The instrument that was looked at last by [`Router::warm`].
+    /// Instrument inspected by the last call of [`Router::warm`].
     warmed: u32,
     helper: Option<WakeHelper<R>>,
 }
 
 impl<R: Region> Router<R> {
-    /// A publisher that reaches nobody yet.
+    /// A router without subscribers.
     pub fn new(interest: Interest<R>) -> Self {
         let links = (0..SUBSCRIBERS_MAX).map(|_| None).collect();
         let nobody = Subscribers::default();
@@ -123,33 +105,17 @@ impl<R: Region> Router<R> {
         }
     }
 
-    /// Connects a subscriber with a ring and [`Overrun::Gap`], in place of one of the same number; false when no
-    /// subscriber can have that number.
+    /// Connects a subscriber with a ring and [`Overrun::Gap`], replacing one with the same number. Returns
+    /// false if no subscriber can have that number.
     pub fn connect(&mut self, subscriber: u32, link: Link<R>) -> bool {
         self.connect_as(subscriber, Overrun::Gap(link.ring), link.inbox, link.stream)
     }
 
-    /// Connects a subscriber, in place of one of the same number; this publisher's is its stream number `stream`. False
-    /// when no subscriber can have that number.
+    /// Connects a subscriber, replacing one with the same number. `stream` is the number of this publisher's
+    /// stream among the subscriber's. Returns false if no subscriber can have that number.
     pub fn connect_as(&mut self, subscriber: u32, overrun: Overrun<R>, inbox: Inbox<R>, stream: u32) -> bool {
-        self.add(subscriber, overrun, Door { inbox, event: None }, stream)
-    }
-
-    /// [`Router::connect_as`] for a subscriber that may sleep in an epoll loop ([`Inbox::arm`]), with its event descriptor.
-    pub fn connect_in_epoll(
-        &mut self,
-        subscriber: u32,
-        overrun: Overrun<R>,
-        inbox: Inbox<R>,
-        stream: u32,
-        event: EventFd,
-    ) -> bool {
-        self.add(subscriber, overrun, Door { inbox, event: Some(event) }, stream)
-    }
-
-    fn add(&mut self, subscriber: u32, overrun: Overrun<R>, door: Door<R>, stream: u32) -> bool {
         let may_lose_nothing = matches!(overrun, Overrun::Credit(_));
-        // Here, and not when a record finds them so: giving memory back takes system calls.
+        // Here, not while publishing: freeing memory takes system calls.
         self.retired.retain_mut(|(_, ring)| ring.oldest().is_some());
         if may_lose_nothing
             && let Some(Connected { overrun: Overrun::Credit(mut ring), .. }) = self.take(subscriber)
@@ -157,7 +123,7 @@ impl<R: Region> Router<R> {
         {
             self.retired.push((subscriber, ring));
         }
-        let is_set = self.set(subscriber, Some(Connected { overrun, door: Arc::new(door), stream }));
+        let is_set = self.set(subscriber, Some(Connected { overrun, inbox: Arc::new(inbox), stream }));
         self.connected.set(subscriber, is_set);
         self.words = self.connected.words();
         self.credit.set(subscriber, is_set && may_lose_nothing);
@@ -173,21 +139,21 @@ impl<R: Region> Router<R> {
         self.has_credit = !self.credit.is_empty() || !self.retired.is_empty();
     }
 
-    /// Has another thread make the wakes, where one record wakes many; none: no more.
+    /// Lets another thread make the wakes if one record wakes many; `None` stops that.
     pub fn set_wake_helper(&mut self, helper: Option<WakeHelper<R>>) {
         self.helper = helper;
         let Some(helper) = &self.helper else { return };
         for (subscriber, link) in (0..).zip(&self.links) {
-            helper.set(subscriber, link.as_ref().map(|link| &link.door));
+            helper.set(subscriber, link.as_ref().map(|link| &link.inbox));
         }
     }
 
-    /// Gives the wake helper up without ending its thread: for a forked process, which does not have that thread.
+    /// Drops the wake helper without ending its thread: a forked process does not have that thread.
     pub fn forget_wake_helper(&mut self) {
         std::mem::forget(self.helper.take());
     }
 
-    /// Forgets a subscriber.
+    /// Disconnects a subscriber.
     pub fn disconnect(&mut self, subscriber: u32) -> bool {
         self.connected.set(subscriber, false);
         self.credit.set(subscriber, false);
@@ -198,23 +164,23 @@ impl<R: Region> Router<R> {
 
     fn set(&mut self, subscriber: u32, link: Option<Connected<R>>) -> bool {
         self.evicted.set(subscriber, false);
-        // What it has to read is looked up with the next record.
+        // Its unread records are determined again at the next record.
         self.claim_max = 0;
         if let Some(helper) = &self.helper {
-            helper.set(subscriber, link.as_ref().map(|link| &link.door));
+            helper.set(subscriber, link.as_ref().map(|link| &link.inbox));
         }
         let place = usize::try_from(subscriber).ok().and_then(|at| self.links.get_mut(at));
         place.map(|place| *place = link).is_some()
     }
 
-    /// Subscribers that were too far behind and were given up. They are given nothing, and keep their memory until they
-    /// are disconnected or connected anew, since giving memory back takes system calls.
+    /// Subscribers evicted for being too far behind. They get no records, and keep their memory until they are
+    /// disconnected or reconnected, because freeing memory takes system calls.
     pub fn evicted(&self) -> Subscribers {
         self.evicted
     }
 
-    /// Appends a record and delivers it, if every subscriber that may lose nothing has room for it; else the stream is
-    /// as before.
+    /// Appends a record and delivers it if every subscriber that must not lose records has room; otherwise the
+    /// stream is unchanged.
     #[inline]
     pub fn publish<W: Region>(
         &mut self,
@@ -237,16 +203,16 @@ impl<R: Region> Router<R> {
         Ok((published, delivered))
     }
 
-    /// Looks at what the next record of some instrument needs, for a publisher that has nothing to do, so that it is at hand.
-    /// It changes nothing; each call is for the next instrument.
+    /// Touches what the next record of some instrument needs, while the publisher is idle, to keep it in the
+    /// cache. It changes nothing; each call covers the next instrument.
     pub fn warm(&mut self) {
         self.warmed = self.warmed.wrapping_add(1) % self.interest.instruments().max(1);
         let wanting = self.interest.wanting_of(self.warmed, &self.connected, self.words);
         for subscriber in wanting.iter().take(WARMED_MAX) {
             if let Some(link) = link(&mut self.links, subscriber) {
                 link.overrun.warm();
-                // The line that is looked at for a sleeper, and that of its bits.
-                std::hint::black_box((link.door.inbox.state(), link.door.inbox.is_ready()));
+                // The line with the subscriber's state, and that of its bits.
+                std::hint::black_box((link.inbox.state(), link.inbox.is_ready()));
             }
         }
     }
@@ -267,8 +233,8 @@ impl<R: Region> Router<R> {
         if claim <= self.claim_max {
             return Ok(());
         }
-        // What is given to them from here on stands behind the claim, less one step of it and the record itself; half
-        // the ring is far less than what is left then.
+        // Positions given from here on lie beyond the claim, less one claim step and the record itself; half
+        // the ring is far less than what remains.
         let mut claim_max = claim + capacity_bytes / 2;
         let (links, retired) = (&mut self.links, &mut self.retired);
         let active = self
@@ -288,16 +254,17 @@ impl<R: Region> Router<R> {
         Ok(())
     }
 
-    /// Gives the position of a published record to every subscriber that wants its instrument, and wakes those that
-    /// sleep. A publisher with subscribers that may lose nothing takes [`Router::publish`], which asks before it appends.
+    /// Gives the position of a published record to every subscriber that wants its instrument, and wakes those
+    /// that sleep. With subscribers that must not lose records, use [`Router::publish`], which checks their
+    /// room before it appends.
     #[inline]
     pub fn deliver(&mut self, instrument: u32, position: u64, park: &impl Park) -> Delivered {
         let wanting = self.interest.wanting_of(instrument, &self.connected, self.words);
         self.hand_out(&wanting, instrument, position, park)
     }
 
-    /// All are given the position before the first is woken, since a wake costs the publisher a system call, and who
-    /// spins should not wait for it.
+    /// Every subscriber gets the position before the first is woken: a wake costs the publisher a system call,
+    /// and spinning subscribers should not wait for it.
     #[inline]
     fn hand_out(
         &mut self,
@@ -323,13 +290,13 @@ impl<R: Region> Router<R> {
                 }
             }
         });
-        // One for all of them. Pairs with the fence in `Inbox::take_ready_but`, and, where no bit is to be set, with that in
-        // `Bell::wait`: a bit that is set keeps its subscriber from sleeping.
+        // One fence for all of them. Pairs with the fence in `Inbox::take_ready_but` and, if no bit has to be
+        // set, with that in `Bell::wait`: a set bit keeps its subscriber from sleeping.
         fence(Ordering::SeqCst);
         let mut has_marked = false;
         wanting.each_below(self.words, |subscriber| {
             if let Some(link) = link(&mut self.links, subscriber) {
-                has_marked |= link.door.inbox.mark_behind_fence(link.stream);
+                has_marked |= link.inbox.mark_behind_fence(link.stream);
             }
         });
         if has_marked {
@@ -343,12 +310,14 @@ impl<R: Region> Router<R> {
         });
         wanting.each_below(self.words, |subscriber| {
             let Some(link) = link(&mut self.links, subscriber) else { return };
-            let Some(claimed) = link.door.claim() else { return };
+            if !link.inbox.claim() {
+                return;
+            }
             delivered.woken += 1;
-            if helper.as_mut().is_some_and(|helper| helper.hand(subscriber, claimed)) {
+            if helper.as_mut().is_some_and(|helper| helper.hand(subscriber)) {
                 delivered.handed_over += 1;
             } else {
-                link.door.wake_claimed(claimed, park);
+                link.inbox.wake_claimed(park);
             }
         });
         if let Some(helper) = helper.filter(|_| delivered.handed_over > 0) {
@@ -360,7 +329,7 @@ impl<R: Region> Router<R> {
 
 fn is_asleep<R: Region>(links: &[Option<Connected<R>>], subscriber: u32) -> bool {
     let link = usize::try_from(subscriber).ok().and_then(|at| links.get(at)).and_then(Option::as_ref);
-    link.is_some_and(|link| matches!(link.door.inbox.state(), PARKED | IN_EPOLL))
+    link.is_some_and(|link| link.inbox.state() == PARKED)
 }
 
 fn link<R>(links: &mut [Option<Connected<R>>], subscriber: u32) -> Option<&mut Connected<R>> {

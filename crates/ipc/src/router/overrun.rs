@@ -6,27 +6,29 @@ use crate::{
     region::Region,
 };
 
-/// How positions go to one subscriber, and what becomes of those that it is too slow for. Chosen when it is connected.
+/// How one subscriber gets positions, and what happens to those it is too slow for. Chosen when it connects.
 #[derive(Debug)]
 pub enum Overrun<R> {
-    /// What finds its ring full is lost to it, and it is told exactly what: [`crate::index_ring::Gap`].
+    /// Records that find its ring full are lost, and it gets an exact account of them:
+    /// [`crate::index_ring::Gap`].
     Gap(Pusher<R>),
-    /// It has no ring, but the latest position of each instrument; a newer one takes the place of an older one.
+    /// It has no ring, but the latest position of each instrument: a newer one replaces an older one.
     Conflate(LatestPutter<R>),
-    /// Nothing is lost: as long as it has no room, records that it wants are refused to the publisher before they are
-    /// appended, and so are all that would be written over what it has not read. For orders. It takes with
-    /// [`crate::index_ring::Taker::hold`]. One that has died must be disconnected, or the publisher stands still.
+    /// Nothing is lost. While the subscriber has no room, the publisher is refused records that it wants,
+    /// before they are appended, and all records that would overwrite what it has not read. Meant for orders.
+    /// It reads with [`crate::index_ring::Taker::hold`]. A dead subscriber must be disconnected, or the
+    /// publisher stays blocked.
     Credit(Pusher<R>),
-    /// When a record comes and it has more than so many still to take, it is given up, and told.
+    /// A subscriber with more than this many unread entries is evicted at the next record, and notified.
     Evict {
-        /// Where positions go.
+        /// The subscriber's ring.
         ring: Pusher<R>,
-        /// How many may wait.
+        /// Largest number of unread entries.
         behind_max: u64,
     },
 }
 
-/// What became of one position at one subscriber.
+/// Result of handing one position to one subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Handed {
     Given,
@@ -48,7 +50,7 @@ impl<R: Region> Overrun<R> {
                 };
             }
             Self::Evict { ring, behind_max } => {
-                // What it had taken when it was last looked up is enough to know that it is not behind.
+                // If it was close enough by the last known count, the subscriber's line need not be read.
                 if ring.is_behind(*behind_max) || !ring.has_room() {
                     ring.evict(position);
                     return Handed::Evicted;
@@ -59,7 +61,7 @@ impl<R: Region> Overrun<R> {
         if is_in { Handed::Given } else { Handed::Refused }
     }
 
-    /// Has the place of the next position fetched.
+    /// Prefetches the place of the next position.
     #[inline]
     pub(super) fn warm(&self) {
         match self {
@@ -68,7 +70,7 @@ impl<R: Region> Overrun<R> {
         }
     }
 
-    /// The ring of a subscriber that may lose nothing.
+    /// The ring of a subscriber that must not lose records.
     pub(super) fn credit(&mut self) -> Option<&mut Pusher<R>> {
         if let Self::Credit(ring) = self { Some(ring) } else { None }
     }

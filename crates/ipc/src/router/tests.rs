@@ -1,21 +1,21 @@
-//! Who is given what, and who is woken.
+//! Which subscribers get a record, and which are woken.
 
 use super::*;
 use crate::{
-    doorbell::{EventFd, Futex, Waited},
+    doorbell::{Futex, Waited},
     inbox, index_ring,
     index_ring::Taken,
     interest, latest, layout,
     stream::{Owner, Reader, Segment, Stamp, Writer},
 };
-// Miri knows no memfd.
+// Miri does not support memfd.
 #[cfg(miri)]
 use crate::region::Heap as Memory;
 #[cfg(not(miri))]
 use crate::region::Memfd as Memory;
 use std::{sync::Arc, thread, time::Duration};
 
-/// More than all that a test publishes, so that a thread that gets no CPU for long is not lapped.
+/// More than any test publishes, so that a thread that is delayed for long is not lapped.
 const CAPACITY: u64 = 1 << 18;
 const LONG: Duration = Duration::from_secs(30);
 
@@ -26,7 +26,7 @@ fn memory(bytes: u64) -> Arc<Memory> {
     Arc::new(Memory::create("lowlat-test", bytes).unwrap())
 }
 
-/// What one subscriber holds: its inbox, its ring, and the stream.
+/// A subscriber's inbox, ring and stream.
 struct Subscriber {
     inbox: Inbox<Arc<Memory>>,
     ring: index_ring::Taker<Arc<Memory>>,
@@ -59,14 +59,14 @@ fn publisher(instruments: u32) -> (Shared, Writer<Shared>, Shared, Router<Shared
 }
 
 #[test]
-fn only_who_is_interested_is_given_a_record_or_woken() {
+fn only_interested_subscribers_get_a_record_or_a_wake() {
     let (segment, mut writer, table, mut router) = publisher(2);
     let (mut one, mut other) = (connect(&mut router, 0, &segment), connect(&mut router, 700, &segment));
     let table = Interest::open(table).unwrap();
     assert!(table.set(0, Some(0), true) && table.set(700, Some(1), true));
     let published = writer.publish(&Stamp { instrument: 1, ..Stamp::default() }, b"for 700").unwrap();
     let delivered = router.deliver(1, published.position, &Futex);
-    assert_eq!(delivered, Delivered { subscribers: 1, ..Delivered::default() }, "nobody slept");
+    assert_eq!(delivered, Delivered { subscribers: 1, ..Delivered::default() }, "no subscriber slept");
     assert!(!one.inbox.is_ready() && one.ring.take().is_none());
     let mut streams = Vec::new();
     assert_eq!(other.inbox.take_ready(|stream| streams.push(stream)), 1);
@@ -76,15 +76,15 @@ fn only_who_is_interested_is_given_a_record_or_woken() {
         (streams.as_slice(), record.stamp.instrument, payload.as_slice()),
         (&[0][..], 1, &b"for 700"[..])
     );
-    // A subscriber that is gone costs nothing.
+    // A disconnected subscriber costs nothing.
     table.forget(700);
     assert_eq!(router.deliver(1, published.position, &Futex), Delivered::default());
     assert!(router.disconnect(0) && !router.disconnect(SUBSCRIBERS_MAX));
 }
 
-/// Twelve sleeping subscribers of an instrument each: every record wakes the one it is for, and no other.
+/// Twelve sleeping subscribers with one instrument each: every record wakes only its subscriber.
 #[test]
-fn a_parked_subscriber_is_woken_for_its_own_records_alone() {
+fn a_parked_subscriber_is_woken_only_for_its_own_records() {
     const SUBSCRIBERS: u32 = 12;
     const ROUNDS: u64 = 200;
     let (segment, mut writer, table, mut router) = publisher(SUBSCRIBERS);
@@ -115,17 +115,17 @@ fn a_parked_subscriber_is_woken_for_its_own_records_alone() {
             let delivered = router.deliver(instrument, published.position, &Futex);
             assert_eq!((delivered.subscribers, delivered.refused), (1, 0));
         }
-        // So that most of them sleep again.
+        // So that most of them fall asleep again.
         if round % 16 == 0 { thread::sleep(Duration::from_millis(5)) } else { thread::yield_now() }
     }
     for subscriber in subscribers {
         let (woken, missed) = subscriber.join().unwrap();
-        assert!(woken <= ROUNDS, "at most one wake a record: {woken}");
+        assert!(woken <= ROUNDS, "at most one wake per record: {woken}");
         assert_eq!(missed, 0);
     }
 }
 
-/// A subscriber with the policy that `overrun` makes of its memory, and the other end of that memory.
+/// A subscriber with the policy that `overrun` builds from its memory, and the other end of that memory.
 fn connect_as(
     router: &mut Router<Shared>,
     number: u32,
@@ -141,7 +141,7 @@ fn connect_as(
 }
 
 #[test]
-fn each_policy_at_its_limit() {
+fn each_policy_applies_at_its_limit() {
     let (_, mut writer, table, mut router) = publisher(2);
     let table = Interest::open(table).unwrap();
     let (inbox, mut gap) = connect_as(&mut router, 1, &table, 4, Overrun::Gap);
@@ -174,7 +174,7 @@ fn each_policy_at_its_limit() {
     assert_eq!(router.evicted().iter().collect::<Vec<_>>(), [2]);
     let mut latest = latest::open(latest).unwrap();
     assert_eq!((latest.take(), latest.take(), latest.take()), (Some(positions[8]), Some(positions[9]), None));
-    // One that asks anew is given what comes from then on.
+    // A subscriber that reconnects gets what is published from then on.
     let (_, mut evict) = connect_as(&mut router, 2, &table, 8, |ring| Overrun::Evict { ring, behind_max: 5 });
     let (published, _) = router.publish(&mut writer, &Stamp::default(), b"", &Futex).unwrap();
     assert_eq!((evict.take(), router.evicted().is_empty()), (Some(published.position), true));
@@ -192,19 +192,19 @@ fn without_credit_nothing_is_appended() {
     assert_eq!(publish(&mut router, &mut writer), Err(PublishError::NoCredit { subscriber: 9 }));
     assert_eq!(writer.next_sequence(), 2);
     assert!(matches!(ring.hold(), Some(Taken::Entry(_))));
-    assert!(publish(&mut router, &mut writer).is_err(), "it still reads");
+    assert!(publish(&mut router, &mut writer).is_err(), "it has not released its records");
     ring.release();
     assert!(publish(&mut router, &mut writer).is_ok());
     drop(segment);
-    // One that is gone holds nobody up.
+    // A disconnected subscriber blocks nothing.
     assert!(publish(&mut router, &mut writer).is_err());
     router.disconnect(9);
     assert!(publish(&mut router, &mut writer).is_ok());
 }
 
-/// A subscriber that starts again has a new ring, and reads first what waits in those before it.
+/// A restarted subscriber has a new ring, and first reads the records pending in its old rings.
 #[test]
-fn a_new_ring_gives_no_credit_for_what_waits_in_the_old_ones() {
+fn a_new_ring_gives_no_credit_for_records_pending_in_old_ones() {
     let capacity_bytes = layout::CAPACITY_BYTES_MIN;
     let segment = memory(Segment::<Memory>::bytes(capacity_bytes));
     let made = Segment::create(Arc::clone(&segment), capacity_bytes, 1, 1, 0, Owner::default()).unwrap();
@@ -225,7 +225,7 @@ fn a_new_ring_gives_no_credit_for_what_waits_in_the_old_ones() {
     let read = |ring: &mut index_ring::Taker<Shared>, expected: &[u64]| {
         for position in expected {
             assert_eq!(ring.hold(), Some(Taken::Entry(*position)));
-            assert!(reader.read_at(*position, &mut Vec::new()).is_some(), "{position} was written over");
+            assert!(reader.read_at(*position, &mut Vec::new()).is_some(), "{position} was overwritten");
             ring.release();
         }
         assert_eq!(ring.hold(), None);
@@ -241,7 +241,7 @@ fn a_new_ring_gives_no_credit_for_what_waits_in_the_old_ones() {
     }
     let in_second = fill(&mut router);
     assert!(!in_second.is_empty());
-    // And once more, with two that are not read to their end.
+    // Once more, with two rings that are not read to the end.
     let (_, mut third) = connect_as(&mut router, 9, &table, 1024, Overrun::Credit);
     assert!(fill(&mut router).is_empty());
     read(&mut first, rest);
@@ -250,17 +250,17 @@ fn a_new_ring_gives_no_credit_for_what_waits_in_the_old_ones() {
     read(&mut second, &in_second);
     read(&mut third, &in_third);
     assert!(fill(&mut router).len() > 10, "all of the ring is free again");
-    // What one that is gone has not read, in whatever ring, is nobody's.
+    // Unread records of a disconnected subscriber, in any ring, block nothing.
     let (_, _fourth) = connect_as(&mut router, 9, &table, 1024, Overrun::Credit);
     assert!(fill(&mut router).is_empty());
     assert!(router.disconnect(9));
     (0..100).for_each(|_| _ = publish(&mut router).unwrap());
 }
 
-/// Records of an instrument that it does not want are refused as well when they would be written over one that it has not
-/// read; so what it is given is always there, however small the segment is.
+/// Records of other instruments are also refused if they would overwrite a record that the subscriber has not
+/// read. So every position that it gets can be read, however small the segment.
 #[test]
-fn nothing_is_written_over_what_is_not_read() {
+fn unread_records_are_not_overwritten() {
     let capacity_bytes = layout::CAPACITY_BYTES_MIN;
     let segment = memory(Segment::<Memory>::bytes(capacity_bytes));
     let made = Segment::create(Arc::clone(&segment), capacity_bytes, 1, 1, 0, Owner::default()).unwrap();
@@ -283,7 +283,7 @@ fn nothing_is_written_over_what_is_not_read() {
         if number % 7 == 0
             && let Some(Taken::Entry(position)) = ring.hold()
         {
-            let record = reader.read_at(position, &mut payload).expect("still there");
+            let record = reader.read_at(position, &mut payload).expect("not overwritten");
             assert_eq!(record.stamp.cause, read);
             read += 1;
             ring.release();
@@ -292,9 +292,9 @@ fn nothing_is_written_over_what_is_not_read() {
     assert!(given > 100 && refused > 100, "{given} given, {refused} refused");
 }
 
-/// One record for twelve that sleep, by turns with and without a helper, which sleeps or spins: all are woken.
+/// One record for twelve sleeping subscribers, with and without a helper, which sleeps or spins: all are woken.
 #[test]
-fn a_helper_wakes_all_that_the_publisher_left_to_it() {
+fn a_helper_makes_all_wakes_handed_to_it() {
     const SUBSCRIBERS: u32 = 12;
     const ROUNDS: u64 = 60;
     let (_, mut writer, table, mut router) = publisher(1);
@@ -334,43 +334,4 @@ fn a_helper_wakes_all_that_the_publisher_left_to_it() {
     assert_eq!(counts.iter().map(|(_, missed)| missed).sum::<u64>(), 0);
     assert_eq!(counts.iter().map(|(woken, _)| woken).sum::<u64>(), woken);
     assert!(handed_over > 0, "most slept, most of the time");
-}
-
-#[test]
-fn a_subscriber_in_an_epoll_loop_is_woken_through_its_descriptor() {
-    const COUNT: u64 = 2_000;
-    let (_, mut writer, table, mut router) = publisher(1);
-    let (inbox, ring) = (memory(inbox::BYTES), memory(index_ring::bytes(4096)));
-    let pusher = index_ring::create(Arc::clone(&ring), 4096).unwrap();
-    let (event, ours) = (EventFd::new().unwrap(), Inbox::new(Arc::clone(&inbox)).unwrap());
-    let copy = event.try_clone().unwrap();
-    assert!(router.connect_in_epoll(0, Overrun::Gap(pusher), ours, 0, copy));
-    assert!(Interest::open(table).unwrap().set(0, Some(0), true));
-    let (inbox, mut ring) = (Inbox::new(inbox).unwrap(), index_ring::open(ring).unwrap());
-    let subscriber = thread::spawn(move || {
-        let (mut seen, mut woken) = (0, 0);
-        let word = crate::atomics::AtomicU32::new(0);
-        while seen < COUNT {
-            // Now in the loop, now on the word.
-            if seen % 3 == 0 {
-                assert_ne!(inbox.wait(&Futex, LONG), Waited::TimedOut);
-            } else if inbox.arm() {
-                event.sleep(&word, 0, LONG);
-                woken += u64::from(inbox.disarm(&event));
-            }
-            inbox.take_ready(|_| ());
-            seen += std::iter::from_fn(|| ring.take()).map(|_| 1).sum::<u64>();
-        }
-        (woken, inbox.woken_and_missed())
-    });
-    let mut woken = 0;
-    for number in 0..COUNT {
-        woken += router.publish(&mut writer, &Stamp::default(), b"", &Futex).unwrap().1.woken;
-        if number % 64 == 0 {
-            thread::sleep(Duration::from_millis(2));
-        }
-    }
-    let (in_loop, (counted, missed)) = subscriber.join().unwrap();
-    assert_eq!((u64::from(woken), missed), (counted, 0));
-    assert!(in_loop > 0);
 }

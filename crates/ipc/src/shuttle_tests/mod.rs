@@ -1,9 +1,9 @@
-//! Rings, streams, router and bells of real size under many schedules drawn at random.
+//! Rings, streams, router and bells of real size under many randomly chosen schedules.
 //!
-//! Shuttle takes every access for sequentially consistent: what is found here is a wrong order of steps. Orderings that
-//! are too weak are for loom, Miri and the thread sanitizer.
+//! Shuttle treats every access as sequentially consistent: it finds wrong orders of steps. Loom, Miri and the
+//! thread sanitizer find orderings that are too weak.
 //!
-//! A schedule that fails is printed, and run again with `shuttle::replay`.
+//! A failing schedule is printed, and can be repeated with `shuttle::replay`.
 
 mod ring;
 mod router;
@@ -18,19 +18,20 @@ use shuttle::{
 };
 use std::time::{Duration, Instant};
 
-/// How long each test tries schedules of each of the two kinds.
+/// Duration of each test for each of the two kinds of schedules.
 const SECONDS: u64 = 5;
-/// Schedules between two looks at the time.
+/// Schedules between two reads of the clock.
 const BATCH: usize = 100;
-/// Changes of priority among the threads of one schedule of the second kind.
+/// Priority changes per schedule of the second kind.
 const CHANGES_MAX: usize = 4;
 
-/// Runs a model under schedules of two kinds: each step is anybody's, and threads with priorities that change a few
-/// times. LOWLAT_SHUTTLE_SECONDS is how long each kind takes.
+/// Runs a model under schedules of two kinds: random steps, and threads with priorities that change a few
+/// times. LOWLAT_SHUTTLE_SECONDS sets the duration of each kind.
 fn explore(model: impl Fn() + Clone + Send + Sync + 'static) {
     let seconds = std::env::var("LOWLAT_SHUTTLE_SECONDS").map_or(SECONDS, |text| {
-        text.parse()
-            .unwrap_or_else(|_| panic!("LOWLAT_SHUTTLE_SECONDS: found {text:?}, expected seconds, as 60"))
+        text.parse().unwrap_or_else(|_| {
+            panic!("LOWLAT_SHUTTLE_SECONDS: found {text:?}, expected seconds, such as 60")
+        })
     });
     let run = |kind: &str, scheduler: &dyn Fn() -> Box<dyn Scheduler + Send>| {
         let mut config = Config::new();
@@ -45,12 +46,12 @@ fn explore(model: impl Fn() + Clone + Send + Sync + 'static) {
     run("prioritised", &|| Box::new(PctScheduler::new(CHANGES_MAX, BATCH)));
 }
 
-/// A number below `end` that belongs to the schedule.
+/// A number below `end`, chosen by the schedule.
 fn draw(end: u64) -> u64 {
     thread_rng().gen_range(0..end)
 }
 
-/// Leaves the others their turn for a while, mostly a short one.
+/// Yields to the other threads for a while, mostly a short one.
 fn nap() {
     let longest = 1 << draw(7);
     (0..draw(longest)).for_each(|_| thread::yield_now());

@@ -1,4 +1,4 @@
-//! A ring, its gaps, and processes that end at any access.
+//! A ring, its gaps, and processes that die at any access.
 
 use super::{draw, explore, nap};
 use crate::{
@@ -9,11 +9,11 @@ use crate::{
 use shuttle::thread;
 use std::sync::Arc;
 
-/// Entries that are pushed, from 1 on.
+/// Number of entries pushed, starting at 1.
 const COUNT: u64 = 300;
 
-/// What was told of each entry. All are given or in a gap, in their order; an entry that was not given back comes again
-/// to the taker after the one that has ended, a gap that was taken does not.
+/// The account of every entry. All are taken or in a gap, in order. An entry that was not released is returned
+/// again to the taker's successor; a gap that was taken is not.
 struct Books {
     next: u64,
     given_back: u64,
@@ -33,7 +33,7 @@ impl Books {
         &mut self.is_lost[usize::try_from(entry).unwrap()]
     }
 
-    /// Gaps that a taker before this one has taken are not told again.
+    /// A gap taken by a predecessor is not reported again.
     fn pass_over(&mut self) {
         while *self.lost(self.next) {
             self.next += 1;
@@ -52,7 +52,8 @@ impl Books {
         self.pass_over();
     }
 
-    /// The taker has ended. A gap that it took and did not count was told to it, and its place is still its own.
+    /// The taker has died. A gap that it took but did not count was reported to it, and its place is still
+    /// occupied.
     fn end(&mut self, heap: &Arc<Heap>) {
         self.next = self.given_back;
         self.pass_over();
@@ -68,7 +69,7 @@ impl Books {
     }
 }
 
-/// One process that takes; back when it ends, or all was told.
+/// One taking process; returns when it dies, or everything is accounted for.
 fn take(heap: &Arc<Heap>, accesses: u64, books: &mut Books) -> Option<()> {
     let mut taker: Taker<_> =
         unless_it_ends(|| index_ring::open(Mortal::new(heap, accesses)))?.expect("a ring");
@@ -77,12 +78,12 @@ fn take(heap: &Arc<Heap>, accesses: u64, books: &mut Books) -> Option<()> {
             Some(Taken::Entry(entry)) => books.give(entry),
             Some(Taken::Gap(gap)) => books.lose(gap),
             None => nap(),
-            Some(Taken::Evicted { .. }) => panic!("nobody did"),
+            Some(Taken::Evicted { .. }) => panic!("nothing evicts it"),
         }
         if draw(3) > 0 {
             unless_it_ends(|| taker.release())?;
             books.given_back = books.next;
-            // Slow enough that gaps gather.
+            // Slow enough for gaps to accumulate.
             nap();
         }
     }
@@ -95,7 +96,7 @@ fn take_all(heap: &Arc<Heap>) {
         let accesses = if draw(8) == 0 { u64::MAX } else { draw(200) };
         if take(heap, accesses, &mut books).is_none() {
             books.end(heap);
-            // Until the next one is there, the publisher goes on.
+            // The publisher continues until the next item is available.
             (0..draw(20)).for_each(|_| nap());
         }
     }
@@ -108,8 +109,8 @@ fn ring() -> (Arc<Heap>, Pusher<Arc<Heap>>) {
     (heap, pusher)
 }
 
-/// Every entry is given or told, exactly and in order, to takers that end and begin anew at any access: also between
-/// taking a gap and counting it.
+/// Every entry is taken or in a gap, exactly and in order, by takers that die and restart at any access, also
+/// between taking a gap and counting it.
 #[test]
 fn shuttle_gaps_are_exact_whenever_the_taker_ends() {
     explore(|| {
@@ -128,7 +129,8 @@ fn shuttle_gaps_are_exact_whenever_the_taker_ends() {
     });
 }
 
-/// The same, while the publisher ends at any access, and another one finishes its work: [`index_ring::resume`].
+/// The same, while the publisher dies at any access and its successor completes its work:
+/// [`index_ring::resume`].
 #[test]
 fn shuttle_gaps_are_exact_whenever_the_publisher_ends() {
     explore(|| {
@@ -141,7 +143,8 @@ fn shuttle_gaps_are_exact_whenever_the_publisher_ends() {
     });
 }
 
-/// A ring that stays full tells all as one gap. With room for one at a time there are as many gaps as there can be.
+/// A ring that stays full reports everything as one gap. With room for one at a time there are as many gaps as
+/// possible.
 fn wait_for_room<R: Region>(pusher: &mut Pusher<R>) {
     if draw(8) == 0 {
         nap();
@@ -151,10 +154,10 @@ fn wait_for_room<R: Region>(pusher: &mut Pusher<R>) {
     }
 }
 
-/// One process that pushes what the ones before it have not; none when it ends.
+/// One process that pushes what its predecessors have not; `None` if it dies.
 fn push(heap: &Arc<Heap>) -> Option<()> {
     let region = Mortal::new(heap, 1 + draw(800));
-    let mut pusher = unless_it_ends(|| index_ring::resume(region))?.expect("words that fit each other");
+    let mut pusher = unless_it_ends(|| index_ring::resume(region))?.expect("consistent words");
     let first = unless_it_ends(|| pusher.last())?.map_or(1, |last| last + 1);
     for entry in first..=COUNT {
         if !unless_it_ends(|| pusher.push(entry))? {
@@ -164,9 +167,9 @@ fn push(heap: &Arc<Heap>) -> Option<()> {
     Some(())
 }
 
-/// A subscriber with room for a few: what is refused, given up or held is what the ring says.
+/// A subscriber with little room: what is refused, evicted or held agrees with the ring.
 #[test]
-fn shuttle_an_eviction_is_told_behind_the_last_entry() {
+fn shuttle_an_eviction_is_reported_after_the_last_entry() {
     explore(|| {
         let (heap, mut pusher) = ring();
         let behind_max = 1 + draw(8);

@@ -1,4 +1,4 @@
-//! Two publishers, three subscribers that are too slow in ways of their own, and their bells.
+//! Two publishers, three subscribers with different overrun policies, and their bells.
 
 use super::{draw, explore, nap};
 use crate::{
@@ -23,7 +23,7 @@ use std::{
 
 const PUBLISHERS: u32 = 2;
 const SUBSCRIBERS: u32 = 3;
-/// Records of each publisher, one line each: by turns of two instruments. The segment is lapped.
+/// Records per publisher, one line each, of two alternating instruments. The segment is lapped.
 const COUNT: u64 = 100;
 const CAPACITY: u64 = layout::CAPACITY_BYTES_MIN;
 const ENTRIES: u64 = 8;
@@ -34,11 +34,11 @@ fn memory(bytes: u64) -> Shared {
     Arc::new(Heap::zeroed(bytes))
 }
 
-/// One publisher's way to one subscriber, at its end.
-struct Way {
+/// One publisher's connection to one subscriber, on the subscriber's side.
+struct Connection {
     end: End,
     reader: Reader<Shared>,
-    /// Positions that it is to be told of, in order.
+    /// Positions that it must account for, in order.
     wanted: Vec<u64>,
     at: usize,
     taken: usize,
@@ -46,9 +46,9 @@ struct Way {
     told: Arc<AtomicU64>,
 }
 
-/// What the publisher may wait for: that a subscriber was told of all that it wants before this number. For the test
-/// alone, so shuttle needs not know.
-struct Told {
+/// What the publisher may wait for: the subscriber has accounted for everything that it wants before this
+/// number. Only for the test, so shuttle need not model it.
+struct Accounted {
     wants: Option<u32>,
     before: Arc<AtomicU64>,
 }
@@ -65,8 +65,8 @@ enum Policy {
     Credit,
 }
 
-impl Way {
-    /// Takes what is there.
+impl Connection {
+    /// Takes everything available.
     fn drain(&mut self) {
         while !self.is_over && self.take() {}
     }
@@ -117,7 +117,7 @@ impl Way {
     fn read(&self, position: u64, is_there: bool) {
         let mut payload = Vec::new();
         let Some(record) = self.reader.read_at(position, &mut payload) else {
-            assert!(!is_there, "{position} was written over");
+            assert!(!is_there, "{position} was overwritten");
             return;
         };
         let number = position / LINE_BYTES;
@@ -126,7 +126,7 @@ impl Way {
     }
 }
 
-/// What a subscriber is too slow for goes one of the four ways.
+/// Handles records that the subscriber is too slow for, in one of the four ways.
 fn connect(
     router: &mut Router<Shared>,
     subscriber: u32,
@@ -134,7 +134,7 @@ fn connect(
     inbox: &Shared,
     segment: &Shared,
     wants: Option<u32>,
-) -> (Way, Told) {
+) -> (Connection, Accounted) {
     let memory = memory(index_ring::bytes(ENTRIES));
     let ring = || index_ring::create(Arc::clone(&memory), ENTRIES).unwrap();
     let policy = match draw(4) {
@@ -161,12 +161,15 @@ fn connect(
     let reader = Reader::from_start(Segment::open(Arc::clone(segment)).unwrap());
     let numbers = (0..COUNT).filter(|number| wants.is_none_or(|wanted| u64::from(wanted) == number % 2));
     let wanted = numbers.map(|number| number * LINE_BYTES).collect();
-    let told = Told { wants, before: Arc::default() };
-    (Way { end, reader, wanted, at: 0, taken: 0, is_over: false, told: Arc::clone(&told.before) }, told)
+    let told = Accounted { wants, before: Arc::default() };
+    (
+        Connection { end, reader, wanted, at: 0, taken: 0, is_over: false, told: Arc::clone(&told.before) },
+        told,
+    )
 }
 
-/// Publishes all, and gives back how many subscribers it woke.
-fn publish(mut router: Router<Shared>, segment: &Shared, told: &[Told]) -> u64 {
+/// Publishes all records, and returns the number of wakes.
+fn publish(mut router: Router<Shared>, segment: &Shared, told: &[Accounted]) -> u64 {
     let mut writer = Writer::new(Segment::open(Arc::clone(segment)).unwrap());
     let mut woken = 0;
     for number in 0..COUNT {
@@ -182,8 +185,8 @@ fn publish(mut router: Router<Shared>, segment: &Shared, told: &[Told]) -> u64 {
                 Err(error) => panic!("{error}"),
             }
         };
-        // All sleep then, and nobody comes later who would wake one whose own wake was lost.
-        let is_told = |told: &Told| {
+        // Now all sleep, and no later publisher would wake a subscriber whose wake was lost.
+        let is_told = |told: &Accounted| {
             let wants = told.wants.is_none_or(|wanted| wanted == instrument);
             !wants || told.before.load(Ordering::Relaxed) > number
         };
@@ -198,8 +201,9 @@ fn publish(mut router: Router<Shared>, segment: &Shared, told: &[Told]) -> u64 {
     woken
 }
 
-/// Takes until everything was given or told. It is woken for what comes while it sleeps, or it sleeps for ever.
-fn subscribe(inbox: &Inbox<Shared>, ways: &mut [Way]) {
+/// Takes until every record is accounted for. It is woken for records that arrive while it sleeps, or sleeps
+/// forever.
+fn subscribe(inbox: &Inbox<Shared>, ways: &mut [Connection]) {
     while ways.iter().any(|way| !way.is_over) {
         if draw(4) == 0 {
             nap();
@@ -210,11 +214,11 @@ fn subscribe(inbox: &Inbox<Shared>, ways: &mut [Way]) {
     }
 }
 
-/// So that the streams of one subscriber stand in words of their own.
+/// The streams of one subscriber have bits in different words.
 const STREAM_STEP: u32 = 70;
 
 #[test]
-fn shuttle_each_record_is_given_or_told_and_no_wake_is_lost() {
+fn shuttle_each_record_is_accounted_for_and_no_wake_is_lost() {
     explore(|| {
         let table = memory(interest::bytes(2));
         let interest = Interest::create(Arc::clone(&table), 2).unwrap();

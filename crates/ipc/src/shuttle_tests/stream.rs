@@ -1,4 +1,4 @@
-//! One writer, readers that it laps.
+//! One writer, and readers that it laps.
 
 use super::{draw, explore, nap};
 use crate::{
@@ -15,7 +15,7 @@ use std::sync::{
 const COUNT: u64 = 60;
 const CAPACITY: u64 = layout::CAPACITY_BYTES_MIN;
 
-/// Of all lengths that go into the ring, so that laps end with padding of all sizes.
+/// All lengths that fit into the ring, so that laps end with padding of all sizes.
 fn payload_of(number: u64) -> Vec<u8> {
     vec![u8::try_from(number).unwrap(); usize::try_from(number * number * 37 % 449).unwrap()]
 }
@@ -38,7 +38,7 @@ fn check(read: Read, payload: &[u8], next: &mut Option<u64>) {
     }
 }
 
-/// What a reader is given is whole and in order, and what it is not given is told.
+/// Records that a reader gets are intact and in order, and missing ones are reported as gaps.
 #[test]
 fn shuttle_lapped_readers_never_see_a_torn_record() {
     explore(|| {
@@ -52,11 +52,12 @@ fn shuttle_lapped_readers_never_see_a_torn_record() {
                 let is_done = Arc::clone(&is_done);
                 thread::spawn(move || {
                     let (mut payload, mut buffer, mut next) = (Vec::new(), [0; 512], None);
-                    // A gap is told with the record behind it: what was lost last is not.
-                    let is_read =
-                        |reader: &Reader<_>| is_done.load(Ordering::Relaxed) && reader.lag_bytes() == 0;
+                    // A gap is reported with the record after it: the last lost records are not.
+                    let is_read = |reader: &Reader<_>| {
+                        is_done.load(Ordering::Relaxed) && reader.position() >= reader.segment().tail()
+                    };
                     while next != Some(COUNT) && !is_read(&reader) {
-                        // In both ways to take a payload.
+                        // With both ways to copy a payload.
                         if next.is_some_and(|next| next % 2 == 0) {
                             let read = reader.next(&mut payload);
                             check(read, &payload, &mut next);
@@ -68,7 +69,7 @@ fn shuttle_lapped_readers_never_see_a_torn_record() {
                 })
             })
             .collect();
-        // Positions as subscribers are given them. Nobody waits for the lock, so shuttle needs not know.
+        // Positions as subscribers get them. No thread blocks on the lock, so shuttle need not model it.
         let given = Arc::new(Mutex::new(Vec::new()));
         let late = {
             let (reader, given) = (Reader::from_start(open()), Arc::clone(&given));
@@ -91,7 +92,7 @@ fn shuttle_lapped_readers_never_see_a_torn_record() {
     });
 }
 
-/// Reads what is about to be written over.
+/// Reads what is about to be overwritten.
 fn read_late(reader: &Reader<Arc<Heap>>, given: &Mutex<Vec<u64>>) {
     let mut payload = Vec::new();
     loop {

@@ -1,4 +1,4 @@
-//! A writer that was given up goes on.
+//! A fenced writer that continues.
 
 use super::{draw, explore, nap};
 use crate::{
@@ -13,9 +13,9 @@ use std::sync::{
 };
 
 const CAPACITY: u64 = layout::CAPACITY_BYTES_MIN;
-/// Records of each writer, which the ring holds.
+/// Records per writer, all of which fit into the ring.
 const COUNT: u64 = 20;
-/// Records of a lap: two lines each.
+/// Records per lap: two lines each.
 const LAP: u64 = CAPACITY / 128;
 
 fn segment(epoch: u64, first_sequence: u64) -> Arc<Heap> {
@@ -36,12 +36,12 @@ fn open(heap: &Arc<Heap>) -> Segment<Arc<Heap>> {
     Segment::open(Arc::clone(heap)).unwrap()
 }
 
-/// As the master does: behind what is whole.
+/// As the master does it: after the last complete record.
 fn next_sequence(heap: &Arc<Heap>) -> u64 {
     Reader::last(open(heap)).map_or_else(|| open(heap).first_sequence(), |last| last.sequence + 1)
 }
 
-/// Reads a segment to its end: how many records it was given, which follow each other.
+/// Reads a segment to its end. Returns the number of records, which must be consecutive.
 fn read(mut reader: Reader<Arc<Heap>>, epoch: u32, first: u64) -> u64 {
     let (mut payload, mut next) = (Vec::new(), first);
     loop {
@@ -60,15 +60,15 @@ fn read(mut reader: Reader<Arc<Heap>>, epoch: u32, first: u64) -> u64 {
     }
 }
 
-/// The one that was given up publishes at most the record that it was at; everybody is given all that was there before, and
-/// nothing of it comes into the segment of the one after it.
+/// The fenced writer publishes at most the record that it was working on. Readers get all earlier records, and
+/// nothing of it enters the next segment.
 #[test]
 fn shuttle_a_fenced_writer_adds_one_record_at_most() {
     explore(|| {
         let old = segment(1, 0);
-        // For the books alone: shuttle needs not know.
+        // Only for the assertions; shuttle need not model it.
         let published = Arc::new(AtomicU64::new(0));
-        // Often it is given up where its first lap ends, and the first record of that one counts as written over.
+        // It is often fenced where its first lap ends, and the first record of that lap counts as overwritten.
         let history = draw(2) * (LAP - draw(COUNT));
         let mut writing = writer(&old);
         (0..history).for_each(|_| _ = writing.publish(&stamp(1), b"old").unwrap());
@@ -93,7 +93,7 @@ fn shuttle_a_fenced_writer_adds_one_record_at_most() {
         given_up.fence(2);
         let fenced = published.load(Ordering::Relaxed);
         let first = next_sequence(&old);
-        assert!(first >= history + before, "{first} comes again: {before} behind {history}");
+        assert!(first >= history + before, "{first} is repeated: {before} after {history}");
         let new = segment(2, first);
         let mut successor = writer(&new);
         assert_eq!(successor.publish_abandoned(&stamp(2)).unwrap().sequence, first);

@@ -1,6 +1,6 @@
-//! What stands at a position of a segment.
+//! Inspects a position of a segment.
 
-use super::{Record, Segment, Stamp, crc_of, payload::Payload};
+use super::{Record, Segment, Stamp, payload::Payload};
 use crate::{
     atomics::{Ordering, fence},
     layout::{self, header, record},
@@ -8,33 +8,33 @@ use crate::{
     region::Region,
 };
 
-/// What a look finds instead of a record.
+/// What is at a position instead of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Other {
-    /// No record is there yet.
+    /// No record is available yet.
     Nothing,
-    /// The rest of a lap.
+    /// Padding at the end of a lap.
     Padding {
-        /// What it takes.
+        /// Its size.
         bytes: u64,
     },
-    /// The writer was there again, or may have been.
+    /// The writer has, or may have, overwritten it.
     Overrun,
-    /// No writer leaves this.
+    /// No writer produces this.
     Damaged,
 }
 
 impl<R: Region> Segment<R> {
-    /// The record at a position and the bytes that it takes, its payload in `payload`, or what is there else.
-    #[expect(clippy::inline_always, reason = "measured: what it gives is far larger than a register")]
+    /// The record at a position and its size in bytes, with its payload in `payload`, or what else is there.
+    #[expect(clippy::inline_always, reason = "measured: its result is far larger than a register")]
     #[inline(always)]
     pub(super) fn look(&self, position: u64, payload: &mut impl Payload) -> Result<(Record, u64), Other> {
         let Some((head, rest)) = self.record_at(position) else { return Err(Other::Damaged) };
-        // On its way together with the head's line, not after it.
+        // Fetched in parallel with the head's line, not after it.
         prefetch::line(rest.first());
         // Pairs with the store in `writer::commit`.
         if head[record::COMMIT].load(Ordering::Acquire) != layout::commit_of(position) {
-            // An older or cleared commit: not written yet, unless the writer is a lap ahead.
+            // An older or cleared commit: not yet written, unless the writer is a lap ahead.
             return Err(if self.is_overrun(position) { Other::Overrun } else { Other::Nothing });
         }
         let get = |at: usize| head[at].load(Ordering::Relaxed);
@@ -45,25 +45,17 @@ impl<R: Region> Segment<R> {
             return Err(self.no_record(position, bytes));
         }
         payload.copy(rest, usize::try_from(length).unwrap_or(0));
-        // After the payload, so that they need not be kept anywhere while that is copied.
+        // Read after the payload, so that they need not be kept during the copy.
         let sequence = get(record::SEQUENCE);
         let who = get(record::WHO);
         let generated = get(record::GENERATED);
         let trigger = get(record::TRIGGER);
         let cause = get(record::CAUSE);
-        let check = get(record::CHECK);
-        // Pairs with the fence in `Writer::claim`: if any word above was written after a later claim, that claim is
-        // seen now.
+        // Pairs with the fence in `Writer::claim`: if any word above was written after a later claim, that
+        // claim is visible now.
         fence(Ordering::Acquire);
         if self.is_overrun(position) {
             return Err(Other::Overrun);
-        }
-        let (crc, flags) = layout::unpack(check);
-        if flags & layout::FLAG_CRC != 0 {
-            let words = [0, shape, sequence, who, generated, trigger, cause, 0];
-            if !is_sound(crc, &words, payload) {
-                return Err(Other::Damaged);
-            }
         }
         let (instrument, source) = layout::unpack(who);
         let stamp = Stamp {
@@ -84,7 +76,7 @@ impl<R: Region> Segment<R> {
         claim > position.saturating_add(self.capacity_bytes())
     }
 
-    /// What a head is that was just read, and that is not one of a record.
+    /// Classifies a head that is not that of a record.
     #[cold]
     fn no_record(&self, position: u64, bytes: u64) -> Other {
         // Pairs with the fence in `Writer::claim`, as above.
@@ -97,10 +89,4 @@ impl<R: Region> Segment<R> {
             Other::Padding { bytes }
         }
     }
-}
-
-/// Whether a record's checksum is right; of a payload that was cut nothing is known.
-#[inline(never)]
-fn is_sound(crc: u32, words: &[u64; record::WORDS], payload: &impl Payload) -> bool {
-    payload.whole().is_none_or(|whole| crc == crc_of(words, whole))
 }

@@ -1,23 +1,20 @@
-//! Payloads, copied out of a ring.
+//! Copies payloads out of a ring.
 
 use crate::{
     atomics::{AtomicU64, Ordering},
     layout::record,
 };
 
-/// Where a payload is copied to.
+/// Destination of a payload.
 pub(super) trait Payload {
     fn copy(&mut self, words: &[AtomicU64], length: usize);
-
-    /// What was copied, if it is all.
-    fn whole(&self) -> Option<&[u8]>;
 }
 
 impl Payload for Vec<u8> {
     #[inline]
     fn copy(&mut self, words: &[AtomicU64], length: usize) {
         let padded = (length + 7) & !7;
-        // Mostly as long as the one before.
+        // Usually as long as the previous one.
         if self.len() != padded {
             make_as_long(self, padded);
         }
@@ -25,10 +22,6 @@ impl Payload for Vec<u8> {
         if length != padded {
             self.truncate(length);
         }
-    }
-
-    fn whole(&self) -> Option<&[u8]> {
-        Some(self)
     }
 }
 
@@ -38,19 +31,18 @@ fn make_as_long(payload: &mut Vec<u8>, bytes: usize) {
     payload.resize(bytes, 0);
 }
 
-/// Memory of the caller's.
+/// Memory of the caller.
 pub(super) struct Fixed<'b> {
     buffer: &'b mut [u8],
     length: usize,
-    is_cut: bool,
 }
 
 impl<'b> Fixed<'b> {
     pub(super) fn new(buffer: &'b mut [u8]) -> Self {
-        Self { buffer, length: 0, is_cut: false }
+        Self { buffer, length: 0 }
     }
 
-    /// Bytes that were copied.
+    /// Bytes copied.
     pub(super) fn length(&self) -> usize {
         self.length
     }
@@ -59,23 +51,18 @@ impl<'b> Fixed<'b> {
 impl Payload for Fixed<'_> {
     #[inline]
     fn copy(&mut self, words: &[AtomicU64], length: usize) {
-        self.is_cut = length > self.buffer.len();
         self.length = length.min(self.buffer.len());
         let rest = copy_whole(self.buffer.get_mut(..self.length).unwrap_or_default(), words);
         if let Some(word) = words.get(self.length / 8).filter(|_| !rest.is_empty()) {
             rest.iter_mut().zip(word.load(Ordering::Relaxed).to_ne_bytes()).for_each(|(to, from)| *to = from);
         }
     }
-
-    fn whole(&self) -> Option<&[u8]> {
-        self.buffer.get(..self.length).filter(|_| !self.is_cut)
-    }
 }
 
-/// Copies as many whole words as `bytes` takes, and gives back what is left of it.
+/// Copies all whole words of `bytes`, and returns the remainder.
 #[inline]
 fn copy_whole<'b>(mut bytes: &'b mut [u8], mut words: &[AtomicU64]) -> &'b mut [u8] {
-    // A line in one go: most payloads are one or two.
+    // A whole line at once: most payloads have one or two.
     while let Some((line, behind)) = words.split_first_chunk::<{ record::WORDS }>()
         && bytes.len() >= size_of_val(line)
     {

@@ -1,4 +1,4 @@
-//! Following a stream.
+//! Reading a stream.
 
 use super::{
     Segment, Stamp,
@@ -10,84 +10,87 @@ use crate::{
     region::Region,
 };
 
-/// A record as it was read; its payload is in the caller's buffer.
+/// A record as read; its payload is in the caller's buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// Where it stands.
+    /// Its position.
     pub position: u64,
     /// Its number in the stream.
     pub sequence: u64,
-    /// What stands beside the payload.
+    /// Its header fields.
     pub stamp: Stamp,
 }
 
-/// What a look at a stream gives.
+/// Result of reading a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Read {
-    /// No record is there yet.
+    /// No record is available yet.
     Nothing,
     /// A record.
     Record(Record),
-    /// Records were overwritten before they were read: those from `from` up to, not including, `to`, which comes next.
-    /// It is told when `to` is there.
+    /// Records were overwritten before they were read: from `from` up to, but not including, `to`, which is
+    /// read next. Reported once `to` is available.
     Gap {
-        /// The first that is lost.
+        /// The first lost record.
         from: u64,
-        /// The next one that can be read.
+        /// The next readable record.
         to: u64,
     },
-    /// Nothing comes any more: the stream goes on in the segment of this epoch.
+    /// No record will follow: the stream continues in the segment of this epoch.
     Ended {
         /// That epoch.
         successor: u64,
     },
-    /// What stands there is no record. The reader goes on behind it, and reports what it passed over as a gap.
+    /// The bytes at this position are not a record. The reader continues after them, and reports what it
+    /// skipped as a gap.
     Damaged {
-        /// Where.
+        /// The position.
         position: u64,
     },
 }
 
-/// How many places a reader looks at before it gives the caller its turn. Padding, and being lapped right behind it,
-/// take three; more only come from a writer that goes on lapping, or from a damaged ring. Loom tries every order of each.
+/// Number of places that a reader inspects before it returns to the caller. Padding, and being lapped right
+/// after it, take three; more only happen with a writer that keeps lapping, or in a damaged ring. Loom tries
+/// every order of each.
 const LOOKS_MAX: usize = if cfg!(lowlat_loom) { 2 } else { 8 };
 
-/// Reads a segment at a position of its own. It writes nothing, so any number of them disturb nobody.
+/// Reads a segment at its own position. It writes nothing, so readers do not disturb each other.
 #[derive(Debug)]
 pub struct Reader<R> {
     segment: Segment<R>,
     position: u64,
-    /// The number of the next record; none before the first one was seen.
+    /// Number of the next record; `None` before the first one was seen.
     expected: Option<u64>,
 }
 
 impl<R: Region> Reader<R> {
-    /// A reader that begins with the oldest record that is still there.
+    /// A reader that starts with the oldest available record.
     pub fn from_start(segment: Segment<R>) -> Self {
         let expected = Some(segment.first_sequence());
         Self { segment, position: 0, expected }
     }
 
-    /// A reader that begins with the next record.
+    /// A reader that starts with the next record.
     pub fn from_now(segment: Segment<R>) -> Self {
         let position = segment.tail();
         Self { segment, position, expected: None }
     }
 
-    /// The last whole record of a segment, for who goes on after its writer; none before the first, or when the segment is
-    /// damaged. What a dead writer had made whole counts, though it had not come to say so.
+    /// The last complete record of a segment, for the writer's successor; `None` before the first, or if the
+    /// segment is damaged. Includes records that a dead writer had completed but not yet published in the
+    /// header.
     pub fn last(segment: Segment<R>) -> Option<Record> {
         let looks = segment.capacity_bytes() / LINE_BYTES + 64;
-        // The tail first: the word is as new then.
+        // The tail first: the word is then at least as new.
         let mut reader = Self::from_now(segment);
         let mut payload = Vec::new();
         let said = (0..LOOKS_MAX).find_map(|_| {
-            // A writer that lives may have gone round since the word was read.
+            // A live writer may have lapped since the word was read.
             reader.segment.last().and_then(|position| reader.read_at(position, &mut payload))
         });
         let mut last = said;
         if said.is_none() {
-            // Of version 1: what can be reached from the start.
+            // Version 1: only records reachable from the start.
             reader.position = 0;
         }
         for _ in 0..looks {
@@ -107,25 +110,21 @@ impl<R: Region> Reader<R> {
         &self.segment
     }
 
-    /// Where the next record is looked for.
+    /// Position of the next read.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Bytes between this reader and the newest record.
-    pub fn lag_bytes(&self) -> u64 {
-        self.segment.tail().saturating_sub(self.position)
-    }
-
-    /// The next record, its payload in `payload`, which is not made larger once it holds the longest one.
+    /// Reads the next record, with its payload in `payload`, which stops growing once it can hold the longest
+    /// one.
     #[expect(clippy::inline_always, reason = "measured, see `next_to`")]
     #[inline(always)]
     pub fn next(&mut self, payload: &mut Vec<u8>) -> Read {
         self.next_to(payload)
     }
 
-    /// The next record, its payload in the first bytes of `buffer`: for readers that never allocate. One that is longer
-    /// than the buffer is cut, and its checksum is not looked at; [`Reader::payload_bytes_max`] is always enough.
+    /// Reads the next record, with its payload in the first bytes of `buffer`: for readers that never allocate.
+    /// A longer payload is truncated; [`Reader::payload_bytes_max`] is always enough.
     #[expect(clippy::inline_always, reason = "measured, see `next_to`")]
     #[inline(always)]
     pub fn next_into<'b>(&mut self, buffer: &'b mut [u8]) -> (Read, &'b [u8]) {
@@ -140,9 +139,9 @@ impl<R: Region> Reader<R> {
         layout::payload_bytes_max(self.segment.capacity_bytes())
     }
 
-    /// In the loop of who calls it, with all that a record takes: a call of its own, and what it found handed back through
-    /// memory, were a third of a record's instructions.
-    #[expect(clippy::inline_always, reason = "measured: a tenth of a record's way")]
+    /// Inlined into the caller: a separate call, with its result returned through memory, took a third of a
+    /// record's instructions.
+    #[expect(clippy::inline_always, reason = "measured: a tenth of a record's latency")]
     #[inline(always)]
     fn next_to(&mut self, payload: &mut impl Payload) -> Read {
         match self.segment.look(self.position, payload) {
@@ -165,7 +164,7 @@ impl<R: Region> Reader<R> {
         Read::Record(record)
     }
 
-    /// Where something else than a record is: what comes behind it.
+    /// Handles places without a record: what follows them.
     #[cold]
     fn next_behind(&mut self, mut other: Other, payload: &mut impl Payload) -> Read {
         for _ in 1..LOOKS_MAX {
@@ -187,8 +186,8 @@ impl<R: Region> Reader<R> {
         Read::Nothing
     }
 
-    /// The record at a position that the writer gave: none when it was overwritten since, is not there yet, or the
-    /// position is none of a record.
+    /// Reads the record at a position that the writer returned; `None` if it was overwritten, is not yet
+    /// complete, or the position is invalid.
     #[inline]
     pub fn read_at(&self, position: u64, payload: &mut Vec<u8>) -> Option<Record> {
         if !position.is_multiple_of(LINE_BYTES) {
@@ -204,21 +203,22 @@ impl<R: Region> Reader<R> {
 
     #[cold]
     fn end(&mut self, successor: u64, payload: &mut impl Payload) -> Read {
-        // What was committed before the fence counts: look once more behind it.
+        // Records committed before the fence count: check once more after it.
         match self.segment.look(self.position, payload) {
             Err(Other::Nothing) => Read::Ended { successor },
             _ => Read::Nothing,
         }
     }
 
-    /// To where the present lap began: the oldest place of which is known that a record begins there. When the writer is so near
-    /// the lap's end that it has claimed that too, or has just ended it, nothing older than the tail can be found: the next call
-    /// goes there, and what is lost is told with the record that comes. So this is no way to a stream's last record.
+    /// Moves to the start of the present lap: the oldest place known to hold the start of a record. If the
+    /// writer is so near the lap's end that it has claimed that too, or has just completed the lap, nothing
+    /// before the tail can be located: the next read is there, and the gap is reported with the next record. So
+    /// this does not find a stream's last record.
     #[cold]
     fn catch_up(&mut self) {
         let tail = self.segment.tail();
         let lap = tail & !(self.segment.capacity_bytes() - 1);
-        // A damaged header may have any number there.
+        // A damaged header may contain any number.
         self.position = (if lap > self.position { lap } else { tail.max(self.position) }) & !(LINE_BYTES - 1);
     }
 }

@@ -1,13 +1,13 @@
-//! A segment as its header says it is.
+//! A segment, as described by its header.
 
 use crate::{
     atomics::{AtomicU64, Ordering},
     layout::{self, HEADER_BYTES, header, record},
-    region::{Held, Region},
+    region::{CachedWords, Region},
 };
 use thiserror::Error;
 
-/// Who writes a segment. A process id alone comes again.
+/// The writing process. A process id alone may be reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Owner {
     /// Process id.
@@ -16,24 +16,22 @@ pub struct Owner {
     pub start_ticks: u64,
 }
 
-/// Why memory is not taken for a segment.
+/// Why memory is not accepted as a segment.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SegmentError {
-    /// A word of the header is not what it must be.
-    #[error(
-        "{what}: found {found:#x}, expected {expected}; the memory is no segment, or damaged: ask for a new one"
-    )]
+    /// A word of the header is wrong.
+    #[error("cannot use the memory as a segment: {what} is {found:#x}, expected {expected}")]
     Header {
-        /// Which word.
+        /// Name of the word.
         what: &'static str,
-        /// What was there.
+        /// Its value.
         found: u64,
-        /// What would be right, in words.
+        /// The expected value, in words.
         expected: String,
     },
-    /// Another layout.
+    /// Another layout version.
     #[error(
-        "layout version {found}, and this program knows {} to {}; use one of its time",
+        "cannot read a segment of layout version {found}: this program supports {} to {}\nhint: run all processes of a pipeline with one version of lowlat",
         layout::VERSION_MIN,
         layout::VERSION
     )]
@@ -41,17 +39,17 @@ pub enum SegmentError {
         /// The version.
         found: u64,
     },
-    /// The memory is too small for what it says, or for any segment.
-    #[error("{bytes} bytes of memory, and the segment needs {needed}; ask for a new one")]
+    /// The memory is smaller than its header says, or than any segment.
+    #[error("cannot use {bytes} bytes as a segment: it needs {needed} bytes")]
     TooSmall {
-        /// What is there.
+        /// Bytes available.
         bytes: u64,
-        /// What is needed.
+        /// Bytes needed.
         needed: u64,
     },
     /// A capacity that no ring can have.
     #[error(
-        "a ring of {bytes} bytes; expected a power of two from {} to {}",
+        "cannot create a ring of {bytes} bytes: expected a power of two from {} to {}",
         layout::CAPACITY_BYTES_MIN,
         layout::CAPACITY_BYTES_MAX
     )]
@@ -61,11 +59,11 @@ pub enum SegmentError {
     },
 }
 
-/// A segment in some memory. Its header was checked; its records are checked as they are read.
+/// A segment in memory. Its header was checked; its records are checked as they are read.
 #[derive(Debug)]
 pub struct Segment<R> {
-    /// The header and the ring, and no word more.
-    memory: Held<R>,
+    /// The header and the ring, and no further words.
+    memory: CachedWords<R>,
     capacity_bytes: u64,
     stream: u32,
     epoch: u64,
@@ -74,12 +72,13 @@ pub struct Segment<R> {
 }
 
 impl<R: Region> Segment<R> {
-    /// Bytes of memory that a segment takes whose ring has `capacity_bytes`.
+    /// Bytes of memory of a segment whose ring has `capacity_bytes`.
     pub const fn bytes(capacity_bytes: u64) -> u64 {
         HEADER_BYTES + capacity_bytes
     }
 
-    /// Makes a segment of zeroed memory. Others may map it before: without its magic it is none.
+    /// Creates a segment in zeroed memory. Other processes may map it earlier: without its magic they reject
+    /// it.
     pub fn create(
         region: R,
         capacity_bytes: u64,
@@ -104,14 +103,14 @@ impl<R: Region> Segment<R> {
         put(header::FIRST_SEQUENCE, first_sequence);
         put(header::WRITER_PID, u64::from(owner.pid));
         put(header::WRITER_START, owner.start_ticks);
-        // Pairs with the load in `open`: who sees the magic sees the rest.
+        // Pairs with the load in `open`: whoever sees the magic sees the rest.
         if let Some(word) = words.get(header::MAGIC) {
             word.store(layout::MAGIC, Ordering::Release);
         }
         Ok(Self::of(region, capacity_bytes, stream, epoch, first_sequence, owner))
     }
 
-    /// Takes memory that somebody else filled for a segment, after a look at every word of its header.
+    /// Opens memory that another process filled as a segment, after checking every word of its header.
     pub fn open(region: R) -> Result<Self, SegmentError> {
         let words = region.words();
         if words.len() < usize::try_from(HEADER_BYTES / layout::WORD_BYTES).unwrap_or(usize::MAX) {
@@ -147,7 +146,7 @@ impl<R: Region> Segment<R> {
         Ok(Self::of(region, capacity_bytes, stream, epoch, first_sequence, owner))
     }
 
-    /// Of memory whose header says all of this.
+    /// A segment in memory whose header has these values.
     fn of(
         region: R,
         capacity_bytes: u64,
@@ -157,7 +156,7 @@ impl<R: Region> Segment<R> {
         owner: Owner,
     ) -> Self {
         let words = Self::bytes(capacity_bytes) / layout::WORD_BYTES;
-        let memory = Held::new(region).cut(usize::try_from(words).unwrap_or(usize::MAX));
+        let memory = CachedWords::new(region).cut(usize::try_from(words).unwrap_or(usize::MAX));
         Self { memory, capacity_bytes, stream, epoch, first_sequence, owner }
     }
 
@@ -166,12 +165,12 @@ impl<R: Region> Segment<R> {
         self.capacity_bytes
     }
 
-    /// The stream.
+    /// The stream's id.
     pub fn stream(&self) -> u32 {
         self.stream
     }
 
-    /// The segment's number among those of the stream, from 1.
+    /// Number of the segment among those of the stream, from 1.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
@@ -181,33 +180,34 @@ impl<R: Region> Segment<R> {
         self.first_sequence
     }
 
-    /// Who writes it.
+    /// The writing process.
     pub fn owner(&self) -> Owner {
         self.owner
     }
 
-    /// Up to which position records are whole.
+    /// Position up to which records are complete.
     pub fn tail(&self) -> u64 {
-        // Pairs with the store in `Writer::advance`: records below it are seen whole.
+        // Pairs with the store in `Writer::advance`: records below it are complete.
         self.word(header::TAIL).map_or(0, |word| word.load(Ordering::Acquire))
     }
 
-    /// Where the last record stands; none before the first, and in a segment of version 1. Who looked at the tail before is told
-    /// of the last one below it, or of a newer one.
+    /// Position of the last record; `None` before the first, and in a segment of version 1. After a read of the
+    /// tail this returns the last record below the tail, or a newer one.
     pub(super) fn last(&self) -> Option<u64> {
-        // Relaxed: the tail's store comes after it, and whose position it is is looked at there.
+        // Relaxed: the tail is stored after it, and the caller checks what is at the position.
         self.word(header::LAST).and_then(|word| word.load(Ordering::Relaxed).checked_sub(1))
     }
 
-    /// The epoch of the segment that takes this one's place; none while this one is the last.
+    /// Epoch of the segment that replaces this one; `None` while this is the last one.
     #[inline]
     pub fn successor(&self) -> Option<u64> {
-        // Pairs with the store in `fence`: who sees it sees everything that was done before the writer was given up.
+        // Pairs with the store in `fence`: whoever sees it sees everything done before the writer was fenced
+        // off.
         let epoch = self.word(header::FENCE).map_or(0, |word| word.load(Ordering::Acquire));
         (epoch > self.epoch).then_some(epoch)
     }
 
-    /// Fences the writer off: what it publishes from its next look on is refused, and readers are told where to go on.
+    /// Fences the writer off: from its next check on it cannot publish, and readers learn where to continue.
     pub fn fence(&self, successor: u64) {
         if let Some(word) = self.word(header::FENCE) {
             word.store(successor, Ordering::Release);
@@ -219,8 +219,8 @@ impl<R: Region> Segment<R> {
         self.memory.words().get(at)
     }
 
-    /// The words of the ring from the place of `position` on, up to the ring's end: the head of a record, and what stands behind
-    /// it. None where no head fits.
+    /// Words of the ring from `position` up to the ring's end: the head of a record, and the words after it.
+    /// `None` if no head fits.
     #[inline]
     pub(super) fn record_at(&self, position: u64) -> Option<(&[AtomicU64; record::WORDS], &[AtomicU64])> {
         self.memory.words().get(self.place(position)..)?.split_first_chunk()
@@ -232,14 +232,14 @@ impl<R: Region> Segment<R> {
         self.memory.words().get(self.place(position) + record::COMMIT)
     }
 
-    /// The number of the first word of a record at `position`.
+    /// Number of the first word of a record at `position`.
     #[inline]
     fn place(&self, position: u64) -> usize {
         let place = (HEADER_BYTES + (position & (self.capacity_bytes - 1))) / layout::WORD_BYTES;
         usize::try_from(place).unwrap_or(usize::MAX)
     }
 
-    /// Bytes from the place of `position` to the ring's end.
+    /// Bytes from `position` to the ring's end.
     #[inline]
     pub(super) fn room(&self, position: u64) -> u64 {
         self.capacity_bytes - (position & (self.capacity_bytes - 1))

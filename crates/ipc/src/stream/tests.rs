@@ -1,7 +1,7 @@
-//! The states that a stream can be in, one test each; then many at random, and every order of few.
+//! Each state of a stream in one test; then many random ones, and every order of few steps.
 
 use super::*;
-use crate::region::Heap;
+use crate::{layout, region::Heap};
 use std::sync::Arc;
 
 fn segment(capacity_bytes: u64) -> Arc<Heap> {
@@ -24,11 +24,12 @@ mod loom_tests {
     use super::*;
     use loom::thread;
 
-    /// A ring of four lines, a writer that laps the reader, and a reader that must never give back a torn record.
+    /// A ring of four lines, a writer that laps the reader, and a reader that must never return a torn record.
     ///
-    /// The writer adds two records to three that are there: the first claims the line of the oldest and clears its commit,
-    /// the second writes over it. Lines are not taken ahead (see the next test), which would lap the reader before it
-    /// begins. The bound that is left: three preemptions, and two looks in each of the reader's two turns.
+    /// The writer adds two records to the three present: the first claims the line of the oldest and clears its
+    /// commit, the second overwrites it. Lines are not prepared ahead (see the next test), because that would
+    /// lap the reader before it starts. To bound the model: three preemptions, and two looks in each of the
+    /// reader's two turns.
     #[test]
     fn loom_a_lapped_reader_never_sees_a_torn_record() {
         let mut model = loom::model::Builder::new();
@@ -57,17 +58,18 @@ mod loom_tests {
         });
     }
 
-    /// A writer that clears the lines of records to come, and a reader that still reads there: the record that stands in
-    /// them is whole or lost, never one with a cleared word.
+    /// A writer clears the lines of future records while a reader still reads there: the old record is intact
+    /// or lost, but never has a cleared word.
     #[test]
-    fn loom_what_is_cleared_ahead_is_never_read() {
+    fn loom_lines_cleared_ahead_are_never_read() {
         const CAPACITY: u64 = 1024;
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
         model.check(|| {
             let heap = segment(CAPACITY);
             let mut writer = writer(&heap);
-            // Six of two lines and one of one; another of two, and the second line of the first one is cleared.
+            // Six records of two lines and one of one; another of two, and the second line of the first record
+            // is cleared.
             let mut publish = move |payload: &[u8]| writer.publish(&Stamp::default(), payload).unwrap();
             for _ in 0..6 {
                 publish(&[7; 8]);
@@ -75,7 +77,7 @@ mod loom_tests {
             publish(&[]);
             let reader = reader(&heap);
             let mut payload = Vec::new();
-            assert!(reader.read_at(0, &mut payload).is_some(), "nobody writes there yet");
+            assert!(reader.read_at(0, &mut payload).is_some(), "not yet overwritten");
             let writing = thread::spawn(move || publish(&[7; 8]));
             if reader.read_at(0, &mut payload).is_some() {
                 assert_eq!(payload, [7; 8]);
@@ -122,13 +124,12 @@ mod std_tests {
     fn empty() {
         let heap = segment(CAPACITY);
         assert_eq!(reader(&heap).next(&mut Vec::new()), Read::Nothing);
-        assert_eq!(reader(&heap).lag_bytes(), 0);
     }
 
     #[test]
-    fn one_record_whole() {
+    fn one_record_is_read_intact() {
         let heap = segment(CAPACITY);
-        let published = writer(&heap).with_crc().publish(&stamp(5), b"hello, world").unwrap();
+        let published = writer(&heap).publish(&stamp(5), b"hello, world").unwrap();
         let (mut reader, mut payload) = (reader(&heap), Vec::new());
         let Read::Record(record) = reader.next(&mut payload) else { panic!("no record") };
         assert_eq!((record.stamp, record.sequence, record.position), (stamp(5), 0, published.position));
@@ -140,9 +141,9 @@ mod std_tests {
     }
 
     #[test]
-    fn a_fixed_buffer_holds_what_fits() {
+    fn a_fixed_buffer_receives_what_fits() {
         let heap = segment(CAPACITY);
-        let mut writer = writer(&heap).with_crc();
+        let mut writer = writer(&heap);
         let mut buffer = [0; 12];
         for length in 0..40 {
             let mut reader = Reader::from_now(Segment::open(Arc::clone(&heap)).unwrap());
@@ -156,11 +157,11 @@ mod std_tests {
     }
 
     #[test]
-    fn a_record_under_way_is_not_seen() {
+    fn an_uncommitted_record_is_not_seen() {
         let heap = segment(CAPACITY);
         let mut writer = writer(&heap);
         writer.publish(&stamp(1), b"whole").unwrap();
-        // A second one up to its commit.
+        // A second record, except for its commit.
         let at = usize::try_from((layout::HEADER_BYTES + 128) / 8).unwrap();
         heap.words()[at + layout::record::SHAPE].store(layout::pack_shape(8, 3, 0), Ordering::Relaxed);
         heap.words()[at + layout::record::WORDS].store(77, Ordering::Relaxed);
@@ -170,7 +171,7 @@ mod std_tests {
     }
 
     #[test]
-    fn the_end_of_the_ring_is_filled() {
+    fn the_end_of_the_ring_is_padded() {
         let heap = segment(CAPACITY);
         let (mut writer, mut reader, mut payload) = (writer(&heap), reader(&heap), Vec::new());
         for number in 0..200_u64 {
@@ -181,10 +182,10 @@ mod std_tests {
     }
 
     #[test]
-    fn a_lapped_reader_is_told_exactly_what_it_lost() {
+    fn a_lapped_reader_gets_the_exact_range_it_lost() {
         let heap = segment(CAPACITY);
         let (mut writer, mut reader) = (writer(&heap), reader(&heap));
-        // 64 records a lap: the reader sees 10, then the writer goes on for three laps.
+        // 64 records per lap: the reader sees 10, then the writer continues for three laps.
         publish(&mut writer, 10, b"");
         assert_eq!(sequences(&records(&mut reader)).len(), 10);
         publish(&mut writer, 200, b"");
@@ -192,14 +193,14 @@ mod std_tests {
         assert_eq!(
             reads.first(),
             Some(&Read::Gap { from: 10, to: 192 }),
-            "the lap of record 209 began with 192"
+            "the lap of record 209 starts with 192"
         );
         assert_eq!(sequences(&reads), (192..210).collect::<Vec<_>>());
     }
 
-    /// Also where the writer has claimed the first record of its lap, or has just ended one.
+    /// Also where the writer has claimed the first record of its lap, or has just completed a lap.
     #[test]
-    fn the_last_record_is_found_wherever_the_tail_stands() {
+    fn the_last_record_is_found_for_every_tail() {
         const COUNT: u64 = if cfg!(miri) { 70 } else { 400 };
         for bytes in [0, 1, 64, 65, 448] {
             let heap = segment(CAPACITY);
@@ -215,9 +216,9 @@ mod std_tests {
         }
     }
 
-    /// A writer that died with a record whole, or the end of the ring filled, and had not come to say so.
+    /// A writer that died after completing a record or padding, but before publishing it in the header.
     #[test]
-    fn what_a_dead_writer_had_made_whole_is_its_last() {
+    fn the_last_complete_record_of_a_dead_writer_is_found() {
         const WORDS: [usize; 2] = [header::TAIL, header::LAST];
         for count in 1..200 {
             let heap = segment(CAPACITY);
@@ -228,16 +229,16 @@ mod std_tests {
             let last = || Reader::last(Segment::open(Arc::clone(&heap)).unwrap()).map(|last| last.position);
             for (at, word) in WORDS.into_iter().zip(before) {
                 heap.words()[at].store(word, Ordering::Relaxed);
-                assert_eq!(last(), Some(whole.position), "record {count}, word {at} as before");
+                assert_eq!(last(), Some(whole.position), "record {count}, word {at} restored");
             }
-            // Before its commit, the one before it is.
+            // Before its commit, the previous record is the last.
             writer.segment().commit_at(whole.position).unwrap().store(0, Ordering::Relaxed);
-            assert_eq!(last(), Some(before[1] - 1), "record {count} not whole");
+            assert_eq!(last(), Some(before[1] - 1), "record {count} incomplete");
         }
     }
 
     #[test]
-    fn a_late_reader_begins_with_the_next_record() {
+    fn a_late_reader_starts_with_the_next_record() {
         let heap = segment(CAPACITY);
         let mut writer = writer(&heap);
         publish(&mut writer, 100, b"x");
@@ -247,10 +248,10 @@ mod std_tests {
         assert_eq!(sequences(&records(&mut late)), [100]);
     }
 
-    /// What `claim_with` says before a record is what readers are told by the end of it, lines that are cleared ahead
-    /// included.
+    /// The result of `claim_with` before a record equals what readers see after it, including lines cleared
+    /// ahead.
     #[test]
-    fn a_claim_is_known_before() {
+    fn a_claim_is_predicted() {
         const COUNT: u64 = if cfg!(miri) { 30 } else { 500 };
         let heap = segment(CAPACITY);
         let mut writer = writer(&heap);
@@ -262,9 +263,9 @@ mod std_tests {
         }
     }
 
-    /// Payloads of another lap that read like a commit stand where the next records begin.
+    /// Payloads of an earlier lap that look like commits lie where the next records start.
     #[test]
-    fn what_an_earlier_lap_left_is_no_record() {
+    fn remains_of_an_earlier_lap_are_not_records() {
         const COUNT: u64 = if cfg!(miri) { 10 } else { 100 };
         for lines in 0..7_u64 {
             let heap = segment(CAPACITY);
@@ -289,40 +290,28 @@ mod std_tests {
     }
 
     #[test]
-    fn a_fenced_writer_writes_no_more_and_readers_are_sent_on() {
+    fn a_fenced_writer_is_refused_and_readers_move_on() {
         let heap = segment(CAPACITY);
         let (mut writer, mut reader, mut payload) = (writer(&heap), reader(&heap), Vec::new());
         writer.publish(&stamp(1), b"last").unwrap();
         writer.segment().fence(2);
         assert_eq!(writer.publish(&stamp(1), b"zombie"), Err(PublishError::Fenced { successor: 2 }));
-        assert!(matches!(reader.next(&mut payload), Read::Record(_)), "what was committed counts");
+        assert!(matches!(reader.next(&mut payload), Read::Record(_)), "committed records count");
         assert_eq!(reader.next(&mut payload), Read::Ended { successor: 2 });
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn oversized_and_reserved_records_are_refused() {
         let mut writer = writer(&segment(CAPACITY));
         let long = PublishError::TooLong { bytes: 449, bytes_max: 448 };
         assert_eq!(writer.publish(&stamp(1), &[0; 449]), Err(long));
         let reserved = Stamp { kind: layout::KIND_PADDING, ..stamp(1) };
         assert!(matches!(writer.publish(&reserved, b""), Err(PublishError::Kind { .. })));
-        assert_eq!(writer.publish(&stamp(1), b"").unwrap().sequence, 0, "and nothing was used up");
+        assert_eq!(writer.publish(&stamp(1), b"").unwrap().sequence, 0, "no sequence was used");
     }
 
     #[test]
-    fn flipped_bits_are_told() {
-        let heap = segment(CAPACITY);
-        let mut writer = writer(&heap).with_crc();
-        publish(&mut writer, 3, b"payload");
-        let at = usize::try_from((layout::HEADER_BYTES + 128) / 8).unwrap() + layout::record::WORDS;
-        heap.words()[at].fetch_xor(1 << 20, Ordering::Relaxed);
-        let reads = records(&mut reader(&heap));
-        assert_eq!(sequences(&reads), [0]);
-        assert_eq!(reads.get(1), Some(&Read::Damaged { position: 128 }));
-    }
-
-    #[test]
-    fn memory_that_is_no_segment_is_refused_with_the_reason() {
+    fn invalid_memory_is_refused_with_the_reason() {
         let refused = |change: &dyn Fn(&Heap)| {
             let heap = segment(CAPACITY);
             change(&heap);
@@ -380,7 +369,7 @@ mod std_tests {
     proptest! {
         #![proptest_config(crate::testing::cases(64))]
 
-        /// Against a list: what a reader gets is what was published, in order, with every gap accounted for.
+        /// Compared with a list: a reader gets what was published, in order, with every gap accounted for.
         #[test]
         fn reads_and_gaps_add_up(steps in proptest::collection::vec((0_usize..449, any::<bool>()), 1..300)) {
             let heap = segment(CAPACITY);
@@ -408,12 +397,12 @@ mod std_tests {
                         other => prop_assert!(false, "{other:?}"),
                     }
                 }
-                // A gap is told with the record behind it, so what was lost last is not told yet.
-                prop_assert_eq!(reader.lag_bytes(), 0);
+                // A gap is reported with the record after it, so the last lost records are not reported yet.
+                prop_assert!(reader.position() >= reader.segment().tail());
             }
         }
 
-        /// Whatever another process writes: no panic, no endless loop.
+        /// Arbitrary writes by another process: no panic, no endless loop.
         #[test]
         fn arbitrary_words_are_survived(words in proptest::collection::vec(any::<u64>(), 64), at in 0_usize..1024) {
             let heap = segment(CAPACITY);

@@ -1,6 +1,6 @@
 //! Appending records.
 
-use super::{Segment, Stamp, crc_of};
+use super::{Segment, Stamp};
 use crate::{
     atomics::{AtomicU64, Ordering, fence},
     layout::{self, LINE_BYTES, header, record},
@@ -9,32 +9,37 @@ use crate::{
 };
 use thiserror::Error;
 
-/// Why a record is not published. The stream is as before.
+/// Why a record was not published. The stream is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum PublishError {
-    /// Another writer has taken the stream over: this process was thought dead.
-    #[error("this writer was fenced off: segment {successor} of the stream has another writer; start anew")]
+    /// Another writer has taken over the stream: this process was believed dead.
+    #[error(
+        "cannot publish: another writer took over the stream with segment {successor}\nhint: restart this process"
+    )]
     Fenced {
-        /// The epoch of the segment that took over.
+        /// Epoch of the new segment.
         successor: u64,
     },
-    /// More bytes than a record of this stream holds.
-    #[error("a payload of {bytes} bytes, and this stream takes {bytes_max} at most; give it a larger ring")]
+    /// The payload is longer than a record of this stream can be.
+    #[error("cannot publish {bytes} bytes: this stream takes at most {bytes_max}\nhint: use a larger ring")]
     TooLong {
-        /// Bytes asked for.
+        /// Bytes requested.
         bytes: u64,
-        /// What fits.
+        /// Maximum.
         bytes_max: u64,
     },
-    /// A kind that is lowlat's own.
-    #[error("record kind {kind:#x} is reserved; take one below {:#x}", layout::KIND_RESERVED_MIN)]
+    /// A kind reserved for lowlat.
+    #[error(
+        "cannot publish: record kind {kind:#x} is reserved\nhint: use a kind below {:#x}",
+        layout::KIND_RESERVED_MIN
+    )]
     Kind {
         /// The kind.
         kind: u16,
     },
-    /// A subscriber that may lose nothing has no room, or has not read yet what the record would be written over.
+    /// A subscriber that must not lose records has no room, or has not read what the record would overwrite.
     #[error(
-        "subscriber {subscriber}, which may lose nothing, has no room; try again once it has read, or disconnect it"
+        "cannot publish: subscriber {subscriber}, which must not lose records, has no room\nhint: retry once it has read, or disconnect it"
     )]
     NoCredit {
         /// Its number.
@@ -45,34 +50,33 @@ pub enum PublishError {
 /// A published record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
-    /// Where it stands: what subscribers are given.
+    /// Its position, as subscribers get it.
     pub position: u64,
     /// Its number in the stream.
     pub sequence: u64,
 }
 
-/// The one writer of a segment. It never waits, calls the kernel or allocates.
+/// The only writer of a segment. It never waits, makes no system call, and does not allocate.
 #[derive(Debug)]
 pub struct Writer<R> {
     segment: Segment<R>,
-    /// Where the next record goes.
+    /// Position of the next record.
     position: u64,
-    /// Its number.
+    /// Sequence of the next record.
     sequence: u64,
-    /// Up to where readers know that it may have begun to write.
+    /// Position up to which readers assume that it may have started to write.
     claimed: u64,
     claim_step_bytes: u64,
-    /// Up to where the commit words behind the last record are cleared.
+    /// Position up to which the commit words after the last record are cleared.
     cleared: u64,
-    /// How far behind the last record they are to be.
+    /// Distance after the last record up to which they should be.
     ahead_bytes: u64,
     payload_bytes_max: u64,
-    has_crc: bool,
 }
 
 impl<R: Region> Writer<R> {
-    /// The writer of a segment that nobody has written yet. A segment has one writer in its life: there is no second
-    /// one after a crash, but a new segment.
+    /// The writer of an unwritten segment. A segment has one writer in its life: after a crash a new segment is
+    /// created.
     pub fn new(segment: Segment<R>) -> Self {
         let payload_bytes_max = layout::payload_bytes_max(segment.capacity_bytes());
         let sequence = segment.first_sequence();
@@ -83,18 +87,11 @@ impl<R: Region> Writer<R> {
             sequence,
             claimed: 0,
             claim_step_bytes,
-            // Nobody has written there: it is zeroed.
+            // Still zeroed.
             cleared: LINE_BYTES,
             ahead_bytes: LINE_BYTES,
             payload_bytes_max,
-            has_crc: false,
         }
-    }
-
-    /// The same writer, with a CRC-32C in each record: for streams whose readers must tell damage from data.
-    #[must_use]
-    pub fn with_crc(self) -> Self {
-        Self { has_crc: true, ..self }
     }
 
     /// The segment.
@@ -102,12 +99,12 @@ impl<R: Region> Writer<R> {
         &self.segment
     }
 
-    /// The number of the next record.
+    /// Sequence of the next record.
     pub fn next_sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// The longest payload that it takes.
+    /// Longest payload.
     pub fn payload_bytes_max(&self) -> u64 {
         self.payload_bytes_max
     }
@@ -120,7 +117,7 @@ impl<R: Region> Writer<R> {
         Ok(published)
     }
 
-    /// [`Writer::publish`] without [`Writer::prepare`], which is to follow when the record has been delivered.
+    /// [`Writer::publish`] without [`Writer::prepare`], which should follow once the record is delivered.
     #[inline]
     pub fn publish_only(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<Published, PublishError> {
         if stamp.kind >= layout::KIND_RESERVED_MIN {
@@ -129,7 +126,7 @@ impl<R: Region> Writer<R> {
         self.append(stamp, payload)
     }
 
-    /// Appends the record that says: what the writer before this one had begun and not finished is abandoned.
+    /// Appends a marker record: whatever the previous writer left incomplete is abandoned.
     pub fn publish_abandoned(&mut self, stamp: &Stamp) -> Result<Published, PublishError> {
         let published = self.append(&Stamp { kind: layout::KIND_ABANDONED, ..*stamp }, &[])?;
         self.prepare();
@@ -138,7 +135,7 @@ impl<R: Region> Writer<R> {
 
     #[inline]
     fn append(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<Published, PublishError> {
-        // Readers that spin have these lines; they are on their way back while all else is looked at and put together.
+        // Spinning readers hold these lines; fetch them while everything else is checked and prepared.
         if let Some((head, rest)) = self.segment.record_at(self.position) {
             prefetch::line_to_write(head.first());
             prefetch::line_to_write(rest.first().filter(|_| !payload.is_empty()));
@@ -159,23 +156,24 @@ impl<R: Region> Writer<R> {
         let (position, sequence) = (self.position, self.sequence);
         self.end_at(position + bytes);
         if let Some((head, rest)) = self.segment.record_at(position) {
-            // The payload first. Readers that spin look at the head's line, and each look takes it away from this core:
-            // it is written in one go with its commit. One by one, for words that are gathered before are read back
-            // before they have left the store buffer.
+            // The payload first. Spinning readers poll the head's line, and each poll takes it away from this
+            // core, so the head is written together with its commit. One store per word: stores of gathered
+            // words would be read back before they leave the store buffer.
             copy_in(rest, payload);
             let shape = layout::pack_shape(length, stamp.kind, stamp.schema);
             let who = layout::pack(stamp.instrument, stamp.source);
-            let check = if self.has_crc { checksum(shape, sequence, who, stamp, payload) } else { 0 };
             put(head, record::SHAPE, shape);
             put(head, record::SEQUENCE, sequence);
             put(head, record::WHO, who);
             put(head, record::GENERATED, stamp.generated);
             put(head, record::TRIGGER, stamp.trigger);
             put(head, record::CAUSE, stamp.cause);
-            put(head, record::CHECK, check);
+            // Clears remains of an earlier lap.
+            put(head, record::UNUSED, 0);
             commit(head, position);
         }
-        // A reader can't always go back to it from the tail: where a lap ends, its first record counts as written over.
+        // Readers cannot always find it from the tail: where a lap ends, the first record of the lap counts as
+        // overwritten.
         if let Some(word) = self.segment.word(header::LAST) {
             word.store(position + 1, Ordering::Relaxed);
         }
@@ -185,7 +183,7 @@ impl<R: Region> Writer<R> {
         Ok(Published { position, sequence })
     }
 
-    /// Fills the rest of the lap.
+    /// Pads the rest of the lap.
     #[cold]
     fn pad(&mut self, room: u64) {
         let position = self.position;
@@ -199,8 +197,8 @@ impl<R: Region> Writer<R> {
         self.advance(position + room);
     }
 
-    /// Up to which position readers are told that the ring is written over, if a payload of so many bytes is published
-    /// next. What stands a whole ring before it is lost to those that have not read it.
+    /// Position up to which readers would consider the ring overwritten if a payload of this size were
+    /// published next. Everything a whole ring before it is lost to readers that have not read it.
     pub fn claim_with(&self, payload_bytes: u64) -> u64 {
         let bytes = layout::record_bytes(payload_bytes);
         let room = self.segment.room(self.position);
@@ -208,7 +206,7 @@ impl<R: Region> Writer<R> {
         self.claimed.max((end + layout::ahead_bytes(bytes)).next_multiple_of(self.claim_step_bytes))
     }
 
-    /// Says that everything before `end` may be written from now on.
+    /// Claims everything before `end` for writing.
     #[inline]
     fn claim(&mut self, end: u64) {
         if end <= self.claimed {
@@ -218,13 +216,13 @@ impl<R: Region> Writer<R> {
         if let Some(word) = self.segment.word(header::CLAIM) {
             word.store(self.claimed, Ordering::Relaxed);
         }
-        // Pairs with the fence in `Segment::look`: a reader that copied a word written from here on, with this record
-        // or a later one, also sees the claim when it looks at it afterwards, and drops what it copied.
+        // Pairs with the fence in `Segment::look`: a reader that copied a word written from here on, with this
+        // record or a later one, also sees the claim when it checks afterwards, and discards its copy.
         fence(Ordering::Release);
     }
 
-    /// Before a record that ends at `end`: clears the commit word there, since a reader that comes there must not take
-    /// what an earlier lap left for a record. Mostly that was done behind the record before.
+    /// Before a record that ends at `end`: clears the next commit word, so that a reader does not take remains
+    /// of an earlier lap for a record. Usually the previous record already did.
     #[inline]
     fn end_at(&mut self, end: u64) {
         self.claim(end + LINE_BYTES);
@@ -234,9 +232,9 @@ impl<R: Region> Writer<R> {
         }
     }
 
-    /// Takes the lines of the next records, and clears their commit words, while nobody waits. Readers have copies of
-    /// them from the lap before, and a store into such a line takes as long as a record's whole way. It changes nothing
-    /// that is read; what was not prepared is done with the next record.
+    /// Acquires the lines of the next records and clears their commit words, off the critical path. Readers
+    /// hold copies of them from the last lap, and a store to such a line takes as long as publishing a record.
+    /// It changes nothing that is read; whatever is not prepared is done with the next record.
     #[inline]
     pub fn prepare(&mut self) {
         let end = self.position + self.ahead_bytes;
@@ -247,7 +245,7 @@ impl<R: Region> Writer<R> {
         }
     }
 
-    /// Has the lines of the next record fetched, for a writer that has nothing to do. It changes nothing.
+    /// Prefetches the lines of the next record, while the writer is idle. It changes nothing.
     #[inline]
     pub fn warm(&self) {
         let Some((head, rest)) = self.segment.record_at(self.position) else { return };
@@ -262,7 +260,7 @@ impl<R: Region> Writer<R> {
         }
     }
 
-    /// What stands before `position` is whole.
+    /// Publishes that everything before `position` is complete.
     #[inline]
     fn advance(&mut self, position: u64) {
         self.position = position;
@@ -273,10 +271,11 @@ impl<R: Region> Writer<R> {
     }
 }
 
-/// Makes the record at `position` one.
+/// Commits the record at `position`.
 #[inline]
 fn commit(head: &[AtomicU64; record::WORDS], position: u64) {
-    // Pairs with the load in `Segment::look`: who sees the commit sees the record, and the cleared commit word behind it.
+    // Pairs with the load in `Segment::look`: whoever sees the commit sees the record, and the cleared commit
+    // word after it.
     head[record::COMMIT].store(layout::commit_of(position), Ordering::Release);
 }
 
@@ -285,16 +284,9 @@ fn put(head: &[AtomicU64; record::WORDS], at: usize, value: u64) {
     head[at].store(value, Ordering::Relaxed);
 }
 
-/// The check word of a record with a checksum.
-#[inline(never)]
-fn checksum(shape: u64, sequence: u64, who: u64, stamp: &Stamp, payload: &[u8]) -> u64 {
-    let words = [0, shape, sequence, who, stamp.generated, stamp.trigger, stamp.cause, 0];
-    layout::pack(crc_of(&words, payload), layout::FLAG_CRC)
-}
-
 #[inline]
 fn copy_in(mut words: &[AtomicU64], mut payload: &[u8]) {
-    // A line in one go: most payloads are one or two.
+    // A whole line at once: most payloads have one or two.
     while let Some((line, behind)) = words.split_first_chunk::<{ record::WORDS }>()
         && let Some((from, rest)) = payload.split_at_checked(size_of_val(line))
     {

@@ -1,4 +1,4 @@
-//! What a wake costs on this host: measured, since it is 2 us on one and 25 on the other.
+//! Cost of a wake on this host: measured, because it ranges from 2 us to 25 us.
 
 use crate::doorbell::{Bell, Futex, Waited};
 use std::{
@@ -7,25 +7,25 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Rounds at most.
+/// Maximum number of rounds.
 const ROUNDS_MAX: u32 = 1_000;
-/// So that the other thread sleeps when it is rung: longer than it takes to go to sleep.
+/// Pause that lets the other thread fall asleep before it is woken.
 const REST: Duration = Duration::from_micros(300);
 
-/// Wakes as they were measured. It holds for the CPUs that it was measured on, with the load that they had.
+/// Measured cost of a wake. It is valid for the measured CPUs under the load at that time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WakeCost {
-    /// From just before the wake to the first instruction of who was woken; median.
+    /// Median time from just before the wake to the first instruction of the woken thread.
     pub wake_ns: u64,
-    /// How long the waking thread was in the system call; median.
+    /// Median time of the waking thread in the system call.
     pub call_ns: u64,
-    /// Wakes that these are the medians of.
+    /// Number of wakes behind these medians.
     pub rounds: u32,
 }
 
 impl WakeCost {
-    /// Wakes a thread so many times (1,000 at most), and takes about 0.3 ms for each. `prepare` is run by that thread first:
-    /// it may pin itself to where the subscribers will be. None when it was never found asleep.
+    /// Wakes a thread this many times (1,000 at most), about 0.3 ms each. That thread runs `prepare` first, for
+    /// example to pin itself where the subscribers will run. `None` if it was never found asleep.
     pub fn measure(rounds: u32, prepare: impl FnOnce() + Send) -> Option<Self> {
         let (bell, rung_ns, is_over) = (Bell::default(), AtomicU64::new(0), AtomicBool::new(false));
         let start = Instant::now();

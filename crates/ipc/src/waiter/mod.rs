@@ -1,5 +1,5 @@
-//! How a subscriber waits: it looks all the time, it sleeps, or it looks for about as long as a sleep would cost and sleeps
-//! then.
+//! How a subscriber waits: it spins, it sleeps, or it spins for about as long as a sleep would cost and then
+//! sleeps.
 
 mod calibration;
 mod policy;
@@ -10,7 +10,7 @@ pub use calibration::WakeCost;
 pub use policy::{RunDelay, SPIN_NS_MAX, SpinPolicy};
 
 use crate::{
-    doorbell::{ParkSeveral, Waited},
+    doorbell::{Park, Waited},
     inbox::Inbox,
     region::Region,
 };
@@ -23,51 +23,51 @@ use std::{
 /// How a subscriber waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// It looks all the time, and takes a whole core.
+    /// Spins, which takes a whole core.
     Fast,
-    /// It sleeps at once.
+    /// Sleeps at once.
     Parked,
-    /// It looks as long as its policy says, and sleeps then.
+    /// Spins as long as its policy allows, then sleeps.
     Adaptive(SpinPolicy),
 }
 
-/// What the waits of a subscriber came to. A wait that found something at once is none of these.
+/// Counts of a subscriber's waits. Waits that found something at once are not counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WaitCounts {
-    /// It looked, and something came.
+    /// Spins that ended with a record.
     pub spins_paid: u64,
-    /// It looked, nothing came, and it slept after all, or its time was over.
+    /// Spins without a record, which ended in a sleep or a timeout.
     pub spins_unpaid: u64,
-    /// It slept.
+    /// Sleeps.
     pub parks: u64,
 }
 
-/// After how many spins that paid the core is looked at again. A spin that does not pay is followed by a sleep, and before
-/// each of those it is looked at anyway.
+/// Successful spins after which the core's load is checked again. An unsuccessful spin is followed by a sleep,
+/// before which it is checked anyway.
 const LOOK_AFTER_SPINS: u64 = 256;
-/// Looks between two of the clock.
+/// Polls between two reads of the clock.
 const LOOKS: u32 = 16;
 
-/// One thread's way to wait.
+/// Waits on behalf of one thread.
 #[derive(Debug)]
 pub struct Waiter {
     mode: Mode,
     counts: WaitCounts,
     core: Core,
-    /// Whether others wanted the core when it was last looked at.
+    /// Whether other threads wanted the core at the last check.
     is_core_wanted: bool,
 }
 
-/// This thread's delays, out of /proc.
+/// This thread's run delay, from /proc.
 #[derive(Debug)]
 enum Core {
-    /// It is opened by the thread that waits, since the file is that thread's.
+    /// Opened by the waiting thread, because the file is per thread.
     NotOpened,
     Known {
         schedstat: File,
         last: RunDelay,
     },
-    /// The kernel does not tell.
+    /// The kernel does not expose it.
     Unknown,
 }
 
@@ -77,29 +77,14 @@ impl Waiter {
         Self { mode, counts: WaitCounts::default(), core: Core::NotOpened, is_core_wanted: false }
     }
 
-    /// What its waits came to.
+    /// Counts of its waits.
     pub fn counts(&self) -> WaitCounts {
         self.counts
     }
 
-    /// Waits until the inbox has something, or `longest` is over. In mode [`Mode::Fast`] no system call is made.
-    pub fn wait<R: Region>(
-        &mut self,
-        inbox: &Inbox<R>,
-        park: &impl ParkSeveral,
-        longest: Duration,
-    ) -> Waited {
-        self.wait_several(&[inbox], park, longest)
-    }
-
-    /// Waits until one of this thread's inboxes has something, or `longest` is over.
-    pub fn wait_several<R: Region>(
-        &mut self,
-        inboxes: &[&Inbox<R>],
-        park: &impl ParkSeveral,
-        longest: Duration,
-    ) -> Waited {
-        let is_ready = || inboxes.iter().any(|inbox| inbox.is_ready());
+    /// Waits until the inbox has something, or `longest` has elapsed. Mode [`Mode::Fast`] makes no system call.
+    pub fn wait<R: Region>(&mut self, inbox: &Inbox<R>, park: &impl Park, longest: Duration) -> Waited {
+        let is_ready = || inbox.is_ready();
         if is_ready() {
             return Waited::Ready;
         }
@@ -109,13 +94,9 @@ impl Waiter {
             Mode::Adaptive(policy) => self.budget(policy).min(longest),
         };
         if !budget.is_zero() {
-            for inbox in inboxes {
-                inbox.set_spinning(true);
-            }
+            inbox.set_spinning(true);
             let has_paid = spin(budget, is_ready);
-            for inbox in inboxes {
-                inbox.set_spinning(false);
-            }
+            inbox.set_spinning(false);
             if has_paid {
                 self.counts.spins_paid += 1;
                 return Waited::Ready;
@@ -126,15 +107,11 @@ impl Waiter {
             }
         }
         if let Mode::Adaptive(policy) = self.mode {
-            // Now, for nothing is there to be done; after the sleep a record would wait for it.
+            // Done before the sleep, when there is nothing else to do; after it a record would be delayed.
             self.look_at_core(policy);
         }
         self.counts.parks += 1;
-        let rest = longest.saturating_sub(budget);
-        match inboxes {
-            [one] => one.wait(park, rest),
-            several => Inbox::wait_several(several, park, rest),
-        }
+        inbox.wait(park, longest.saturating_sub(budget))
     }
 
     fn budget(&mut self, policy: SpinPolicy) -> Duration {
@@ -158,13 +135,13 @@ impl Waiter {
                 self.core = known.map_or(Core::Unknown, |(schedstat, last)| Core::Known { schedstat, last });
                 !is_known
             }
-            // Who does not know whether others want the core does not hold it against them.
+            // Without that information, assume that others want the core.
             Core::Unknown => true,
         };
     }
 }
 
-/// Looks until something is there, or the time is over.
+/// Spins until something is ready, or the budget has elapsed.
 fn spin(budget: Duration, is_ready: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     loop {

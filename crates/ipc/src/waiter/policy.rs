@@ -1,53 +1,54 @@
-//! How long to look before sleeping: a rule, apart from what it is applied to.
+//! How long to spin before sleeping: a pure rule.
 //!
-//! To look for as long as a sleep and a wake take costs twice the best choice at worst, whenever the record comes; a little
-//! more hides the spread of the wakes. That holds while the core has nothing else to do. Where others want it, looking
-//! takes from them what a sleep would have given, so nothing is spent on it.
+//! Spinning for as long as a sleep and a wake take costs at most twice the optimum, whenever the record
+//! arrives; a little more covers the spread of wakes. That holds while the core has nothing else to do. If
+//! other threads want it, spinning takes time from them that a sleep would give, so the budget is zero.
 //!
-//! Whether others want it is told by the thread's own run delay (/proc/PID/task/TID/schedstat, second field, since Linux
-//! 2.6.9): the time it was runnable and something else ran. Counting involuntary switches tells only of those that
-//! interrupted it, and one that sleeps is never interrupted; so a thread that had stopped looking would not learn that it may
-//! begin again. The run delay grows in both cases. A wake on an idle core has a little of it too, hence the threshold.
+//! Whether others want the core follows from the thread's run delay (/proc/PID/task/TID/schedstat, second
+//! field, since Linux 2.6.9): the time during which it was runnable while something else ran. Involuntary
+//! switches would count only interrupted spins: a sleeping thread is never interrupted, so a thread that
+//! stopped spinning could never learn that it may resume. The run delay grows in both cases. A wake on an idle
+//! core causes a little of it too, hence the threshold.
 
-/// The longest spin: what no wake should take.
+/// Longest spin: no wake should take longer.
 pub const SPIN_NS_MAX: u64 = 200_000;
 
-/// What the scheduler says of a thread since its start.
+/// Scheduler statistics of a thread since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RunDelay {
-    /// How long it was runnable and did not run.
+    /// Time during which it was runnable but not running.
     pub delayed_ns: u64,
-    /// How often it was given a CPU.
+    /// Number of time slices.
     pub slices: u64,
 }
 
 impl RunDelay {
-    /// Out of the text of a schedstat file: time run, time delayed, slices.
+    /// Parses a schedstat file: time run, time delayed, slices.
     pub fn parse(text: &str) -> Option<Self> {
         let mut fields = text.split_ascii_whitespace().skip(1).map(|field| field.parse().ok());
         Some(Self { delayed_ns: fields.next()??, slices: fields.next()?? })
     }
 }
 
-/// How long to look before sleeping.
+/// How long to spin before sleeping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpinPolicy {
     wake_ns: u64,
 }
 
 impl SpinPolicy {
-    /// For a host where a wake takes so long ([`crate::waiter::WakeCost`]).
+    /// The policy of a host whose wakes take this long ([`crate::waiter::WakeCost`]).
     pub fn new(wake_ns: u64) -> Self {
         Self { wake_ns }
     }
 
-    /// How long to look, given whether others want the core.
+    /// How long to spin, depending on whether others want the core.
     pub fn budget_ns(&self, is_core_wanted: bool) -> u64 {
         if is_core_wanted { 0 } else { self.wake_ns.saturating_mul(2).min(SPIN_NS_MAX) }
     }
 
-    /// Whether others wanted the core between two looks: each time that it was given a CPU it waited for longer than two
-    /// wakes take, on average.
+    /// Whether others wanted the core between two checks: the average delay per slice exceeded the time of two
+    /// wakes.
     pub fn is_core_wanted(&self, before: RunDelay, now: RunDelay) -> bool {
         let slices = now.slices.saturating_sub(before.slices);
         let delayed_ns = now.delayed_ns.saturating_sub(before.delayed_ns);
@@ -60,14 +61,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn twice_the_wake_within_bounds_or_nothing() {
+    fn the_budget_is_twice_the_wake_within_bounds_or_zero() {
         assert_eq!(SpinPolicy::new(12_000).budget_ns(false), 24_000);
         assert_eq!(SpinPolicy::new(u64::MAX).budget_ns(false), SPIN_NS_MAX);
         assert_eq!(SpinPolicy::new(12_000).budget_ns(true), 0);
     }
 
     #[test]
-    fn a_core_is_wanted_when_the_thread_waited_for_it() {
+    fn a_core_is_wanted_if_the_thread_was_delayed() {
         let policy = SpinPolicy::new(10_000);
         let at = |delayed_ns, slices| RunDelay { delayed_ns, slices };
         assert!(!policy.is_core_wanted(at(5, 5), at(5, 5)));
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_three_numbers() {
+    fn the_file_holds_three_numbers() {
         let text = "1635153 10187365 3\n";
         assert_eq!(RunDelay::parse(text), Some(RunDelay { delayed_ns: 10_187_365, slices: 3 }));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Waiting by each mode. Nothing here says how long anything takes.
+//! Waiting in each mode. No test asserts a duration.
 
 use super::*;
 use crate::{doorbell::Futex, inbox, region::Memfd};
@@ -16,7 +16,7 @@ fn adaptive() -> Mode {
 }
 
 #[test]
-fn what_is_there_costs_no_wait() {
+fn a_ready_inbox_needs_no_wait() {
     let (ours, theirs) = inbox_pair();
     theirs.notify(3, &Futex);
     for mode in [Mode::Fast, Mode::Parked, adaptive()] {
@@ -27,7 +27,7 @@ fn what_is_there_costs_no_wait() {
 }
 
 #[test]
-fn each_mode_waits_as_it_says() {
+fn each_mode_counts_its_spins_and_sleeps() {
     let (ours, _theirs) = inbox_pair();
     let short = Duration::from_millis(2);
     let mut fast = Waiter::new(Mode::Fast);
@@ -39,12 +39,12 @@ fn each_mode_waits_as_it_says() {
     let mut adaptive = Waiter::new(adaptive());
     assert_eq!(adaptive.wait(&ours, &Futex, short), Waited::TimedOut);
     assert_eq!(adaptive.counts().parks, 1);
-    assert!(adaptive.counts().spins_unpaid <= 1, "0 where the kernel does not tell who wants the core");
+    assert!(adaptive.counts().spins_unpaid <= 1, "0 if the kernel does not expose the run delay");
     assert_eq!(ours.state(), crate::doorbell::RUNNING);
 }
 
 #[test]
-fn every_mode_is_woken_or_sees() {
+fn every_mode_is_woken_or_finds_the_record() {
     const COUNT: u32 = 300;
     for mode in [Mode::Fast, Mode::Parked, adaptive()] {
         let (ours, theirs) = inbox_pair();
@@ -70,35 +70,6 @@ fn every_mode_is_woken_or_sees() {
             Mode::Adaptive(_) => {}
         }
     }
-}
-
-#[test]
-fn several_inboxes_are_waited_for_at_once() {
-    const EACH: u32 = 400;
-    let pairs: Vec<_> = (0..5).map(|_| inbox_pair()).collect();
-    let (ours, theirs): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
-    let publishers: Vec<_> = theirs
-        .into_iter()
-        .map(|theirs| {
-            thread::spawn(move || {
-                for number in 0..EACH {
-                    theirs.notify(number, &Futex);
-                    thread::yield_now();
-                }
-            })
-        })
-        .collect();
-    let (mut waiter, mut seen) = (Waiter::new(Mode::Parked), 0);
-    let ours: Vec<_> = ours.iter().collect();
-    while seen < 5 * EACH {
-        assert_ne!(waiter.wait_several(&ours, &Futex, LONG), Waited::TimedOut);
-        seen += ours.iter().map(|inbox| inbox.take_ready(|_| ())).sum::<u32>();
-    }
-    for publisher in publishers {
-        publisher.join().unwrap();
-    }
-    assert_eq!(ours.iter().map(|inbox| inbox.woken_and_missed().1).sum::<u64>(), 0);
-    assert_eq!(waiter.wait_several(&ours, &Futex, Duration::from_millis(2)), Waited::TimedOut);
 }
 
 #[test]

@@ -1,12 +1,12 @@
-//! What a recorder keeps and costs: one thread publishes by a schedule, another records, a third writes. Each way to
-//! write and to sync takes its turn, so that what else the machine does hits all alike; with `search` the rate goes up
+//! Capacity and cost of a recorder: one thread publishes on a schedule, another records, a third writes. The
+//! ways to write and to sync take turns, so that other load affects all alike; with `search` the rate rises
 //! until records are lost.
 //!
 //! cargo run --release -p lowlat-journal --example recorder_rate -- --help
 //!
-//! A publisher that was off its CPU makes up for 100 ms at most, so `published/s` is what the recorder had to take. CPU is
-//! of the thread alone, per record that it handled; `disk waits` is how long the follower stood still since all blocks
-//! were full.
+//! A publisher that lost its CPU catches up by at most 100 ms of records, so `published/s` is the load that the
+//! recorder had. CPU columns are per thread and per record; `disk waits` is the time that the follower was
+//! blocked because all blocks were full.
 
 mod run;
 
@@ -21,41 +21,41 @@ const POLICIES: [(&str, SyncPolicy); 3] = [
     ("each", SyncPolicy::Each),
 ];
 const WRITES: [(&str, Writes); 2] = [("direct", Writes::Direct), ("cached", Writes::Cached)];
-/// Steps between a rate that is kept and one that is not.
+/// Steps between a rate that works and one that does not.
 const HALVINGS: u32 = 3;
-/// Runs at a rate until its publisher keeps its pace.
+/// Attempts at a rate until its publisher keeps pace.
 const TRIES: u32 = 3;
-/// No search goes beyond this rate.
+/// Upper limit of a search.
 const RATE_MAX: u64 = 64_000_000;
 
-/// What a recorder keeps, and what it costs
+/// Measure the capacity and cost of a recorder
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Records a second; with --search the first rate
+    /// Records per second; with --search the first rate
     #[arg(long, default_value_t = 1_000_000, value_parser = value_parser!(u64).range(1..=RATE_MAX))]
     rate: u64,
-    /// Bytes of each record's payload
+    /// Payload of each record, bytes
     #[arg(long, default_value_t = 64)]
     payload_bytes: usize,
-    /// Seconds of each run
+    /// Duration of each run, seconds
     #[arg(long, default_value_t = 3, value_parser = value_parser!(u64).range(1..))]
     seconds: u64,
-    /// How often each way takes its turn
+    /// Number of runs of each way
     #[arg(long, default_value_t = 1)]
     rounds: u64,
-    /// Milliseconds without the disk for which the recorder has blocks
+    /// Stall of the disk for which the recorder has blocks, milliseconds
     #[arg(long, default_value_t = 500)]
     stall_ms: u64,
     /// Raise the rate until records are lost
     #[arg(long)]
     search: bool,
-    /// Ways to sync, instead of all
+    /// Ways to sync [default: all]
     #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(names(&POLICIES)))]
     sync: Vec<String>,
-    /// Ways to write, instead of all
+    /// Ways to write [default: all]
     #[arg(long, value_delimiter = ',', value_parser = PossibleValuesParser::new(names(&WRITES)))]
     writes: Vec<String>,
-    /// Folders to make, to record into and to remove [default: one in memory and one among the temporary files]
+    /// Directories to create, record into and remove [default: one in memory and one among the temporary files]
     folders: Vec<PathBuf>,
 }
 
@@ -83,7 +83,7 @@ fn names<T>(all: &'static [(&'static str, T)]) -> impl Iterator<Item = &'static 
     all.iter().map(|(name, _)| *name)
 }
 
-/// Those that were asked for: all when none was.
+/// The selected values, or all if none was selected.
 fn chosen<T>(all: &'static [(&'static str, T)], asked: &[String]) -> Vec<&'static (&'static str, T)> {
     all.iter().filter(|(name, _)| asked.is_empty() || asked.iter().any(|asked| asked == name)).collect()
 }
@@ -109,7 +109,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 .iter()
                 .flat_map(|policy| writes.iter().map(move |writes| (**policy, **writes)))
                 .collect();
-            // Forth and back, so that nobody always comes first.
+            // In alternating direction, so that no way is always first.
             if round % 2 == 1 {
                 ways.reverse();
             }
@@ -127,16 +127,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What a rate came to.
+/// Result of a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rate {
     Kept,
     Lost,
-    /// The publisher did not keep its pace, which says nothing of the recorder.
+    /// The publisher did not keep pace, so the run does not measure the recorder.
     NotReached,
 }
 
-/// The highest rate of which all was kept, and what stood above it, in words.
+/// The highest rate without loss, and what happened above it, in words.
 fn search(task: &Task, show: &impl Fn(&Outcome)) -> Result<String, Box<dyn Error>> {
     let at = |rate: u64| -> Result<Rate, Box<dyn Error>> {
         for _ in 0..TRIES {
@@ -166,7 +166,7 @@ fn search(task: &Task, show: &impl Fn(&Outcome)) -> Result<String, Box<dyn Error
             other => above = (between, other),
         }
     }
-    let why = if above.1 == Rate::Lost { "lost some" } else { "was too much for the publisher" };
+    let why = if above.1 == Rate::Lost { "lost some" } else { "was too fast for the publisher" };
     Ok(format!("kept all of {kept} records/s; {} {why}", above.0))
 }
 

@@ -1,4 +1,4 @@
-//! One run: a stream in shared memory, published by a schedule and recorded.
+//! One run: a stream in shared memory, published on a schedule and recorded.
 
 use lowlat_ipc::{
     region::Memfd,
@@ -21,20 +21,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// 64 MiB: half a second of a million records a second.
+/// 64 MiB: half a second of a million records per second.
 pub const CAPACITY_BYTES: u64 = 64 << 20;
-/// How long the publisher sleeps between its batches.
+/// Sleep of the publisher between batches.
 const PACE: Duration = Duration::from_micros(200);
-/// How much of what it missed a late publisher makes up for.
+/// Largest delay that a late publisher catches up on.
 const CATCH_UP_MAX: Duration = Duration::from_millis(100);
 
-/// What to run.
+/// Parameters of a run.
 #[derive(Debug, Clone)]
 pub struct Task {
     pub rate: u64,
     pub payload_bytes: usize,
     pub duration: Duration,
-    /// What the blocks are for.
+    /// What the blocks must absorb.
     pub stall: Duration,
     pub sync: SyncPolicy,
     pub writes: Writes,
@@ -55,12 +55,12 @@ impl Default for Task {
     }
 }
 
-/// What came of it.
+/// Result of a run.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     pub published: u64,
     pub took: Duration,
-    /// How late the publisher was at most.
+    /// Largest delay of the publisher.
     pub late_max: Duration,
     pub kept: u64,
     pub lost: u64,
@@ -82,7 +82,7 @@ fn cpu_time(clock: ClockId) -> Duration {
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Runs it, in a folder that is new and removed afterwards.
+/// Executes the run in a new directory, which is removed afterwards.
 pub fn run(task: &Task) -> Result<Outcome, Box<dyn Error>> {
     let memory = Arc::new(Memfd::create("recorder-rate", Segment::<Memfd>::bytes(CAPACITY_BYTES))?);
     let segment = Segment::create(Arc::clone(&memory), CAPACITY_BYTES, 1, 1, 0, Owner::default())?;
@@ -94,7 +94,7 @@ pub fn run(task: &Task) -> Result<Outcome, Box<dyn Error>> {
     let opened = Recorder::open(&task.folder, options.riding_out(task.stall, bytes_per_s))?;
     let source = Source { name: "rate".to_owned(), schema: String::new(), reader };
     let follower = Follower::new(opened, vec![source], Box::new(|_, _| None))?;
-    // Until here memory was made ready; it is none of the run's.
+    // Preparing the memory is not part of the run.
     let (all_before, own_before) = (cpu_time(ClockId::ProcessCPUTime), cpu_time(ClockId::ThreadCPUTime));
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
@@ -137,7 +137,7 @@ struct Published {
     late_max: Duration,
 }
 
-/// Publishes what is due by the schedule, then sleeps, so that it takes no CPU from the recorder for its pace.
+/// Publishes what is due on the schedule, then sleeps, so that it takes no CPU time from the recorder.
 fn publish(
     writer: &mut Writer<Arc<Memfd>>,
     payload: &[u8],
@@ -146,7 +146,7 @@ fn publish(
 ) -> Result<Published, Box<dyn Error>> {
     let due_at = |elapsed: Duration| elapsed.as_nanos() * u128::from(rate) / 1_000_000_000;
     let (begun, mut count, mut late_max) = (Instant::now(), 0, Duration::ZERO);
-    // What the schedule slipped by, when the publisher was too late to make up for it.
+    // The schedule's slip, if the publisher was too late to catch up.
     let (mut slipped, mut last) = (Duration::ZERO, Duration::ZERO);
     loop {
         let elapsed = begun.elapsed();

@@ -1,4 +1,4 @@
-//! Comma-separated values, as RFC 4180 describes them, with a head line.
+//! Comma-separated values according to RFC 4180, with a head line.
 
 use super::{Cell, Column, ExportError, Table, decimal};
 use std::io::Write;
@@ -9,7 +9,7 @@ pub struct CsvTable<W: Write> {
 }
 
 impl<W: Write> CsvTable<W> {
-    /// Begins a table with its head line.
+    /// Starts a table with its head line.
     pub fn new(out: W, columns: &[Column]) -> Result<Self, ExportError> {
         let mut out = ::csv::Writer::from_writer(out);
         out.write_record(columns.iter().map(|column| column.name)).map_err(error)?;

@@ -1,7 +1,7 @@
-//! A recording as a table, row by row: memory stays the same however long it is.
+//! A recording as a table, row by row, in constant memory.
 //!
-//! Columns that every record has come first: stream, epoch, position, sequence, and the stamp. Those behind them come
-//! from a [`Decoder`], who knows what payloads mean; payloads that it does not know are given as hexadecimal bytes.
+//! The first columns are common to all records: stream, epoch, position, sequence and stamp. Further columns
+//! come from a [`Decoder`] of payloads; payloads that it cannot decode are exported as hexadecimal bytes.
 
 #[cfg(feature = "csv")]
 mod csv;
@@ -21,51 +21,51 @@ use serde::Serialize;
 use std::io;
 use thiserror::Error;
 
-/// What a column holds.
+/// Type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnKind {
-    /// Numbers of 64 bits from 0.
+    /// Unsigned 64-bit numbers.
     Unsigned,
     /// Signed ten-thousandths, shown with four decimals: prices.
     TenThousandths,
-    /// Words.
+    /// Text.
     Text,
 }
 
-/// One column. Its name ends in its unit where it has one.
+/// A column. Its name ends with its unit, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Column {
     /// Its name.
     pub name: &'static str,
-    /// What it holds.
+    /// Its type.
     pub kind: ColumnKind,
 }
 
-/// One cell. An empty one says that the record has no such thing, which is not 0.
+/// One cell. An empty cell means that the record has no such field, which is not 0.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Cell {
-    /// Nothing.
+    /// Empty.
     #[default]
     Empty,
     /// A number.
     Unsigned(u64),
     /// Ten-thousandths.
     TenThousandths(i64),
-    /// A word.
+    /// A text.
     Text(String),
 }
 
-/// Knows what payloads mean.
+/// Decodes payloads.
 pub trait Decoder {
     /// The columns that it fills.
     fn columns(&self) -> &'static [Column];
 
-    /// Fills the cells of a record, one for each column, all of them empty before. False when it does not know the
-    /// payload; what it filled is not used then.
+    /// Fills the cells of a record, one per column, all initially empty. Returns false if it cannot decode the
+    /// payload; its cells are then ignored.
     fn decode(&self, stream_schema: &str, record: &Record, payload: &[u8], cells: &mut [Cell]) -> bool;
 }
 
-/// Knows no payload.
+/// Decodes nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoDecoder;
 
@@ -83,7 +83,7 @@ const fn unsigned(name: &'static str) -> Column {
     Column { name, kind: ColumnKind::Unsigned }
 }
 
-/// What every record has.
+/// Columns of every record.
 pub const RECORD_COLUMNS: [Column; 13] = [
     Column { name: "stream", kind: ColumnKind::Text },
     unsigned("epoch"),
@@ -100,61 +100,62 @@ pub const RECORD_COLUMNS: [Column; 13] = [
     Column { name: "payload_hex", kind: ColumnKind::Text },
 ];
 
-/// Takes rows.
+/// Receives rows.
 pub trait Table {
-    /// One row; as many cells as the table has columns.
+    /// Adds a row, with as many cells as the table has columns.
     fn row(&mut self, cells: &[Cell]) -> Result<(), ExportError>;
 
-    /// Everything was given.
+    /// Finishes the table.
     fn finish(self: Box<Self>) -> Result<(), ExportError>;
 }
 
-/// Why a table is not written.
+/// Why a table was not written.
 #[derive(Debug, Error)]
 pub enum ExportError {
-    /// The system refused.
-    #[error("cannot write the table: {0}; free space, or name another file")]
+    /// A system error.
+    #[error("cannot write the table: {0}\nhint: free space, or name another file")]
     Io(#[from] io::Error),
-    /// The format's library refused.
+    /// An error of the format's library.
     #[error("cannot write the table: {0}")]
     Format(String),
 }
 
-/// What was exported.
+/// Result of an export.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Default)]
 pub struct Exported {
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Of those, how many payloads were decoded.
+    /// Rows with a decoded payload.
     pub decoded: u64,
-    /// Records that are not in the recording.
+    /// Records missing from the recording.
     pub lost: u64,
-    /// Those among them that were published while nobody recorded.
+    /// Missing records that were published while no recorder ran.
     pub missed: u64,
     /// The first gaps.
     pub gaps: Vec<Gap>,
-    /// Damaged places, and files that are missing.
+    /// Number of damaged places and missing files.
     pub damages: u64,
     /// The first of those.
     pub damaged: Vec<Damage>,
 }
 
 impl Exported {
-    /// Whether nothing is damaged, and no record is missing that was published while it was recorded.
+    /// Whether nothing is damaged, and no record is missing that was published while a recorder ran.
     pub fn is_complete(&self) -> bool {
         self.damages == 0 && self.lost == self.missed
     }
 }
 
-/// Gaps and damages that are named one by one.
+/// Largest number of gaps and damaged places listed.
 const NAMED_MAX: usize = 1_000;
 
-/// The columns of a table of this decoder.
+/// The columns of a table with this decoder.
 pub fn columns(decoder: &dyn Decoder) -> Vec<Column> {
     RECORD_COLUMNS.into_iter().chain(decoder.columns().iter().copied()).collect()
 }
 
-/// Gives every record that `next` gives to a table. `seen` is told each read, and ends it by answering false.
+/// Writes every record that `next` returns to a table. `seen` gets each item, and ends the export by returning
+/// false.
 pub fn export(
     recording: &Recording,
     mut next: impl FnMut(&mut Vec<u8>) -> Read,
@@ -197,7 +198,7 @@ pub fn export(
     Ok(out)
 }
 
-/// Fills the cells of one record, and says whether its payload was decoded.
+/// Fills the cells of one record. Returns whether its payload was decoded.
 fn fill(
     recording: &Recording,
     decoder: &dyn Decoder,
@@ -244,7 +245,7 @@ pub fn hex_of(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// Ten-thousandths with their four decimals, exactly.
+/// Formats ten-thousandths exactly, with four decimals.
 pub fn decimal(value: i64) -> String {
     let sign = if value < 0 { "-" } else { "" };
     let value = value.unsigned_abs();

@@ -1,4 +1,4 @@
-//! Apache Parquet: columns with types, compressed, as analysis tools read it.
+//! Apache Parquet: typed, compressed columns for analysis tools.
 
 use super::{Cell, Column, ColumnKind, ExportError, Table};
 use ::parquet::{
@@ -13,12 +13,12 @@ use ::parquet::{
 };
 use std::{io::Write, sync::Arc};
 
-/// Rows that are held in memory before they are written as one row group.
+/// Rows per row group, which are buffered in memory.
 const GROUP_ROWS: usize = 64 << 10;
-/// Bytes of text that are held before: payloads in hexadecimal may be long.
+/// Bytes of text that end a row group early: hexadecimal payloads may be long.
 const GROUP_TEXT_BYTES: usize = 32 << 20;
 
-/// A table as Parquet. Numbers are unsigned 64-bit integers, prices DECIMAL(18, 4), words UTF-8.
+/// A table as Parquet. Numbers are unsigned 64-bit integers, prices DECIMAL(18, 4), texts UTF-8.
 pub struct ParquetTable<W: Write + Send> {
     out: SerializedFileWriter<W>,
     kinds: Vec<ColumnKind>,
@@ -27,7 +27,7 @@ pub struct ParquetTable<W: Write + Send> {
 }
 
 impl<W: Write + Send> ParquetTable<W> {
-    /// Begins a table.
+    /// Starts a table.
     pub fn new(out: W, columns: &[Column]) -> Result<Self, ExportError> {
         let fields = columns.iter().map(|column| field(column).map(Arc::new)).collect::<Result<_, _>>();
         let schema =

@@ -1,4 +1,4 @@
-//! Tables are read back by the libraries that read them elsewhere.
+//! Tables are read back by the libraries that their users have.
 
 use super::*;
 use crate::{
@@ -51,7 +51,7 @@ fn recording() -> (tempfile::TempDir, Recording) {
     (folder, recording)
 }
 
-/// What the row of a record must hold, as text.
+/// Expected cells of a record's row, as text.
 fn wanted(stream: u32, sequence: u64) -> HashMap<&'static str, String> {
     let bytes = payload(stream, sequence);
     let mut row = HashMap::from([

@@ -5,33 +5,33 @@ use crate::bytes::{is_zero, put, u32_at, u64_at};
 use serde::Serialize;
 use std::fmt;
 
-/// What a block holds.
+/// Kind of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockKind {
-    /// Records of one stream, without a gap between them.
+    /// Consecutive records of one stream.
     Records,
-    /// Nothing: the records between its sequences are not in the recording.
+    /// A gap, without a body: the records of its range are missing.
     Gap,
     /// The streams of the recording.
     Manifest,
-    /// Nothing: the file ends here as its writer meant it to.
+    /// The end of the file, without a body, as intended by its writer.
     End,
 }
 
-/// Why records are not in the recording.
+/// Why records are missing from a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GapReason {
-    /// They were overwritten in shared memory before the recorder came to them.
+    /// They were overwritten in shared memory before they were recorded.
     Overwritten,
-    /// What stood in shared memory was no record.
+    /// The bytes in shared memory were not a record.
     DamagedInMemory,
-    /// Their writer died, and its successor's segment begins behind them.
+    /// Their writer died, and its successor's segment starts after them.
     BetweenSegments,
-    /// They were published while nobody recorded, and were overwritten before the recorder came back.
+    /// They were published while no recorder ran, and overwritten before one resumed.
     NotRecording,
-    /// Longer than a recording takes ([`super::PAYLOAD_BYTES_MAX`]).
+    /// Longer than a recording allows ([`super::PAYLOAD_BYTES_MAX`]).
     TooLong,
 }
 
@@ -39,7 +39,7 @@ impl GapReason {
     const ALL: [Self; 5] =
         [Self::Overwritten, Self::DamagedInMemory, Self::BetweenSegments, Self::NotRecording, Self::TooLong];
 
-    /// As the detail of a block.
+    /// The reason as detail of a block.
     pub fn code(self) -> u64 {
         match self {
             Self::Overwritten => 1,
@@ -50,19 +50,19 @@ impl GapReason {
         }
     }
 
-    /// By the detail of a block.
+    /// The reason of a block's detail.
     pub fn of(code: u64) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.code() == code)
     }
 
-    /// In words.
+    /// The reason as text.
     pub fn words(self) -> &'static str {
         match self {
             Self::Overwritten => "overwritten before they were recorded",
             Self::DamagedInMemory => "damaged in shared memory",
             Self::BetweenSegments => "lost with their writer",
-            Self::NotRecording => "published while nobody recorded",
-            Self::TooLong => "longer than a recording takes",
+            Self::NotRecording => "published while no recorder ran",
+            Self::TooLong => "longer than a recording allows",
         }
     }
 }
@@ -88,7 +88,7 @@ impl BlockKind {
     }
 }
 
-/// The detail of an end behind which another file follows.
+/// Detail of an end that is followed by another file.
 pub const END_GOES_ON: u64 = 1;
 
 /// A block's head.
@@ -98,29 +98,29 @@ pub struct BlockHead {
     pub recording: u64,
     /// Its file.
     pub file: u64,
-    /// Where it stands there.
+    /// Its offset in the file.
     pub offset: u64,
-    /// Its number, from 1, over all files.
+    /// Its number, from 1, counted over all files.
     pub number: u64,
-    /// What it holds.
+    /// Kind of its contents.
     pub kind: BlockKind,
-    /// The stream's number in the recording; 0 of manifests and ends.
+    /// Number of the stream in the recording; 0 for manifests and ends.
     pub stream: u32,
     /// Epoch of the stream's segment.
     pub epoch: u64,
-    /// Sequence of the first record, or of the first that is missing.
+    /// Sequence of the first record, or of the first missing one.
     pub first_sequence: u64,
     /// Sequence of the last one.
     pub last_sequence: u64,
-    /// The earliest generated time; of a gap that of the record before it.
+    /// Earliest generation time; for a gap that of the record before it.
     pub generated_min: u64,
-    /// The latest one.
+    /// Latest generation time.
     pub generated_max: u64,
-    /// How many records.
+    /// Number of records.
     pub records: u32,
     /// Bytes of the body.
     pub body_bytes: u32,
-    /// Of a gap its reason, of an end whether the recording goes on in another file.
+    /// Reason of a gap; for an end, whether the recording continues in another file.
     pub detail: u64,
     /// CRC-32C of the body.
     pub body_crc: u32,
@@ -129,17 +129,17 @@ pub struct BlockHead {
 const CHECK: usize = BLOCK_HEAD_BYTES - 4;
 
 impl BlockHead {
-    /// Bytes that the block takes in its file.
+    /// Bytes of the block in its file.
     pub fn bytes(&self) -> u64 {
         block_bytes(self.body_bytes)
     }
 
-    /// Why records are missing, when it is a gap that says so.
+    /// Why records are missing, if it is a gap.
     pub fn gap_reason(&self) -> Option<GapReason> {
         if self.kind == BlockKind::Gap { GapReason::of(self.detail) } else { None }
     }
 
-    /// Whether it is the end of a file behind which another follows.
+    /// Whether it is the end of a file that is followed by another.
     pub fn goes_on(&self) -> bool {
         self.kind == BlockKind::End && self.detail == END_GOES_ON
     }
@@ -167,12 +167,12 @@ impl BlockHead {
         bytes
     }
 
-    /// Whether bytes begin as a block does: a quick look before [`BlockHead::decode`].
+    /// Whether bytes start like a block: a quick check before [`BlockHead::decode`].
     pub fn is_begun(bytes: &[u8]) -> bool {
         bytes.starts_with(&BLOCK_MAGIC)
     }
 
-    /// Out of bytes; none when they are no head, or one that no writer writes.
+    /// Parses bytes; `None` if they are not a head, or one that no writer produces.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.get(..BLOCK_HEAD_BYTES)?;
         if !Self::is_begun(bytes) || u32_at(bytes, CHECK) != crc32c::crc32c(bytes.get(..CHECK)?) {
@@ -198,7 +198,7 @@ impl BlockHead {
         (is_zero(bytes.get(104..120)?) && head.is_possible()).then_some(head)
     }
 
-    /// A checksum only proves that bytes are as they were written, not who wrote them.
+    /// Checks plausibility: a checksum only proves that bytes are unchanged, not who wrote them.
     fn is_possible(&self) -> bool {
         let body_bytes = self.body_bytes as usize;
         let sequences = self.last_sequence.checked_sub(self.first_sequence);
@@ -213,7 +213,7 @@ impl BlockHead {
             BlockKind::Manifest => self.records == 0,
             BlockKind::End => self.records == 0 && body_bytes == 0,
         };
-        // Below the largest number, so that the next one is a number too.
+        // Less than the maximum, so that its successor is a number too.
         is_of_kind
             && body_bytes <= BODY_BYTES_MAX
             && (1..u64::MAX).contains(&self.number)
@@ -246,7 +246,7 @@ mod tests {
     };
 
     #[test]
-    fn every_flipped_bit_is_found() {
+    fn every_flipped_bit_is_detected() {
         let bytes = HEAD.encode();
         assert_eq!(BlockHead::decode(&bytes), Some(HEAD));
         for bit in 0..bytes.len() * 8 {
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn heads_that_no_writer_writes_are_refused() {
+    fn implausible_heads_are_refused() {
         for wrong in [
             BlockHead { records: 3, ..HEAD },
             BlockHead { last_sequence: 6, ..HEAD },

@@ -5,7 +5,7 @@ use crate::bytes::{is_zero, put, u32_at, u64_at};
 use serde::Serialize;
 use thiserror::Error;
 
-/// What a data file says of itself.
+/// Contents of the head of a data file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct FileHead {
     /// The recording that it belongs to.
@@ -14,52 +14,52 @@ pub struct FileHead {
     pub file: u64,
     /// Number of its first block.
     pub first_block: u64,
-    /// CLOCK_MONOTONIC when it was made, ns.
+    /// CLOCK_MONOTONIC at its creation, ns.
     pub monotonic_ns: u64,
     /// CLOCK_REALTIME at the same moment, ns.
     pub realtime_ns: u64,
-    /// The boot in which it was made; zeros when unknown.
+    /// Id of the boot of its creation; zeros if unknown.
     pub boot_id: [u8; 16],
 }
 
-/// Why bytes are no head of a data file that this program reads.
+/// Why bytes are not a readable head of a data file.
 #[derive(Debug, Clone, PartialEq, Eq, Error, Serialize)]
 #[serde(rename_all = "snake_case", tag = "head_problem")]
 pub enum HeadProblem {
     /// Too few bytes.
-    #[error("{bytes} bytes, and the head alone has {FILE_HEAD_BYTES}")]
+    #[error("it has {bytes} bytes, less than a head of {FILE_HEAD_BYTES}")]
     Short {
-        /// How many there are.
+        /// Number of bytes.
         bytes: u64,
     },
-    /// Another kind of file.
-    #[error("begins with {found:?}, expected \"LLJOURNL\"")]
+    /// Another type of file.
+    #[error("it starts with {found:?}, expected \"LLJOURNL\"")]
     Magic {
         /// Its first bytes.
         found: String,
     },
-    /// Another layout.
-    #[error("layout version {found}, and this program knows {VERSION}; use the lowlat that wrote it")]
+    /// Another layout version.
+    #[error("its layout version is {found}, and this lowlat reads {VERSION}")]
     Version {
         /// The version.
         found: u32,
     },
-    /// The checksum does not fit.
+    /// Wrong checksum.
     #[error("CRC-32C of the head: found {found:#010x}, expected {expected:#010x}")]
     Check {
-        /// What it holds.
+        /// The checksum in the head.
         found: u32,
-        /// What its bytes give.
+        /// The checksum of its bytes.
         expected: u32,
     },
-    /// A field holds what it cannot.
+    /// An invalid field.
     #[error("{field}: found {found}, expected {expected}")]
     Field {
-        /// Which.
+        /// Name of the field.
         field: &'static str,
-        /// What it holds.
+        /// Its value.
         found: u64,
-        /// What it may hold.
+        /// The expected value.
         expected: &'static str,
     },
 }
@@ -84,7 +84,7 @@ impl FileHead {
         bytes
     }
 
-    /// Out of bytes.
+    /// Parses bytes.
     pub fn decode(bytes: &[u8]) -> Result<Self, HeadProblem> {
         let bytes = bytes
             .get(..FILE_HEAD_BYTES)
@@ -96,7 +96,8 @@ impl FileHead {
         let (found, expected) =
             (u32_at(bytes, CHECK), crc32c::crc32c(bytes.get(..CHECK).unwrap_or_default()));
         let version = u32_at(bytes, 8);
-        // The checksum goes first, so that a flipped bit is not taken for another version: all versions keep this place.
+        // The checksum is verified first, so that a flipped bit is not taken for another version: all versions
+        // keep its place.
         if found != expected {
             return Err(HeadProblem::Check { found, expected });
         }
@@ -137,7 +138,7 @@ mod tests {
     };
 
     #[test]
-    fn every_flipped_bit_is_found() {
+    fn every_flipped_bit_is_detected() {
         let bytes = HEAD.encode();
         assert_eq!(FileHead::decode(&bytes), Ok(HEAD));
         for bit in 0..bytes.len() * 8 {
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_named() {
+    fn another_version_is_reported() {
         let mut bytes = HEAD.encode();
         bytes[8] = 9;
         let check = crc32c::crc32c(&bytes[..CHECK]);

@@ -1,4 +1,4 @@
-//! An index: the heads of all blocks of one data file, so that a search reads no data.
+//! Index of one data file: the heads of all its blocks, so that a search reads no data.
 //!
 //! ```text
 //!  0  magic "LLJINDEX"
@@ -9,10 +9,10 @@
 //! 40  blocks
 //! 48  zeros
 //! 56  CRC-32C of all other bytes (32), zeros (32)
-//! 64  the head of each block, as it stands in the data file
+//! 64  the head of each block, as in the data file
 //! ```
 //!
-//! It is written when its file is finished. A file without a right one is looked through instead.
+//! It is written when its data file is finished. A file without a valid index is scanned instead.
 
 use super::{BLOCK_HEAD_BYTES, BlockHead, VERSION};
 use crate::bytes::{put, u32_at, u64_at, wide};
@@ -23,7 +23,7 @@ use thiserror::Error;
 pub const MAGIC: [u8; 8] = *b"LLJINDEX";
 /// Bytes before the heads.
 pub const HEAD_BYTES: usize = 64;
-/// Bytes of an index that is read at most: of a file of 64 GiB in blocks of 4 KiB.
+/// Largest readable index, in bytes: that of a file of 64 GiB in blocks of 4 KiB.
 pub const BYTES_MAX: u64 = (64 << 30) / 4096 * BLOCK_HEAD_BYTES as u64 + HEAD_BYTES as u64;
 
 /// Why an index is not used.
@@ -32,27 +32,27 @@ pub enum IndexProblem {
     /// The system cannot read it.
     #[error("it cannot be read: {kind}")]
     Unreadable {
-        /// What it said.
+        /// The system's error.
         kind: io::ErrorKind,
     },
-    /// No index, or one of another layout.
-    #[error("its head is none of an index of layout {VERSION}")]
+    /// Not an index, or one of another layout.
+    #[error("it has no head of an index of layout {VERSION}")]
     Head,
-    /// Of another file, or of other contents of it.
-    #[error("it is that of another data file, or of another state of this one")]
+    /// The index of another file, or of other contents of this file.
+    #[error("it belongs to another data file, or to another state of this one")]
     Other,
-    /// The checksum does not fit.
-    #[error("its CRC-32C does not fit")]
+    /// Wrong checksum.
+    #[error("its CRC-32C does not match")]
     Check,
-    /// It holds what is no head of a block of that file.
-    #[error("entry {entry} is no block of that file")]
+    /// An entry is not the head of a block of this file.
+    #[error("entry {entry} is not a block of that file")]
     Entry {
-        /// Which, from 0.
+        /// Number of the entry, from 0.
         entry: u64,
     },
 }
 
-/// The bytes of an index of blocks that stand in a file of `data_bytes`.
+/// The bytes of an index of the blocks of a file of `data_bytes`.
 pub fn encode(recording: u64, file: u64, data_bytes: u64, heads: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; HEAD_BYTES];
     put(&mut bytes, 0, &MAGIC);
@@ -67,7 +67,7 @@ pub fn encode(recording: u64, file: u64, data_bytes: u64, heads: &[u8]) -> Vec<u
     bytes
 }
 
-/// The blocks of an index; it must be that of this file of this recording, as long as it is now.
+/// The blocks of an index, which must match this file of this recording at its present length.
 pub fn decode(
     bytes: &mut [u8],
     recording: u64,

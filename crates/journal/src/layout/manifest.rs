@@ -1,26 +1,26 @@
-//! Which streams a recording has, as the body of a manifest.
+//! Manifest: the streams of a recording, as the body of a block.
 //!
 //! ```text
 //!  0  streams (32), zeros (32)
 //!  8  of each stream, in the order of their numbers from 0:
 //!      0  stream id in shared memory (32)    4  bytes of the name (16), of the schema's name (16)
-//!      8  sequence that comes next; all ones before the first record of a stream that was joined late
-//!     16  latest generated time so far
+//!      8  next sequence; all ones before the first record of a stream that was joined late
+//!     16  latest generation time so far
 //!     24  name, schema's name, zeros up to a multiple of 8
 //! ```
 //!
-//! Each file begins with one, so that a file can be read alone, and a search for a sequence or a time needs only the
-//! first block of each file to know which one to look into. One more stands before the end of a recording, so that what is
-//! lost at its end is known as well.
+//! Each file starts with a manifest, so that it can be read alone, and a search for a sequence or a time needs
+//! only the first block of each file to find the right one. Another manifest precedes the end of a recording,
+//! so that a loss at its end is detected too.
 
 use super::{NAME_BYTES_MAX, STREAMS_MAX};
 use crate::bytes::{is_zero, u16_at, u32_at, u64_at};
 use serde::Serialize;
 
-/// Bytes of a manifest at most.
+/// Largest size of a manifest, in bytes.
 pub const BYTES_MAX: usize = 8 + STREAMS_MAX * (24 + (2 * NAME_BYTES_MAX).next_multiple_of(8));
 
-/// The next sequence of a stream of which none is known.
+/// Next sequence of a stream without known records.
 pub const UNKNOWN: u64 = u64::MAX;
 
 /// One stream of a recording.
@@ -28,18 +28,18 @@ pub const UNKNOWN: u64 = u64::MAX;
 pub struct StreamEntry {
     /// What people call it.
     pub name: String,
-    /// Who knows what the payloads mean, such as "lowlat-trade"; empty when nobody said.
+    /// Name of the schema of its payloads, such as "lowlat-trade"; empty if unknown.
     pub schema: String,
     /// Its id in shared memory.
     pub id: u32,
-    /// The sequence that comes next; [`UNKNOWN`] before the first record of a stream that was joined late.
+    /// The next sequence; [`UNKNOWN`] before the first record of a stream that was joined late.
     pub next_sequence: u64,
-    /// The latest generated time so far; 0 before the first record.
+    /// Latest generation time so far; 0 before the first record.
     pub generated_max: u64,
 }
 
 impl StreamEntry {
-    /// The sequence that comes next, when it is known.
+    /// The next sequence, if known.
     pub fn next(&self) -> Option<u64> {
         Some(self.next_sequence).filter(|next| *next != UNKNOWN)
     }
@@ -64,7 +64,7 @@ pub fn encode(streams: &[StreamEntry]) -> Vec<u8> {
     bytes
 }
 
-/// The streams of a manifest; none when the bytes are no manifest.
+/// The streams of a manifest; `None` if the bytes are not a manifest.
 pub fn decode(bytes: &[u8]) -> Option<Vec<StreamEntry>> {
     let (head, mut rest) = bytes.split_at_checked(8)?;
     let count = u32_at(head, 0) as usize;

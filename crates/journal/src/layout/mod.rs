@@ -1,9 +1,9 @@
-//! The bytes of a recording. All numbers are little-endian, whatever machine writes them.
+//! Layout of a recording. All numbers are little-endian on every machine.
 //!
 //! ```text
-//! recording: a folder
+//! recording: a directory
 //!     00000001.journal   data file 1
-//!     00000001.index     its index: can be made anew from the data file at any time
+//!     00000001.index     its index: can be regenerated from the data file at any time
 //!     00000002.journal   …
 //!
 //! data file
@@ -11,7 +11,7 @@
 //!      0  +--------------------------------------------+
 //!         | file head: 4,096 bytes                     |
 //!   4096  +--------------------------------------------+
-//!         | block: manifest (which streams there are)  |
+//!         | block: manifest (the streams)              |
 //!         | block: records of one stream, or a gap     |
 //!         | …                                          |
 //!         | block: end                                 |
@@ -22,14 +22,14 @@
 //! file head
 //!      0  magic "LLJOURNL"
 //!      8  layout version (32)             12  bytes of this head (32)
-//!     16  recording: a random number that all files and blocks of a recording carry
+//!     16  recording: a random number that all files and blocks of a recording share
 //!     24  file number, from 1
 //!     32  number of the file's first block
-//!     40  CLOCK_MONOTONIC in ns when the file was made
+//!     40  CLOCK_MONOTONIC in ns when the file was created
 //!     48  CLOCK_REALTIME in ns at the same moment
-//!     56  boot id (16 bytes; zeros when unknown)
+//!     56  boot id (16 bytes; zeros if unknown)
 //!     72  zeros
-//!   4092  CRC-32C of the 4,092 bytes before
+//!   4092  CRC-32C of the preceding 4,092 bytes
 //!
 //! block: 128 bytes of head, the body, zeros up to a multiple of 64
 //!      0  magic "LLBLOCK1"
@@ -39,12 +39,12 @@
 //!     32  block number, from 1, over all files
 //!     40  kind (32): 1 records, 2 gap, 3 manifest, 4 end       44  stream number (32)
 //!     48  epoch of the stream's segment
-//!     56  first sequence                  64  last sequence; the block holds all between them
-//!     72  earliest generated time         80  latest generated time
+//!     56  first sequence                  64  last sequence; the block covers all between them
+//!     72  earliest generation time        80  latest generation time
 //!     88  records (32)                    92  bytes of the body (32)
-//!     96  detail: of a gap its reason, of an end whether another file follows
+//!     96  detail: reason of a gap; for an end, whether another file follows
 //!    104  zeros
-//!    120  CRC-32C of the body (32)       124  CRC-32C of the 124 bytes before (32)
+//!    120  CRC-32C of the body (32)       124  CRC-32C of the preceding 124 bytes (32)
 //!
 //! record in a body: 64 bytes, the payload, zeros up to a multiple of 8
 //!      0  position in its segment          8  sequence
@@ -55,13 +55,14 @@
 //!     56  zeros (32)                      60  check (32)
 //! ```
 //!
-//! A record's check is the CRC-32C of recording, stream and epoch (20 bytes, as in the head) and the body so far,
-//! checks left out: of a body that is damaged all records in front of the damage are proved good, a body that strayed
-//! under another head has none, and the last check is the CRC of the body. Bodies of other kinds have a plain CRC.
+//! A record's check is the CRC-32C of recording, stream and epoch (20 bytes, as in the head) and the body so
+//! far, without checks. In a damaged body it thus proves all records before the damage intact, a body under a
+//! wrong head has no intact record, and the last check is the CRC of the body. Bodies of other kinds have a
+//! plain CRC.
 //!
-//! A block says where it stands and to which recording it belongs, so that after damage the next one is found by
-//! looking at every 64th byte, and a payload that holds a piece of some recording is not taken for a block of this one.
-//! [`manifest`] has the body of manifests, [`index`] the index files.
+//! A block contains its own offset and its recording. So after damage a scan of every 64th byte finds the next
+//! block, and a payload that contains part of a recording is not taken for a block of this one. [`manifest`]
+//! documents the body of manifests, [`index`] the index files.
 
 mod block;
 mod head;
@@ -77,7 +78,7 @@ pub use record::{RecordProblem, body_seed, check_of, decode_record, encode_recor
 pub const FILE_MAGIC: [u8; 8] = *b"LLJOURNL";
 /// "LLBLOCK1".
 pub const BLOCK_MAGIC: [u8; 8] = *b"LLBLOCK1";
-/// The layout described here.
+/// The version of the layout described here.
 pub const VERSION: u32 = 1;
 /// Bytes of a file's head: a page.
 pub const FILE_HEAD_BYTES: usize = 4096;
@@ -85,25 +86,25 @@ pub const FILE_HEAD_BYTES: usize = 4096;
 pub const BLOCK_HEAD_BYTES: usize = 128;
 /// Bytes of a record's head.
 pub const RECORD_HEAD_BYTES: usize = 64;
-/// What blocks are multiples of, and where they begin.
+/// Alignment and granularity of blocks.
 pub const BLOCK_ALIGN: u64 = 64;
-/// What records are multiples of.
+/// Granularity of records.
 pub const RECORD_ALIGN: usize = 8;
-/// The longest payload that is recorded. A longer one is told as a gap.
+/// The longest payload that is recorded. A longer one is recorded as a gap.
 pub const PAYLOAD_BYTES_MAX: usize = 64 << 20;
 /// The longest body: one record of the longest payload.
 pub const BODY_BYTES_MAX: usize = PAYLOAD_BYTES_MAX + RECORD_HEAD_BYTES;
-/// The largest sequence that is recorded. The one behind it must be a number, and not [`manifest::UNKNOWN`].
+/// The largest sequence that is recorded. Its successor must be a number other than [`manifest::UNKNOWN`].
 pub const SEQUENCE_MAX: u64 = u64::MAX - 2;
-/// Streams of a recording at most.
+/// Maximum number of streams of a recording.
 pub const STREAMS_MAX: usize = 4096;
-/// Bytes of a stream's name, and of its schema's, at most.
+/// Longest name of a stream, and of a schema, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
-/// The largest number of a file. The one behind it is a number too.
+/// The largest file number. Its successor is a number too.
 pub const FILE_NUMBER_MAX: u64 = u64::MAX - 1;
-/// Ending of data files.
+/// Extension of data files.
 pub const DATA_ENDING: &str = "journal";
-/// Ending of index files.
+/// Extension of index files.
 pub const INDEX_ENDING: &str = "index";
 
 const _: () = {
@@ -115,12 +116,12 @@ const _: () = {
     assert!(manifest::BYTES_MAX <= BODY_BYTES_MAX);
 };
 
-/// Bytes that a record with such a payload takes in a body.
+/// Bytes of a record with this payload in a body.
 pub const fn record_bytes(payload_bytes: usize) -> usize {
     RECORD_HEAD_BYTES + payload_bytes.next_multiple_of(RECORD_ALIGN)
 }
 
-/// Bytes that a block with such a body takes in its file.
+/// Bytes of a block with this body in its file.
 pub const fn block_bytes(body_bytes: u32) -> u64 {
     (BLOCK_HEAD_BYTES as u64 + body_bytes as u64).next_multiple_of(BLOCK_ALIGN)
 }
@@ -135,12 +136,12 @@ pub fn index_name(number: u64) -> String {
     format!("{number:08}.{INDEX_ENDING}")
 }
 
-/// The number of a data file by its name; none for other files.
+/// The number of a data file from its name; `None` for other files.
 pub fn number_of(name: &str) -> Option<u64> {
     numbered(name, DATA_ENDING).filter(|number| data_name(*number) == name)
 }
 
-/// The number of an index file by its name; none for other files.
+/// The number of an index file from its name; `None` for other files.
 pub fn index_number_of(name: &str) -> Option<u64> {
     numbered(name, INDEX_ENDING).filter(|number| index_name(*number) == name)
 }

@@ -4,33 +4,33 @@ use super::{RECORD_HEAD_BYTES, record_bytes};
 use crate::bytes::{is_zero, put, u16_at, u32_at, u64_at};
 use lowlat_ipc::stream::{Record, Stamp};
 
-/// Bytes of the head that the check covers: all but itself.
+/// Bytes of the head covered by the check: all except the check.
 const CHECKED: usize = 60;
 
-/// Why bytes are no record.
+/// Why bytes are not a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordProblem {
-    /// The body ends inside of it.
+    /// The body ends inside it.
     Cut,
-    /// The check does not fit.
+    /// Wrong check.
     Check,
     /// Bytes that must be 0 are not.
     Fill,
 }
 
-/// The check before the first record of a body. A body that strayed under the head of another recording, stream or
-/// epoch (a lost or misdirected write) thus has no good record, though its sequences may fit.
+/// The check before the first record of a body. Because of it, a body under the head of another recording,
+/// stream or epoch (a lost or misdirected write) has no intact record, even if its sequences match.
 pub fn body_seed(recording: u64, stream: u32, epoch: u64) -> u32 {
     let seed = crc32c::crc32c(&recording.to_le_bytes());
     crc32c::crc32c_append(crc32c::crc32c_append(seed, &stream.to_le_bytes()), &epoch.to_le_bytes())
 }
 
-/// The check behind a record, given that of the record before it ([`body_seed`] before the first).
+/// The check after a record, from that of the previous record ([`body_seed`] before the first).
 pub fn check_of(before: u32, head: &[u8], rest: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c_append(before, head.get(..CHECKED).unwrap_or_default()), rest)
 }
 
-/// Writes a record into `place`, which must have [`record_bytes`] bytes, and gives back its check.
+/// Writes a record to `place`, which must have [`record_bytes`] bytes. Returns its check.
 #[inline]
 pub fn encode_record(place: &mut [u8], record: &Record, payload: &[u8], before: u32) -> u32 {
     let Some((head, rest)) = place.split_at_mut_checked(RECORD_HEAD_BYTES) else { return before };
@@ -54,7 +54,7 @@ pub fn encode_record(place: &mut [u8], record: &Record, payload: &[u8], before: 
     check
 }
 
-/// The record at the beginning of `body`, its payload, its check and how many bytes it takes.
+/// The record at the start of `body`: its fields, payload, check and size in bytes.
 #[inline]
 pub fn decode_record(body: &[u8], before: u32) -> Result<(Record, &[u8], u32, usize), RecordProblem> {
     let (head, rest) = body.split_at_checked(RECORD_HEAD_BYTES).ok_or(RecordProblem::Cut)?;

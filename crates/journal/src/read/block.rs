@@ -8,7 +8,7 @@ use crate::{
 };
 use lowlat_ipc::stream::Record;
 
-/// A block in memory, and how far it was read. One is filled again and again.
+/// A block in memory, and the position in it. One buffer is reused for many blocks.
 #[derive(Debug, Default)]
 pub struct Block {
     bytes: Vec<u8>,
@@ -19,7 +19,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// Reads the block of this head, which was checked. Damage of the head alone costs no record.
+    /// Reads the block of this head, which is already checked. Damage of the head alone costs no record.
     pub fn load(&mut self, file: &DataFile, head: &BlockHead) -> Option<Damage> {
         self.head = None;
         let room = file.bytes.saturating_sub(head.offset).min(head.bytes());
@@ -42,12 +42,12 @@ impl Block {
         (self.head, self.at, self.done) = (Some(*head), BLOCK_HEAD_BYTES, 0);
     }
 
-    /// Whether there is nothing more in it.
+    /// Whether nothing is left in it.
     pub fn is_done(&self) -> bool {
         self.head.is_none()
     }
 
-    /// Leaves what is not read yet.
+    /// Discards the unread rest.
     pub fn clear(&mut self) {
         self.head = None;
     }
@@ -57,13 +57,13 @@ impl Block {
         self.head.map_or(0, |head| head.epoch)
     }
 
-    /// The body as far as it is there: of manifests.
+    /// The body as far as it was read: for manifests.
     pub fn body(&self) -> &[u8] {
         let bytes = self.head.map_or(0, |head| narrow(head.body_bytes.into()));
         self.bytes.get(BLOCK_HEAD_BYTES..BLOCK_HEAD_BYTES + bytes).unwrap_or_default()
     }
 
-    /// The next record and its payload; none behind the last one.
+    /// The next record and its payload; `None` after the last one.
     pub fn next(&mut self, file: &DataFile) -> Option<Result<(Record, &[u8]), Damage>> {
         let head = self.head?;
         let body_end = BLOCK_HEAD_BYTES + narrow(head.body_bytes.into());
@@ -86,7 +86,7 @@ impl Block {
         Some(Ok((record, payload)))
     }
 
-    /// What is wrong behind the records of a block.
+    /// Damage after the records of a block.
     fn end_damage(&self, file: &DataFile, head: &BlockHead, body_end: usize) -> Option<Damage> {
         let behind = self.bytes.get(body_end..).unwrap_or_default();
         let is_whole = wide(self.bytes.len()) == head.bytes() && is_zero(behind);
@@ -105,7 +105,7 @@ impl Block {
         Some(file.damage(head.offset + wide(self.at), 0, problem))
     }
 
-    /// Whether every byte of it is as it was written; it is at its first record afterwards.
+    /// Whether every byte of it is intact. Rewinds to its first record.
     pub fn is_whole(&mut self, file: &DataFile) -> bool {
         let Some(head) = self.head else { return false };
         let is_whole = loop {

@@ -1,4 +1,4 @@
-//! One data file, and what stands in it where.
+//! One data file and its blocks.
 
 use crate::{
     bytes::{is_zero, narrow, wide},
@@ -18,17 +18,17 @@ use std::{
 /// [`BLOCK_ALIGN`] as a size in memory.
 const LINE_BYTES: usize = 64;
 const _: () = assert!(LINE_BYTES as u64 == BLOCK_ALIGN);
-/// Bytes that are looked through at once for the next block.
+/// Bytes scanned at once for the next block.
 const SEARCH_BYTES: usize = 256 << 10;
 
 /// A data file, open for reading.
 #[derive(Debug)]
 pub struct DataFile {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// Its number by its name.
+    /// Its number, from its name.
     pub number: u64,
-    /// Its length when it was opened or last looked at.
+    /// Its length when it was last checked.
     pub bytes: u64,
     /// Its head, or what is wrong with it.
     pub head: Result<FileHead, HeadProblem>,
@@ -36,7 +36,7 @@ pub struct DataFile {
 }
 
 impl DataFile {
-    /// Opens the file of this number.
+    /// Opens the file with this number.
     pub fn open(folder: &Path, number: u64) -> Result<Self, Damage> {
         let path = folder.join(layout::data_name(number));
         let unreadable = |error: io::Error| Damage {
@@ -56,7 +56,7 @@ impl DataFile {
         Ok(Self { head: FileHead::decode(&head), path, number, bytes: metadata.len(), file })
     }
 
-    /// The same, of a file that must belong to this recording, as far as its head says.
+    /// The same for a file that must belong to this recording, as far as its head shows.
     pub fn open_of(folder: &Path, number: u64, recording: Option<u64>) -> Result<Self, Damage> {
         let file = Self::open(folder, number)?;
         let foreign = file.head.as_ref().ok().and_then(|head| {
@@ -70,29 +70,29 @@ impl DataFile {
         }
     }
 
-    /// What is wrong with its head.
+    /// Damage of its head.
     pub fn head_damage(&self) -> Option<Damage> {
         let why = self.head.as_ref().err()?.clone();
         let bytes = wide(FILE_HEAD_BYTES).min(self.bytes);
         Some(self.damage(0, bytes, Problem::FileHead { why }))
     }
 
-    /// Damage of this file.
+    /// A damaged place of this file.
     pub fn damage(&self, offset: u64, bytes: u64, problem: Problem) -> Damage {
         Damage { file: self.path.clone(), offset, bytes, problem }
     }
 
-    /// Looks how long it is now.
+    /// Updates its length.
     pub fn refresh(&mut self) {
         self.bytes = self.file.metadata().map_or(self.bytes, |metadata| metadata.len());
     }
 
-    /// Reads up to so many bytes; fewer only where the file ends.
+    /// Reads up to this many bytes; fewer only at the end of the file.
     pub fn read(&self, bytes: &mut [u8], offset: u64) -> io::Result<usize> {
         read_up_to(&self.file, bytes, offset)
     }
 
-    /// The head of the block at this offset, when there is one of this file and recording.
+    /// The head of the block at this offset, if there is one of this file and recording.
     pub fn block_at(&self, offset: u64, recording: Option<u64>) -> io::Result<Option<BlockHead>> {
         let mut bytes = [0; BLOCK_HEAD_BYTES];
         let read = self.read(&mut bytes, offset)?;
@@ -107,7 +107,7 @@ impl DataFile {
         })
     }
 
-    /// Whether there are only zeros at an offset, as far as one look goes.
+    /// Whether only zeros follow an offset, as far as one read shows.
     fn is_unwritten(&self, offset: u64) -> bool {
         let mut line = [0; LINE_BYTES];
         let is_zero_up_to = |bytes: &mut [u8]| {
@@ -116,11 +116,11 @@ impl DataFile {
         is_zero_up_to(&mut line) && is_zero_up_to(&mut vec![0; SEARCH_BYTES])
     }
 
-    /// The next block at or behind an offset, and up to where there is anything but zeros before it.
+    /// The next block at or after an offset, and the end of nonzero bytes before it.
     pub fn find_block(&self, from: u64, recording: Option<u64>) -> io::Result<Found> {
         let mut buffer = vec![0; SEARCH_BYTES + BLOCK_HEAD_BYTES];
         let (mut at, mut used) = (from.next_multiple_of(BLOCK_ALIGN), from);
-        // Up to the alignment nothing can begin.
+        // Nothing can start before the alignment.
         let mut lead = [0; LINE_BYTES];
         let lead_bytes = narrow(at - from).min(lead.len());
         let read = self.read(lead.get_mut(..lead_bytes).unwrap_or_default(), from)?;
@@ -130,7 +130,7 @@ impl DataFile {
         loop {
             let read = self.read(&mut buffer, at)?;
             let chunk = buffer.get(..read).unwrap_or_default();
-            // Of room that was reserved there is much.
+            // Reserved space may be large.
             let lines = if is_zero(chunk) { 0 } else { SEARCH_BYTES / LINE_BYTES };
             for (place, line) in (at..).step_by(LINE_BYTES).zip(chunk.chunks(LINE_BYTES)).take(lines) {
                 if is_zero(line) {
@@ -152,19 +152,19 @@ impl DataFile {
     }
 }
 
-/// What a search came to.
+/// Result of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Found {
     /// The next block.
     pub head: Option<BlockHead>,
-    /// Behind the last byte that is not 0 before it; where the search began when all are.
+    /// One past the last nonzero byte before it; the start of the search if all are zero.
     pub used: u64,
 }
 
-/// Opens a regular file for reading. It never blocks and follows no link: a FIFO, a socket, a device or a folder with the
-/// name of a file of a recording is an error that says so.
+/// Opens a regular file for reading. Never blocks and follows no link: a FIFO, socket, device or directory with
+/// the name of a data file is a specific error.
 pub fn open_regular(path: &Path) -> io::Result<(File, Metadata)> {
-    // Checked before as well, because opening a device can have effects.
+    // Checked before opening as well, because opening a device can have effects.
     check_regular(fs::symlink_metadata(path)?.file_type())?;
     let flags = i32::try_from((OFlags::NONBLOCK | OFlags::NOFOLLOW).bits()).unwrap_or(0);
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
@@ -205,31 +205,31 @@ fn read_up_to(file: &File, mut bytes: &mut [u8], mut offset: u64) -> io::Result<
 /// How a file ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileEnd {
-    /// As its writer meant it to; `goes_on` says whether it began another one.
+    /// As intended by its writer; `goes_on` tells whether another file follows.
     Ended {
         /// Another file follows.
         goes_on: bool,
     },
-    /// Without an end: the next block would stand here.
+    /// Without an end: the next block would start here.
     Open {
-        /// Where.
+        /// The offset.
         at: u64,
     },
 }
 
-/// Everything that the heads of a file tell.
+/// Everything that the heads of a file show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scan {
-    /// Its blocks in their order.
+    /// Its blocks in order.
     pub blocks: Vec<BlockHead>,
-    /// What is no block.
+    /// Bytes that are not blocks.
     pub damages: Vec<Damage>,
     /// How it ends.
     pub end: FileEnd,
 }
 
-/// Goes from head to head through a file, and over what is none to the next one. In one that is growing, room that was
-/// reserved and is not written yet is not searched: reading all of it would fill the page cache with zeros.
+/// Reads a file from head to head, and skips from damage to the next block. In a growing file, reserved space
+/// is not scanned: reading it would fill the page cache with zeros.
 pub fn scan(file: &DataFile, recording: Option<u64>, is_growing: bool) -> Scan {
     let mut at = wide(FILE_HEAD_BYTES);
     let mut scan = Scan { blocks: Vec::new(), damages: Vec::new(), end: FileEnd::Open { at } };
@@ -274,7 +274,7 @@ pub fn scan(file: &DataFile, recording: Option<u64>, is_growing: bool) -> Scan {
     scan
 }
 
-/// What stands behind the end: there may be room that was not given back, but nothing else.
+/// Checks what follows the end: possibly space that was not released, but nothing else.
 pub fn behind_end(file: &DataFile, at: u64, recording: Option<u64>) -> Option<Damage> {
     let found = file.find_block(at, recording).ok()?;
     let to = found.head.map_or(found.used, |head| head.offset + head.bytes());

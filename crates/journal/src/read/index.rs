@@ -1,4 +1,4 @@
-//! What is known of a file without reading its records.
+//! Facts about a file, known without reading its records.
 
 use super::file::{DataFile, FileEnd, Scan, behind_end, open_regular, scan};
 use crate::{
@@ -13,25 +13,25 @@ use std::{
     io::{self, Read},
 };
 
-/// Where an index came from.
+/// Source of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexOrigin {
     /// The index file.
     Stored,
-    /// The data file was looked through, since there is no index file.
+    /// The data file was scanned, because there is no index file.
     Missing,
-    /// The data file was looked through, since the index file is of no use.
+    /// The data file was scanned, because the index file is unusable.
     Rebuilt(IndexProblem),
 }
 
 /// The blocks of a file.
 #[derive(Debug)]
 pub struct FileIndex {
-    /// Its blocks, damages and end.
+    /// Its blocks, damage and end.
     pub scan: Scan,
-    /// Where that comes from.
+    /// Their source.
     pub origin: IndexOrigin,
-    /// Of each stream the places of its records and gaps in the list of blocks.
+    /// For each stream, the places of its records and gaps in the list of blocks.
     by_stream: BTreeMap<u32, Vec<Place>>,
 }
 
@@ -40,12 +40,12 @@ pub struct FileIndex {
 struct Place {
     block: usize,
     last_sequence: u64,
-    /// The latest generated time up to and with this block: it only goes up, so that it can be searched.
+    /// The latest generation time up to and including this block: it never decreases, so it can be searched.
     generated_max: u64,
 }
 
 impl FileIndex {
-    /// By the index file, or by looking through the data file where that is missing, damaged or of another state of it.
+    /// From the index file, or by scanning the data file if the index is missing, damaged or outdated.
     pub fn load(file: &DataFile, recording: Option<u64>, is_growing: bool) -> Self {
         let (scan, origin) = match (&file.head, recording) {
             (Ok(head), Some(recording)) if head.recording == recording => match stored(file, head) {
@@ -71,32 +71,32 @@ impl FileIndex {
         Self { scan, origin, by_stream }
     }
 
-    /// The blocks of a stream from its `nth` on.
+    /// The blocks of a stream, starting with its `nth`.
     pub fn block_of(&self, stream: u32, nth: usize) -> Option<&BlockHead> {
         let place = self.by_stream.get(&stream)?.get(nth)?;
         self.scan.blocks.get(place.block)
     }
 
-    /// How many blocks a stream has.
+    /// Number of blocks of a stream.
     pub fn blocks_of(&self, stream: u32) -> usize {
         self.by_stream.get(&stream).map_or(0, Vec::len)
     }
 
-    /// Which of a stream's blocks is the first that holds this sequence or a later one.
+    /// The first of a stream's blocks with this sequence or a later one.
     pub fn find_sequence(&self, stream: u32, sequence: u64) -> usize {
         self.by_stream
             .get(&stream)
             .map_or(0, |places| places.partition_point(|place| place.last_sequence < sequence))
     }
 
-    /// Which of a stream's blocks is the first that holds a record of this time or a later one.
+    /// The first of a stream's blocks with a record of this time or a later one.
     pub fn find_time(&self, stream: u32, generated: u64) -> usize {
         self.by_stream
             .get(&stream)
             .map_or(0, |places| places.partition_point(|place| place.generated_max < generated))
     }
 
-    /// The bytes of an index file for this; none of a file without an end, which may still grow.
+    /// The bytes of an index file; `None` for a file without an end, which may still grow.
     pub fn encode(&self, file: &DataFile, recording: u64) -> Option<Vec<u8>> {
         let is_whole = matches!(self.scan.end, FileEnd::Ended { .. }) && self.scan.damages.is_empty();
         let heads: Vec<u8> = self.scan.blocks.iter().flat_map(BlockHead::encode).collect();
@@ -121,8 +121,8 @@ fn stored(file: &DataFile, head: &FileHead) -> Result<Option<Scan>, IndexProblem
     Ok(Some(Scan { end: FileEnd::Ended { goes_on: end.goes_on() }, blocks, damages }))
 }
 
-/// The end block, if the blocks cover the file from its head to its end, each right behind the one before it. An index
-/// that leaves out a block would hide its records.
+/// The end block, if the blocks cover the file from its head to its end without gaps. An index that omits a
+/// block would hide its records.
 fn end_of(blocks: &[BlockHead]) -> Option<BlockHead> {
     let mut at = wide(FILE_HEAD_BYTES);
     for head in blocks {

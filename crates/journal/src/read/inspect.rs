@@ -1,15 +1,15 @@
-//! What is missing or damaged in a recording outside of its records. Every reader reports what is found here, so that
-//! verify, ls, export, replay, tail and diff agree.
+//! Missing or damaged parts of a recording, other than records. Every reader reports what is found here, so
+//! that verify, ls, export, replay, tail and diff agree.
 //!
-//! A recording is complete when
+//! A recording is complete if
 //!
-//! * its files are numbered from 1 without a gap, up to the last one that an end, or an index, names;
-//! * each file is a regular file of this recording, with a right head, and ends with an end block. The last file has none
-//!   while the recording is being written;
-//! * its blocks are numbered from 1 without a gap, over all files, and nothing else stands between them;
-//! * lists of streams, gaps and ends are as they were written.
+//! * its files are numbered from 1 without a gap, up to the last one that an end or an index refers to;
+//! * each file is a regular file of this recording, with a valid head, and ends with an end block. The last
+//!   file has none while the recording is being written;
+//! * its blocks are numbered from 1 without a gap, over all files, and nothing else is between them;
+//! * lists of streams, gaps and ends are intact.
 //!
-//! Records are checked by those who read them: each has a checksum, and the sequence behind that of the record before it.
+//! Readers check the records: each has a checksum, and the sequence after that of the previous record.
 
 use super::{
     Block, Recording,
@@ -24,28 +24,28 @@ use crate::{
 };
 use std::sync::Arc;
 
-/// Goes through the files of a recording in their order.
+/// Inspects the files of a recording in order.
 pub struct Inspector<'r> {
     recording: &'r Recording,
-    /// Place of the next file.
+    /// Index of the next file.
     at: usize,
-    /// The number that it should have.
+    /// Its expected number.
     next_file: u64,
-    /// The number that its first block should have; none when that is not known.
+    /// The expected number of its first block; `None` if unknown.
     next_block: Option<u64>,
-    /// Whether the end of the file before it names a file behind it.
+    /// Whether the end of the previous file announces another file.
     goes_on: bool,
-    /// Kept, so that a reader of the file need not load it again.
+    /// Kept, so that readers of the file need not load it again.
     index: Option<Arc<FileIndex>>,
 }
 
 impl<'r> Inspector<'r> {
-    /// From the first file, and the files that are missing before it.
+    /// From the first file, including files missing before it.
     pub fn new(recording: &'r Recording) -> Self {
         Self { recording, at: 0, next_file: 1, next_block: Some(1), goes_on: false, index: None }
     }
 
-    /// From the file at this place. What is missing before it is only reported where it is the first.
+    /// From the file at this index. Files missing before it are reported only if it is the first.
     pub fn from(recording: &'r Recording, at: usize) -> Self {
         match recording.files().get(at) {
             Some(file) if at > 0 => {
@@ -55,8 +55,8 @@ impl<'r> Inspector<'r> {
         }
     }
 
-    /// The damages of the next file in their order, those of files missing before it first. Behind the last file those of
-    /// files missing there; then none.
+    /// Damage of the next file in order, after that of files missing before it. After the last file, that of
+    /// files missing there; then `None`.
     pub fn next_file(&mut self) -> Option<Vec<Damage>> {
         let (recording, at) = (self.recording, self.at);
         self.at += 1;
@@ -77,7 +77,8 @@ impl<'r> Inspector<'r> {
         Some(damages)
     }
 
-    /// Files behind the last one: a writer makes the next file before an end names it, and the index after the file.
+    /// Files missing after the last one: a writer creates the next file before an end announces it, and the
+    /// index after the file.
     fn behind(&self) -> Vec<Damage> {
         let (folder, named) = (self.recording.folder(), self.recording.last_index().saturating_add(1));
         let to = if self.goes_on { named.max(self.next_file.saturating_add(1)) } else { named };
@@ -93,7 +94,7 @@ impl<'r> Inspector<'r> {
                 None
             }
         };
-        // A block, and the head of a new file, that are being written are none yet.
+        // A block, or the head of a new file, that is being written does not count yet.
         let is_under_way = |damage: &Damage| match damage.problem {
             Problem::FileHead { .. } => scan.blocks.is_empty(),
             _ => open_at.is_some_and(|at| damage.offset >= at),
@@ -118,14 +119,14 @@ impl<'r> Inspector<'r> {
     }
 }
 
-/// A block whose number is not the expected one.
+/// A block with an unexpected number.
 pub fn number_damage(file: &DataFile, head: &BlockHead, expected: Option<u64>) -> Option<Damage> {
     let expected = expected.filter(|expected| *expected != head.number)?;
     let problem = Problem::BlocksMissing { from: expected.min(head.number), to: expected.max(head.number) };
     Some(file.damage(head.offset, 0, problem))
 }
 
-/// Checks every byte of a block that holds no records.
+/// Checks every byte of a block without records.
 pub fn check_plain(file: &DataFile, head: &BlockHead, out: &mut impl Extend<Damage>) {
     let (mut block, mut is_whole) = (Block::default(), true);
     let mut add = |damage: Option<Damage>| {
@@ -141,7 +142,7 @@ pub fn check_plain(file: &DataFile, head: &BlockHead, out: &mut impl Extend<Dama
     }
 }
 
-/// Everything that is missing or damaged in a recording outside of its records, file by file.
+/// All missing or damaged parts of a recording other than records, file by file.
 pub fn inspect(recording: &Recording) -> impl Iterator<Item = Damage> {
     let mut inspector = Inspector::new(recording);
     std::iter::from_fn(move || inspector.next_file()).flatten()

@@ -7,11 +7,12 @@ use crate::{
     layout::{BlockHead, BlockKind},
 };
 
-/// What was read with its place in the order of a merge, and its payload.
+/// An item with its place in the order of a merge, and its payload.
 type Keyed = ((u64, u32, u64), Read, Vec<u8>);
 
-/// The last `count` records of some streams that `is_chosen` takes by their generated time, in the order of a merge,
-/// with the gaps and damages among them, those of the files as well; of the last file always. Memory: so many records of each stream at most.
+/// The last `count` records of some streams whose generation time `is_chosen` accepts, in the order of a merge,
+/// with the gaps and damage among them, including that of files; the last file's damage is always included.
+/// Memory: up to `count` records per stream.
 pub fn last_records(
     recording: &Recording,
     streams: &[u32],
@@ -40,7 +41,8 @@ pub fn last_records(
     all.into_iter().map(|(_, read, payload)| (read, payload)).collect()
 }
 
-/// Those of one stream, file by file and block by block from the end; and the place of the lowest file that was looked at.
+/// Those of one stream, read backwards file by file and block by block, and the index of the first file that
+/// was read.
 fn of_stream(
     recording: &Recording,
     stream: u32,
@@ -93,8 +95,8 @@ fn of_stream(
     (found, 0)
 }
 
-/// What is missing or damaged from a file on outside of records: each with the generated time that the records before it
-/// go up to.
+/// Missing or damaged parts other than records, from a file on: each with the latest generation time of the
+/// records before it.
 fn of_files(recording: &Recording, streams: &[u32], from: usize) -> Vec<(u64, Damage)> {
     let (mut inspector, mut out) = (Inspector::from(recording, from), Vec::new());
     for at in from..recording.files().len() {
@@ -117,8 +119,8 @@ fn of_files(recording: &Recording, streams: &[u32], from: usize) -> Vec<(u64, Da
     out
 }
 
-/// The latest generated time of these streams before a file, by the list of streams that it begins with, or the next one
-/// that has a list; as late as can be when none has.
+/// The latest generation time of these streams before a file, from the list of streams at its start, or the
+/// next such list; the maximum if there is none.
 fn time_before(recording: &Recording, streams: &[u32], at: usize) -> u64 {
     let mut lists = recording.files().iter().skip(at).filter_map(|file| file.streams.as_ref());
     lists.next().map_or(u64::MAX, |list| {
@@ -140,7 +142,7 @@ mod tests {
     use std::{fs, path::Path};
     use tempfile::TempDir;
 
-    /// Two streams in many blocks of some files, with a gap in the second one.
+    /// Two streams in many blocks of several files, with a gap in the second one.
     fn make(folder: &Path) {
         let mut maker = Maker::new(folder, options(), &["one", "two"]);
         for block in 0..100 {
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_all_streams_are_those_that_a_merge_gives_last() {
+    fn the_last_records_of_all_streams_are_the_last_of_a_merge() {
         let folder = TempDir::new().unwrap();
         make(folder.path());
         let recording = open(folder.path());
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_is_shown_when_a_record_before_it_is() {
+    fn a_gap_is_included_if_a_record_before_it_is() {
         let folder = TempDir::new().unwrap();
         make(folder.path());
         let recording = open(folder.path());
@@ -201,12 +203,12 @@ mod tests {
                 .filter(|read| matches!(read, Read::Gap(gap) if (gap.from, gap.to) == (900, 910)))
                 .count()
         };
-        // 90 records stand behind it.
+        // 90 records follow it.
         assert_eq!([gaps(89), gaps(91), gaps(usize::MAX)], [0, 1, 1]);
     }
 
     #[test]
-    fn records_are_chosen_by_their_time() {
+    fn records_are_selected_by_time() {
         let folder = TempDir::new().unwrap();
         make(folder.path());
         let recording = open(folder.path());
@@ -227,7 +229,7 @@ mod tests {
         );
     }
 
-    /// The places of damages among what is read, with the files and their problems.
+    /// The damage among the items, with files and problems.
     fn troubles(folder: &Path, reads: &[Read]) -> Vec<(usize, u64, Problem)> {
         let trouble = |(at, read): (usize, &Read)| match read {
             Read::Damaged(damage) => {
@@ -239,7 +241,7 @@ mod tests {
         reads.iter().enumerate().filter_map(trouble).collect()
     }
 
-    /// How many records of the first stream the files hold, by their number from 1.
+    /// The number of records of the first stream in each file, by file number from 1.
     fn counts(recording: &Recording) -> Vec<usize> {
         let count = |at| {
             let index = recording.index(at, &recording.open_file(at).unwrap());
@@ -250,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_missing_are_told_between_their_records() {
+    fn missing_files_are_reported_in_order_with_the_records() {
         let folder = TempDir::new().unwrap();
         let folder = folder.path();
         make(folder);
@@ -266,25 +268,29 @@ mod tests {
         let found = troubles(folder, &reads);
         let [first, (_, 3, Problem::BlocksMissing { .. }), end] = &found[..] else { panic!("{found:?}") };
         assert_eq!([first, end], [&behind_first, &at_the_end]);
-        // As many as stand behind the first missing one: what is before them is not looked at.
+        // As many as follow the first missing file: earlier files are not read.
         let few = last(&open(folder), &[0, 1], counts[2]);
         let at_end = troubles(folder, &few);
         assert_eq!((at_end.len(), at_end[0].1), (1, files), "{at_end:?}");
-        assert_eq!(troubles(folder, &last(&open(folder), &[], 0)).len(), 1, "where it ends is always told");
-        // Read from its beginning it is the same, and what is gone in between is a gap as well.
+        assert_eq!(
+            troubles(folder, &last(&open(folder), &[], 0)).len(),
+            1,
+            "the end of the recording is always reported"
+        );
+        // A read from the start finds the same, and a gap for the missing records.
         let reads = read_all(&open(folder));
         let of = |found: Vec<(usize, u64, Problem)>| {
             found.into_iter().map(|(_, file, problem)| (file, problem)).collect::<Vec<_>>()
         };
         assert_eq!(of(troubles(folder, &reads)), of(found));
         assert!(reads.iter().any(|read| matches!(read, Read::Gap(gap) if gap.reason.is_none())));
-        // While somebody records as well: the next file is there before the one before it says so.
+        // The same during a recording: the next file exists before the previous one announces it.
         let _writer = FolderLock::take(folder).unwrap().unwrap();
         assert_eq!(troubles(folder, &last(&open(folder), &[0], usize::MAX))[2], at_the_end);
     }
 
     #[test]
-    fn refused_foreign_and_useless_files_are_told_apart() {
+    fn unreadable_foreign_and_useless_files_are_distinguished() {
         let folder = TempDir::new().unwrap();
         let folder = folder.path();
         make(folder);
@@ -301,7 +307,7 @@ mod tests {
         );
         assert!(found[3].2 == Problem::Unfinished && matches!(found[4].2, Problem::BlocksMissing { .. }));
         assert!(matches!(found[5].2, Problem::Unreadable { .. }), "{found:?}");
-        // A check says the same of them.
+        // `verify` reports the same.
         let checked = verify(&open(folder), true, &mut |_, _| ()).damages;
         let is_told = |damage: &Damage| checked.contains(damage);
         let told: Vec<Read> = last(&open(folder), &[0], usize::MAX);
@@ -309,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_among_them_is_told_and_costs_what_stands_behind_it_in_its_block() {
+    fn damage_among_the_last_records_costs_only_the_rest_of_its_block() {
         let folder = TempDir::new().unwrap();
         make(folder.path());
         let whole = open(folder.path());
@@ -331,7 +337,7 @@ mod tests {
         bytes[middle] ^= 1;
         bytes[usize::try_from(head.offset).unwrap() + 50] ^= 1;
         fs::write(&path, &bytes).unwrap();
-        // The index has a copy of the head, by which the records are read.
+        // The index has a copy of the head, which is used to read the records.
         let reads = last(&open(folder.path()), &[0], 20);
         assert_eq!(sequences(&reads).len(), 20);
         assert_eq!(reads.iter().filter(|read| matches!(read, Read::Damaged(_))).count(), 1, "{reads:?}");

@@ -4,7 +4,7 @@ use super::{Read, Record, Recording, StreamReader};
 use crate::layout::STREAMS_MAX;
 use std::{cmp::Reverse, collections::BinaryHeap};
 
-/// The number of a stream that no recording has: a source of damages alone.
+/// Number of a source that only reports damage; no stream has it.
 const NO_STREAM: u32 = u32::MAX;
 const _: () = assert!(NO_STREAM as usize >= STREAMS_MAX);
 
@@ -16,19 +16,20 @@ struct Source<'r> {
     is_started: bool,
 }
 
-/// Reads several streams by (generated time, stream, sequence). The order depends on the records alone, not on when or
-/// in which blocks they were written. A stream's own order is kept, also when its times go back.
+/// Reads several streams in the order of (generation time, stream, sequence). The order depends only on the
+/// records, not on when or in which blocks they were written. Records of one stream stay in order even if their
+/// times decrease.
 pub struct Merge<'r> {
     sources: Vec<Source<'r>>,
     heap: BinaryHeap<Reverse<(u64, u32, u64, usize)>>,
-    /// The source whose next record is to be found.
+    /// The source whose next record must be read.
     refill: Option<usize>,
     started: usize,
 }
 
 impl<'r> Merge<'r> {
-    /// A merge of these streams of a recording from their beginning. What is missing or damaged outside of records is
-    /// told also when there is no stream.
+    /// A merge of these streams of a recording from their start. Missing or damaged parts other than records
+    /// are reported even without streams.
     pub fn new(recording: &'r Recording, streams: &[u32]) -> Self {
         let streams = if streams.is_empty() { &[NO_STREAM] } else { streams };
         let sources = streams.iter().enumerate().map(|(place, stream)| {
@@ -45,7 +46,7 @@ impl<'r> Merge<'r> {
         Self::new(recording, &streams)
     }
 
-    /// Goes to the first records that were generated at this time or later.
+    /// Seeks to the first records generated at or after this time.
     pub fn seek_time(&mut self, generated: u64) {
         for source in &mut self.sources {
             source.reader.seek_time(generated);
@@ -55,8 +56,8 @@ impl<'r> Merge<'r> {
         (self.refill, self.started) = (None, 0);
     }
 
-    /// The next record, its payload in `payload`; or what stands in its place. A gap is told before the record behind
-    /// it is looked for.
+    /// The next record, with its payload in `payload`, or what is in its place. A gap is returned before the
+    /// record after it is read.
     pub fn next(&mut self, payload: &mut Vec<u8>) -> Read {
         while let Some(at) = self.refill.or_else(|| self.unstarted()) {
             if let Some(told) = self.fill(at) {
@@ -67,7 +68,7 @@ impl<'r> Merge<'r> {
         self.refill = Some(at);
         let Some(source) = self.sources.get_mut(at) else { return Read::Ended };
         let Some(record) = source.next.take() else { return Read::Ended };
-        // The buffers change places, so that nothing is copied.
+        // The buffers are swapped, so nothing is copied.
         std::mem::swap(payload, &mut source.payload);
         Read::Record(record)
     }
@@ -76,7 +77,7 @@ impl<'r> Merge<'r> {
         (self.started < self.sources.len()).then_some(self.started)
     }
 
-    /// Finds the next record of a source; what else it tells on the way is given back.
+    /// Reads the next record of a source; returns other items on the way.
     fn fill(&mut self, at: usize) -> Option<Read> {
         let source = self.sources.get_mut(at)?;
         let read = source.reader.next(&mut source.payload);

@@ -1,4 +1,4 @@
-//! Data files that are missing.
+//! Missing data files.
 
 use crate::{
     damage::{Damage, Problem},
@@ -6,15 +6,15 @@ use crate::{
 };
 use std::{fs, ops::Range, path::Path};
 
-/// Missing files in a row that are named.
+/// Largest number of consecutive missing files that are listed.
 const NAMED_MAX: usize = 16;
 
-/// Whether a file exists, as far as this user may see.
+/// Whether a file exists, as far as this user can see.
 pub fn is_there(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 
-/// Names the files of these numbers, up to a bound.
+/// Reports the files with these numbers, up to a limit.
 pub fn missing(folder: &Path, numbers: Range<u64>) -> impl Iterator<Item = Damage> {
     numbers.take(NAMED_MAX).map(|number| Damage {
         file: folder.join(data_name(number)),

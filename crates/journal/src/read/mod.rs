@@ -1,5 +1,5 @@
-//! Reading recordings. Every byte is taken for hostile: checked, bounded, and told with file and offset when it is not
-//! as it was written.
+//! Reads recordings. Every byte is untrusted: it is checked and bounded, and damage is reported with file and
+//! offset.
 
 mod block;
 mod choose;
@@ -39,39 +39,39 @@ use serde::Serialize;
 /// A record of a recording; its payload is in the caller's buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// The number of its stream in the recording.
+    /// Number of its stream in the recording.
     pub stream: u32,
-    /// The epoch of the segment that it stood in.
+    /// Epoch of its segment.
     pub epoch: u64,
-    /// The record as it stood in shared memory.
+    /// The record as it was in shared memory.
     pub record: lowlat_ipc::stream::Record,
 }
 
-/// Records that are not there: those from `from` up to, not including, `to`.
+/// Missing records: from `from` up to, but not including, `to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Gap {
     /// The stream.
     pub stream: u32,
-    /// The first that is missing.
+    /// The first missing record.
     pub from: u64,
-    /// The one behind the last.
+    /// One past the last missing record.
     pub to: u64,
-    /// Why the recorder did not have them; none when they were recorded and are damaged or gone since.
+    /// Why the recorder did not have them; `None` if they were recorded but have been damaged or deleted since.
     pub reason: Option<GapReason>,
 }
 
 impl Gap {
-    /// Whether the recording should have the records: they were published while it was made.
+    /// Whether the recording should contain the records: they were published while a recorder ran.
     pub fn is_loss(&self) -> bool {
         self.reason != Some(GapReason::NotRecording)
     }
 
-    /// How many records.
+    /// Number of records.
     pub fn count(&self) -> u64 {
         self.to.saturating_sub(self.from)
     }
 
-    /// Why they are not there, in words.
+    /// Why they are missing, as text.
     pub fn why(&self) -> &'static str {
         match self.reason {
             Some(reason) => reason.words(),
@@ -81,17 +81,17 @@ impl Gap {
     }
 }
 
-/// What a look at a recording gives.
+/// Result of reading a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Read {
     /// Nothing new: the recording is still being written.
     Nothing,
     /// A record.
     Record(Record),
-    /// Records that are not there.
+    /// Missing records.
     Gap(Gap),
-    /// Something that is not as it was written. Reading goes on behind it.
+    /// A damaged place. Reading continues after it.
     Damaged(Box<Damage>),
-    /// Nothing comes any more.
+    /// The end.
     Ended,
 }

@@ -1,4 +1,4 @@
-//! A folder of data files as one recording.
+//! A directory of data files as one recording.
 
 use super::{file::DataFile, index::FileIndex};
 use crate::{
@@ -17,31 +17,31 @@ use std::{
 };
 use thiserror::Error;
 
-/// Files of a recording at most: a petabyte of the usual size.
+/// Maximum number of files of a recording: a petabyte at the default size.
 const FILES_MAX: usize = 1 << 20;
 
-/// Why a folder is not read as a recording.
+/// Why a directory cannot be read as a recording.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// The system refused.
-    #[error("{}: cannot read the folder: {source}; name the folder of a recording", path.display())]
+    /// A system error.
+    #[error("cannot read directory {}: {source}\nhint: name the directory of a recording", path.display())]
     Refused {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// An index file cannot be written.
-    #[error("{}: cannot write the index: {source}; everything is read without it too", path.display())]
+    #[error("cannot write index {}: {source}; reads work without it, but take longer", path.display())]
     Index {
         /// The index file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// No data file is in it.
+    /// It contains no data file.
     #[error(
-        "{}: holds no recording: found no file like {}; name the folder that a recorder was given",
+        "{} holds no recording: found no file such as {}\nhint: name the directory given to the recorder",
         path.display(),
         layout::data_name(1)
     )]
@@ -51,36 +51,36 @@ pub enum OpenError {
     },
     /// None of its files can be read.
     #[error(
-        "{damage}; none of the recording's files can be read: see who may read them, or restore them from a copy"
+        "cannot read any file of the recording: {damage}\nhint: check their permissions, or restore them from a copy"
     )]
     Damaged {
-        /// What is wrong with the first.
+        /// Damage of the first one.
         damage: Box<Damage>,
     },
-    /// A stream that the recording does not have.
-    #[error("no stream {name:?} in the recording; it has {known}")]
+    /// The recording does not have this stream.
+    #[error("no stream {name:?} in the recording; its streams: {known}")]
     NoStream {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// Those that are there.
+        /// The existing streams.
         known: String,
     },
 }
 
-/// What one file begins with; nothing is known of one that cannot be opened.
+/// The start of a file; empty for one that cannot be opened.
 #[derive(Debug, Clone)]
 pub struct FileStart {
     /// Its number.
     pub number: u64,
-    /// Its length when the recording was opened; 0 when it could not be.
+    /// Its length when the recording was opened; 0 if unknown.
     pub bytes: u64,
-    /// Its head, when that is right.
+    /// Its head, if valid.
     pub head: Option<FileHead>,
-    /// The streams that its first block tells; none when that is damaged.
+    /// The streams in its first block; `None` if that is damaged.
     pub streams: Option<Vec<StreamEntry>>,
 }
 
-/// A recording, open for reading. Any number of processes may read it, also while it is written.
+/// A recording, open for reading. Any number of processes may read it, also while it is being written.
 #[derive(Debug)]
 pub struct Recording {
     folder: PathBuf,
@@ -88,21 +88,22 @@ pub struct Recording {
     files: Vec<FileStart>,
     streams: Vec<StreamEntry>,
     indexes: Mutex<Vec<Weak<FileIndex>>>,
-    /// That of the last file, which often has no index file: looking through it is long.
+    /// The index of the last file, which often has no index file and takes long to scan.
     last: OnceLock<Arc<FileIndex>>,
     last_index: u64,
     is_live: bool,
 }
 
 impl Recording {
-    /// Opens the recording in a folder. Damage is told by those who read; here it only matters when nothing can be
+    /// Opens the recording in a directory. Readers report damage later; opening fails only if nothing can be
     /// read at all.
     pub fn open(folder: &Path) -> Result<Self, OpenError> {
-        // Before anything is read: a file without an end that was read when nobody recorded any more stays without one.
+        // Before anything is read: without a recorder, a file without an end that is read later will never get
+        // one.
         Self::open_as(folder, FolderLock::is_taken(folder))
     }
 
-    /// As [`Recording::open`], of a folder of which it is known whether somebody records there.
+    /// Like [`Recording::open`], for a caller that knows whether a recorder is running.
     pub(super) fn open_as(folder: &Path, is_live: bool) -> Result<Self, OpenError> {
         let Listing { data: numbers, last_index } =
             list(folder).map_err(|source| OpenError::Refused { path: folder.to_owned(), source })?;
@@ -126,7 +127,7 @@ impl Recording {
                     recording.files.push(start);
                 }
                 Err(damage) => {
-                    // It stays among the files, so that those who come to it tell why it is not read.
+                    // It stays in the list, so that readers report why it cannot be read.
                     recording.files.push(FileStart { number: *number, bytes: 0, head: None, streams: None });
                     first_damage.get_or_insert(damage);
                 }
@@ -153,12 +154,13 @@ impl Recording {
         FileStart { number: file.number, bytes: file.bytes, head, streams }
     }
 
-    /// Each file begins with the streams that there were then. Those that came later stand in the next file's list, and
-    /// where that is missing among the blocks of the file.
+    /// Each file starts with the streams at its creation. Later streams are in the next file's list or, without
+    /// a next file, among the blocks of the file.
     fn find_streams(&mut self) {
         let mut streams: Vec<StreamEntry> = Vec::new();
         let mut add = |more: &[StreamEntry]| {
-            // Numbers never change their meaning, so a longer list only adds, and a later one knows more.
+            // Numbers never change their meaning, so a longer list only adds streams, and a later one is more
+            // complete.
             if more.len() >= streams.len() {
                 streams = more.to_vec();
             }
@@ -178,7 +180,7 @@ impl Recording {
                 }
             }
         }
-        // Streams whose names are lost can still be read by their number.
+        // Streams whose names are lost can still be read by number.
         while streams.len() < known.min(layout::STREAMS_MAX) {
             streams.push(StreamEntry {
                 name: format!("stream-{}", streams.len()),
@@ -191,27 +193,27 @@ impl Recording {
         self.streams = streams;
     }
 
-    /// Its folder.
+    /// Its directory.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The number that all its files carry; none when none of them is readable.
+    /// The number shared by all its files; `None` if none is readable.
     pub fn number(&self) -> Option<u64> {
         self.number
     }
 
-    /// Its files, by their number.
+    /// Its files, by number.
     pub fn files(&self) -> &[FileStart] {
         &self.files
     }
 
-    /// Its streams; a stream's number is its place here.
+    /// Its streams; a stream's number is its index.
     pub fn streams(&self) -> &[StreamEntry] {
         &self.streams
     }
 
-    /// The number of a stream by its name.
+    /// Number of a stream by name.
     pub fn stream(&self, name: &str) -> Result<u32, OpenError> {
         let at = self.streams.iter().position(|stream| stream.name == name);
         at.and_then(|at| u32::try_from(at).ok()).ok_or_else(|| {
@@ -225,8 +227,8 @@ impl Recording {
         self.is_live
     }
 
-    /// Whether the file at this place may have no end yet: the last one, and the one before it as long as the last one
-    /// has no block, because its recorder makes the next file first.
+    /// Whether the file at this index may lack an end: the last one, and the one before it while the last one
+    /// has no block, because recorders create the next file first.
     pub(super) fn is_growing(&self, at: usize) -> bool {
         let is_last = match self.files.get(at + 1..).unwrap_or_default() {
             [] => true,
@@ -236,19 +238,19 @@ impl Recording {
         self.is_live && is_last
     }
 
-    /// The largest number of an index file; 0 without one.
+    /// The largest number of an index file; 0 if there is none.
     pub(super) fn last_index(&self) -> u64 {
         self.last_index
     }
 
-    /// What to add to a generated time for the time of day, ns; none when no head of a file is left, or the streams use
-    /// another clock than CLOCK_MONOTONIC, of which a recording knows nothing.
+    /// Offset from generation time to time of day, ns; `None` if no head of a file is left. Only valid for
+    /// streams that use CLOCK_MONOTONIC, which a recording does not know.
     pub fn realtime_offset_ns(&self) -> Option<i128> {
         let head = self.files.iter().find_map(|file| file.head)?;
         Some(i128::from(head.realtime_ns) - i128::from(head.monotonic_ns))
     }
 
-    /// Opens one of its files, by its place in [`Recording::files`].
+    /// Opens one of its files, by its index in [`Recording::files`].
     pub fn open_file(&self, at: usize) -> Result<DataFile, Damage> {
         let number = self.files.get(at).map_or(0, |file| file.number);
         DataFile::open_of(&self.folder, number, self.number)
@@ -256,7 +258,7 @@ impl Recording {
 
     /// The index of one of its files. Readers of several streams share it.
     pub fn index(&self, at: usize, file: &DataFile) -> Arc<FileIndex> {
-        // Another reader's panic leaves a list that is as right as before.
+        // A panic of another reader leaves the list consistent.
         let mut indexes = self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(index) = indexes.get(at).and_then(Weak::upgrade) {
             return index;
@@ -271,10 +273,10 @@ impl Recording {
         index
     }
 
-    /// The place of the last file whose streams had not come further than `is_before` allows when it began.
+    /// The index of the last file at whose start the streams had not advanced past `is_before`.
     pub(crate) fn find_file(&self, stream: u32, is_before: impl Fn(&StreamEntry) -> bool) -> usize {
         let stream = crate::bytes::narrow(stream.into());
-        // A file whose first block is damaged is taken for one that may hold it: that only costs a longer look.
+        // A file with a damaged first block might contain it: that only makes the search longer.
         let is_later = |file: &FileStart| {
             let entry = file.streams.as_ref().and_then(|streams| streams.get(stream));
             entry.is_some_and(|entry| !is_before(entry))
@@ -288,11 +290,11 @@ impl Recording {
     }
 }
 
-/// The files of a recording, by their names.
+/// The files of a recording, by name.
 pub struct Listing {
-    /// The numbers of the data files, lowest first.
+    /// Numbers of the data files, lowest first.
     pub data: Vec<u64>,
-    /// The largest number of an index file; 0 without one.
+    /// The largest number of an index file; 0 if there is none.
     pub last_index: u64,
 }
 
@@ -312,7 +314,7 @@ pub fn list(folder: &Path) -> io::Result<Listing> {
     Ok(Listing { data, last_index })
 }
 
-/// The recording that a file belongs to, by its head or else by its first readable block.
+/// The recording that a file belongs to, from its head or else its first readable block.
 fn recording_of(file: &DataFile) -> Option<u64> {
     if let Ok(head) = &file.head {
         return Some(head.recording);
@@ -321,7 +323,7 @@ fn recording_of(file: &DataFile) -> Option<u64> {
     found.head.map(|head| head.recording)
 }
 
-/// The streams that a manifest tells.
+/// The streams of a manifest.
 pub fn streams_of(file: &DataFile, head: &BlockHead) -> Option<Vec<StreamEntry>> {
     if head.kind != BlockKind::Manifest || usize::try_from(head.body_bytes).ok()? > manifest::BYTES_MAX {
         return None;

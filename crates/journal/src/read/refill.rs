@@ -1,21 +1,21 @@
-//! Records that somebody missed in shared memory.
+//! Recovers records that a reader missed in shared memory.
 
 use super::{Gap, Read, Record, Recording, StreamReader};
 use crate::damage::Damage;
 
-/// What a refill found.
+/// Result of a refill.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Refill {
-    /// Records given.
+    /// Records returned.
     pub records: u64,
-    /// Records that the recording does not have either.
+    /// Records that are missing from the recording too.
     pub missing: Vec<Gap>,
-    /// Damage on the way.
+    /// Damage encountered.
     pub damages: Vec<Damage>,
 }
 
-/// Gives the records of a stream from `from` up to, not including, `to`, in their order, as far as they are recorded:
-/// what a reader lost, which was told `Gap { from, to }`.
+/// Returns the recorded records of a stream from `from` up to, but not including, `to`, in order: those that a
+/// reader lost according to `Gap { from, to }`.
 pub fn refill(
     recording: &Recording,
     stream: u32,

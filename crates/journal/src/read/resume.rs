@@ -1,4 +1,4 @@
-//! Where a recording is gone on with.
+//! Where a recording resumes.
 
 use super::{Block, Recording, file::DataFile, index::FileIndex, recording::list};
 use crate::{
@@ -16,17 +16,18 @@ use std::{
     path::Path,
 };
 
-/// Where the recording in a folder goes on: in a new file, behind the last record that is proved good. None when the
-/// folder holds no recording.
+/// Where the recording in a directory resumes: in a new file, after the last record proven intact. `None` if
+/// the directory holds no recording.
 pub fn resume(folder: &Path) -> Result<Option<(Identity, Place)>, RecordError> {
-    let listing = list(folder).map_err(|source| RecordError::refused(folder, "read the folder", source))?;
-    // A file that is missing, and whose index is left, keeps its number.
+    let listing =
+        list(folder).map_err(|source| RecordError::refused(folder, "read the directory", source))?;
+    // A missing file keeps its number if its index exists.
     let last_file = listing.data.last().copied().unwrap_or(0).max(listing.last_index);
     if last_file == 0 {
         return Ok(None);
     }
     let other = |why: String| RecordError::Other { path: folder.to_owned(), why };
-    // The lock is the caller's, who has written nothing yet.
+    // The caller holds the lock, and has not written yet.
     let recording = Recording::open_as(folder, false).map_err(|error| other(error.to_string()))?;
     let number = recording.number().ok_or_else(|| other("none of its blocks can be read".to_owned()))?;
     let boot = boot_id();
@@ -36,7 +37,7 @@ pub fn resume(folder: &Path) -> Result<Option<(Identity, Place)>, RecordError> {
         && made_in != [0; 16]
         && boot != [0; 16]
     {
-        return Err(other("the host was restarted since, and its clock began anew".to_owned()));
+        return Err(other("the host was rebooted since, which restarted its clock".to_owned()));
     }
     let mut streams: Vec<StreamEntry> = recording.streams().to_vec();
     let mut block = 1;
@@ -57,14 +58,14 @@ pub fn resume(folder: &Path) -> Result<Option<(Identity, Place)>, RecordError> {
     Ok(Some((identity, Place { file: last_file + 1, block, streams })))
 }
 
-/// Makes the end of a file name the file that now follows it, so that this one is missed when it is gone. A file without an
-/// end is left as it is. The index goes first: it has a copy of the end, and is made again.
+/// Makes the end of a file announce the file that now follows it, so that its loss can be detected. A file
+/// without an end is unchanged. The index is removed first, since it has a copy of the end, and regenerated.
 pub fn name_next_file(folder: &Path, file: u64, recording: u64) -> Result<(), RecordError> {
     let Ok(data) = DataFile::open_of(folder, file, Some(recording)) else { return Ok(()) };
     let index = FileIndex::load(&data, Some(recording), false);
     let end = index.scan.blocks.last().filter(|last| last.kind == BlockKind::End && !last.goes_on());
     let Some(end) = end else { return Ok(()) };
-    let refused = |source| RecordError::refused(&data.path, "name the next file in it", source);
+    let refused = |source| RecordError::refused(&data.path, "update the end of", source);
     let index_path = folder.join(index_name(file));
     match fs::remove_file(&index_path) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(refused(source)),
@@ -81,8 +82,8 @@ pub fn name_next_file(folder: &Path, file: u64, recording: u64) -> Result<(), Re
     Ok(())
 }
 
-/// Brings streams up to the last good record of a file. Blocks of files that have an end were read back by nobody, but
-/// their heads are right; in one without an end the last block may be torn, so each stream's last one is read.
+/// Advances streams to the last intact record of a file. In files with an end the heads of blocks are reliable;
+/// in one without an end the last block may be torn, so each stream's last block is read.
 fn read_on(recording: &Recording, streams: &mut [StreamEntry], at: usize) {
     let Ok(data) = recording.open_file(at) else { return };
     let index = recording.index(at, &data);

@@ -1,4 +1,4 @@
-//! One stream of a recording, in its order.
+//! One stream of a recording, in order.
 
 use super::{
     Block, Gap, Read, Record, Recording, file::DataFile, index::FileIndex, inspect::Inspector,
@@ -20,24 +20,25 @@ struct OpenFile {
 pub struct StreamReader<'r> {
     recording: &'r Recording,
     stream: u32,
-    /// Place of the file.
+    /// Index of the file.
     at: usize,
     open: Option<OpenFile>,
-    /// Which block of the stream comes next in the file.
+    /// The stream's next block in the file.
     nth: usize,
     block: Block,
-    /// Finds what is missing or damaged outside of records; none when another reader does.
+    /// Finds missing or damaged parts other than records; `None` if another reader does.
     inspector: Option<Inspector<'r>>,
-    /// What it found and is still to be told.
+    /// What it found and has not yet returned.
     found: VecDeque<Damage>,
     expected: Option<u64>,
-    /// Records before this sequence, or of an earlier time, are passed over: the rest of a block that was sought.
+    /// Records before this sequence, or of an earlier time, are skipped: the start of the block that a seek
+    /// found.
     from_sequence: u64,
     from_time: u64,
 }
 
 impl<'r> StreamReader<'r> {
-    /// A reader that begins with the first record of a stream.
+    /// A reader that starts with the first record of a stream.
     pub fn new(recording: &'r Recording, stream: u32) -> Self {
         Self {
             recording,
@@ -54,18 +55,18 @@ impl<'r> StreamReader<'r> {
         }
     }
 
-    /// The same, but silent on damage that lies outside of its own blocks: one reader of several tells it.
+    /// The same, without reporting damage outside its own blocks: one of several readers does.
     #[must_use]
     pub fn without_file_damages(self) -> Self {
         Self { inspector: None, ..self }
     }
 
-    /// The stream's number.
+    /// Number of the stream.
     pub fn stream(&self) -> u32 {
         self.stream
     }
 
-    /// Goes to the record of this sequence, or the first behind it that is there; the gap before that is told.
+    /// Seeks to the record with this sequence, or the next existing one; the gap before it is returned.
     pub fn seek_sequence(&mut self, sequence: u64) {
         let from = self.recording.find_file(self.stream, |entry| entry.next_sequence <= sequence);
         self.go_to(from);
@@ -83,7 +84,7 @@ impl<'r> StreamReader<'r> {
         self.inspect_from(from);
     }
 
-    /// Goes to the first record that was generated at this time or later.
+    /// Seeks to the first record generated at or after this time.
     pub fn seek_time(&mut self, generated: u64) {
         let from = self.recording.find_file(self.stream, |entry| entry.generated_max < generated);
         self.go_to(from);
@@ -107,7 +108,7 @@ impl<'r> StreamReader<'r> {
         self.block.clear();
     }
 
-    /// Finds what is wrong with the files from one on, up to the present one.
+    /// Inspects the files from one on, up to the present one.
     fn inspect_from(&mut self, from: usize) {
         self.found.clear();
         self.inspector = self.inspector.take().map(|_| Inspector::from(self.recording, from));
@@ -116,7 +117,7 @@ impl<'r> StreamReader<'r> {
         }
     }
 
-    /// Finds what is wrong with the next file, or behind the last one; false when that was found.
+    /// Inspects the next file, or the end after the last one; returns false if that was done.
     fn inspect(&mut self) -> bool {
         let found = self.inspector.as_mut().and_then(Inspector::next_file);
         let is_next = found.is_some();
@@ -124,7 +125,7 @@ impl<'r> StreamReader<'r> {
         is_next
     }
 
-    /// The present file, when it can be opened.
+    /// The present file, if it can be opened.
     fn opened(&mut self) -> Option<&OpenFile> {
         while self.open.is_none() && self.at < self.recording.files().len() {
             match self.recording.open_file(self.at) {
@@ -138,7 +139,7 @@ impl<'r> StreamReader<'r> {
         self.open.as_ref()
     }
 
-    /// The sequence that a stream begins with, by the first list that names it, when that stands before its records.
+    /// The first sequence of a stream, from the first list with its name, if that precedes its records.
     fn find_beginning(&mut self) {
         let Some(open) = self.open.as_ref().filter(|_| self.expected.is_none() && self.from_time == 0) else {
             return;
@@ -151,7 +152,7 @@ impl<'r> StreamReader<'r> {
             .find_map(|streams| streams.get(narrow(self.stream.into()))?.next());
     }
 
-    /// What was recorded last and is gone.
+    /// The last recorded records, if they are missing.
     fn lost_at_the_end(&mut self) -> Read {
         let last = self.recording.streams().get(narrow(self.stream.into())).and_then(StreamEntry::next);
         match (self.expected, last) {
@@ -163,14 +164,14 @@ impl<'r> StreamReader<'r> {
         }
     }
 
-    /// The next record, its payload in `payload`; or what stands in its place.
+    /// The next record, with its payload in `payload`, or what is in its place.
     pub fn next(&mut self, payload: &mut Vec<u8>) -> Read {
         loop {
             if let Some(read) = self.next_of_block(payload) {
                 return read;
             }
             if self.open.is_none() {
-                // What is missing before the next file, and what was found in one that cannot be opened.
+                // What is missing before the next file, and damage of one that cannot be opened.
                 if let Some(damage) = self.found.pop_front() {
                     return Read::Damaged(Box::new(damage));
                 }
@@ -187,7 +188,7 @@ impl<'r> StreamReader<'r> {
                         self.open = Some(OpenFile { data, index });
                         self.find_beginning();
                     }
-                    // The inspector tells why.
+                    // The inspector reports why.
                     Err(_) => self.go_to(self.at + 1),
                 }
                 continue;
@@ -198,7 +199,7 @@ impl<'r> StreamReader<'r> {
         }
     }
 
-    /// Takes up the next block; something to tell before it, or in its place.
+    /// Loads the next block. Returns an item to report before it, or in its place.
     fn next_block(&mut self) -> Option<Read> {
         let open = self.open.as_ref()?;
         let next = open.index.block_of(self.stream, self.nth).copied();
@@ -223,7 +224,7 @@ impl<'r> StreamReader<'r> {
             {
                 self.nth += 1;
                 let problem = Problem::Order { stream: self.stream, found: head.first_sequence, expected };
-                // The rest of a gap that was sought into is still one.
+                // The rest of a gap after a seek into it is still a gap.
                 if head.kind == BlockKind::Gap && head.last_sequence >= expected {
                     return Some(self.gap(expected, head.last_sequence + 1, head));
                 }

@@ -1,4 +1,4 @@
-//! Following a recording while it is written.
+//! Follows a recording while it is being written.
 
 #[cfg(test)]
 mod tests;
@@ -20,23 +20,23 @@ use crate::{
 };
 use std::{collections::VecDeque, path::PathBuf};
 
-/// Reads a recording in the order in which its blocks were written, and goes on when more come. Each stream is in its
-/// order; between streams the order is that of the blocks.
+/// Reads a recording in the order in which its blocks were written, and continues when more are written. Each
+/// stream is in order; between streams the order is that of the blocks.
 pub struct Tail {
     folder: PathBuf,
     recording: Option<u64>,
     streams: Vec<StreamEntry>,
     number: u64,
     file: Option<DataFile>,
-    /// Whether the file is known to have been made.
+    /// Whether the file is known to have been created.
     is_made: bool,
-    /// Whether it was told what is wrong with the file.
+    /// Whether the file's problem was reported.
     is_told: bool,
-    /// Whether it is still to be told when the file has no end.
+    /// Whether to report a missing end of the file.
     tells_end: bool,
-    /// Damages that are still to be told, missing files among them.
+    /// Damage not yet returned, including missing files.
     found: VecDeque<Damage>,
-    /// The number that the next block should have; none when that is not known.
+    /// The expected number of the next block; `None` if unknown.
     next_block: Option<u64>,
     offset: u64,
     block: Block,
@@ -54,7 +54,7 @@ impl Tail {
         }
     }
 
-    /// Behind the last block that is there now. What is wrong with the files by now is not told.
+    /// After the last existing block. Existing damage is not reported.
     pub fn from_now(recording: &Recording) -> Self {
         let last = recording.files().len().saturating_sub(1);
         let number = recording.files().get(last).map_or(1, |file| file.number);
@@ -66,7 +66,7 @@ impl Tail {
         let end = index.scan.blocks.last();
         let at = |number, offset| Self {
             is_told: file.head.is_err(),
-            // Of a file that nobody writes any more it is known by now.
+            // The end of a file that is no longer written is final.
             tells_end: recording.is_live(),
             next_block: end.map(|end| end.number + 1),
             ..Self::at(recording, number, offset)
@@ -77,7 +77,7 @@ impl Tail {
             (FileEnd::Ended { goes_on }, _) if (goes_on || next.is_indexed()) && !is_there(&next.path()) => {
                 Self { is_told: true, ..next }
             }
-            // To be read again, since it says where to go on.
+            // Read again, because it tells where to continue.
             (FileEnd::Ended { .. }, Some(end)) => {
                 Self { next_block: Some(end.number), ..at(number, end.offset) }
             }
@@ -103,23 +103,23 @@ impl Tail {
         }
     }
 
-    /// The present file, or where it will be.
+    /// The path of the present file, which may not exist yet.
     fn path(&self) -> PathBuf {
         self.folder.join(data_name(self.number))
     }
 
-    /// Whether the present file has an index, and so was made.
+    /// Whether the present file has an index, and so was created.
     fn is_indexed(&self) -> bool {
         is_there(&self.folder.join(index_name(self.number)))
     }
 
-    /// The streams known by now; more may come while it is followed.
+    /// The streams known so far; more may appear.
     pub fn streams(&self) -> &[StreamEntry] {
         &self.streams
     }
 
-    /// The next record, its payload in `payload`, or what stands in its place. [`Read::Nothing`] as long as somebody
-    /// records and has written nothing new.
+    /// The next record, with its payload in `payload`, or what is in its place. [`Read::Nothing`] while a
+    /// recorder is running but has written nothing new.
     pub fn next(&mut self, payload: &mut Vec<u8>) -> Read {
         loop {
             if let Some(damage) = self.found.pop_front() {
@@ -137,14 +137,14 @@ impl Tail {
         }
     }
 
-    /// Opens the file, or goes on to one behind it; something to tell instead.
+    /// Opens the file, or advances to a later one; returns an item to report instead.
     fn open(&mut self) -> Option<Read> {
         let file = match DataFile::open_of(&self.folder, self.number, self.recording) {
             Ok(file) => file,
             Err(damage) => return self.without_file(damage),
         };
         let is_other = matches!(file.head, Err(HeadProblem::Version { .. }));
-        // A writer makes a file and then writes its head.
+        // A writer creates a file before it writes its head.
         let is_told = self.is_told || (!is_other && self.is_being_written());
         let damage = file.head_damage().filter(|_| !is_told);
         if is_other {
@@ -155,10 +155,10 @@ impl Tail {
         damage.map(|damage| Read::Damaged(Box::new(damage)))
     }
 
-    /// The file cannot be opened: not there yet, gone, or not readable. The latter two are told once; it is waited for
-    /// as long as somebody records and there is none behind it.
+    /// The file cannot be opened: not created yet, deleted, or unreadable. The latter two are reported once.
+    /// Waits for it while a recorder is running and no later file exists.
     fn without_file(&mut self, damage: Damage) -> Option<Read> {
-        // Looked at before the files: what is there when nobody writes any more is all there is.
+        // Checked before the files: if no writer is left, the files seen are final.
         let is_live = FolderLock::is_taken(&self.folder);
         let later = self.later().next();
         let is_missing = damage.problem == Problem::FileMissing;
@@ -174,7 +174,7 @@ impl Tail {
                 None
             }
             None if is_live => Some(Read::Nothing),
-            // Made in the moment between the two looks?
+            // Created between the two checks?
             None if is_missing && is_there(&self.path()) => None,
             None => Some(Read::Ended),
         }
@@ -188,25 +188,26 @@ impl Tail {
         self.block.clear();
     }
 
-    /// Whether the last block of the last file may still be under way.
+    /// Whether the last block of the last file may be incomplete.
     fn is_being_written(&self) -> bool {
         FolderLock::is_taken(&self.folder) && !self.is_followed()
     }
 
-    /// Nothing new of a file that is being written; or it is not, since its writer has gone on and the next file is gone.
+    /// Handles a file without new blocks: it is still being written, or its writer has moved on and the next
+    /// file is missing.
     fn nothing_yet(&self) -> Option<Read> {
         (!self.is_followed()).then_some(Read::Nothing)
     }
 
-    /// The files behind the present one.
+    /// The files after the present one.
     fn later(&self) -> impl Iterator<Item = u64> {
         let files = list(&self.folder).map(|listing| listing.data).unwrap_or_default();
         let number = self.number;
         files.into_iter().filter(move |later| *later > number)
     }
 
-    /// Whether the recording goes on in a later file. A recorder makes the next file, ends this one, and then writes the
-    /// first block of the next one.
+    /// Whether the recording continues in a later file. A recorder creates the next file, ends this one, and
+    /// then writes the first block of the next one.
     fn is_followed(&self) -> bool {
         let mut later = self.later();
         later.next().is_some_and(|next| later.next().is_some() || self.has_block(next))
@@ -231,9 +232,9 @@ impl Tail {
         }
     }
 
-    /// Takes up the next block; something to tell instead.
+    /// Loads the next block; returns an item to report instead.
     fn next_block(&mut self) -> Option<Read> {
-        // Looked at before the bytes: what was written when nobody writes any more is all there is.
+        // Checked before the bytes: if no writer is left, the bytes seen are final.
         let is_being_written = self.is_being_written();
         let file = self.file.as_mut()?;
         file.refresh();
@@ -287,7 +288,7 @@ impl Tail {
                 None
             }
             BlockKind::End => {
-                // Its writer made the next file before it wrote that it goes on.
+                // Its writer created the next file before it announced it.
                 self.go_to(self.number + 1, head.goes_on());
                 None
             }
@@ -295,7 +296,7 @@ impl Tail {
         }
     }
 
-    /// No block begins where the next one should.
+    /// No block starts where the next one should.
     fn without_block(&mut self, is_being_written: bool) -> Option<Read> {
         if is_being_written {
             return self.nothing_yet();

@@ -1,4 +1,4 @@
-//! What is read of recordings that are whole, growing, cut, flipped and made up.
+//! Reads of recordings that are intact, growing, truncated, corrupted and invented.
 
 use super::*;
 use crate::{
@@ -66,7 +66,7 @@ fn streams_are_merged_by_time_with_their_gaps() {
 }
 
 #[test]
-fn a_file_cut_at_any_byte_gives_a_prefix_and_says_where_it_is_cut() {
+fn a_file_truncated_at_any_byte_gives_a_prefix_and_reports_the_place() {
     let whole = TempDir::new().unwrap();
     small(whole.path());
     let bytes = fs::read(whole.path().join(data_name(1))).unwrap();
@@ -83,16 +83,16 @@ fn a_file_cut_at_any_byte_gives_a_prefix_and_says_where_it_is_cut() {
         assert!(!report.damages.is_empty(), "cut at {length}");
         assert!(report.damages.iter().any(|damage| damage.offset <= length as u64 && damage.file == file));
         assert_eq!(report.records(), read.len() as u64);
-        // In the order in which they were written it is a prefix.
+        // In the order of writing it is a prefix.
         read.sort_by_key(|at| order.iter().position(|known| known == at));
         assert_eq!(read, order[..read.len()], "cut at {length}");
         assert!(read.len() >= longest, "cut at {length}");
         longest = read.len();
     }
-    assert_eq!(longest, order.len(), "without the end alone all records are there");
+    assert_eq!(longest, order.len(), "if only the end is missing, all records are read");
 }
 
-/// `stored` says whether the index file is kept beside the damaged data file.
+/// `stored` keeps the index file next to the damaged data file.
 fn every_flipped_bit_is_told(stored: bool) {
     let whole = TempDir::new().unwrap();
     small(whole.path());
@@ -107,7 +107,8 @@ fn every_flipped_bit_is_told(stored: bool) {
         fs::copy(whole.path().join(&name), flipped.path().join(&name)).unwrap();
     }
     for bit in 0..bytes.len() * 8 {
-        // One bit of each byte, another one each time; all bits would take long unoptimised, and heads have theirs.
+        // One bit of each byte, a different one each time: all bits would be slow without optimization, and
+        // heads have their own test.
         let is_of_file_head = bit / 8 < crate::layout::FILE_HEAD_BYTES;
         if bit % 8 != (bit / 8) % 8 || (is_of_file_head && bit % 61 != 0) {
             continue;
@@ -124,7 +125,7 @@ fn every_flipped_bit_is_told(stored: bool) {
         let from = touched.map_or(0, |head| head.offset);
         let is_told = |damage: &Damage| damage.file == file && (from..=at).contains(&damage.offset);
         assert!(report.damages.iter().any(is_told), "bit {bit}: {:?}", report.damages);
-        // Every record of another block is read, and of the touched one those before the damage at most.
+        // Every record of the other blocks is read, and of the damaged one at most those before the damage.
         for head in blocks.iter().filter(|head| head.kind == crate::layout::BlockKind::Records) {
             let wanted = head.first_sequence..=head.last_sequence;
             let found: Vec<u64> = read
@@ -154,7 +155,7 @@ fn every_flipped_bit_is_told(stored: bool) {
 }
 
 #[test]
-fn every_flipped_bit_is_told_and_costs_its_block_at_most() {
+fn every_flipped_bit_is_reported_and_costs_at_most_its_block() {
     every_flipped_bit_is_told(false);
 }
 
@@ -180,7 +181,7 @@ fn a_damaged_index_is_not_used() {
     bytes[70] ^= 1;
     fs::write(&path, &bytes).unwrap();
     let report = check(folder.path());
-    assert_eq!(report.files[0].index_problem.as_deref(), Some("its CRC-32C does not fit"));
+    assert_eq!(report.files[0].index_problem.as_deref(), Some("its CRC-32C does not match"));
     assert_eq!(report.damage_count, 0);
 }
 
@@ -222,7 +223,7 @@ fn sequences_and_times_are_found_in_any_file() {
 }
 
 #[test]
-fn what_a_reader_lost_is_found_again() {
+fn a_refill_recovers_what_a_reader_lost() {
     let folder = TempDir::new().unwrap();
     long(folder.path());
     let recording = Recording::open(folder.path()).unwrap();
@@ -252,7 +253,7 @@ fn what_a_reader_lost_is_found_again() {
 }
 
 #[test]
-fn missing_and_foreign_files_are_told() {
+fn missing_and_foreign_files_are_reported() {
     let folder = TempDir::new().unwrap();
     long(folder.path());
     let before = check(folder.path());
@@ -277,20 +278,20 @@ fn missing_and_foreign_files_are_told() {
 }
 
 #[test]
-fn nothing_is_an_answer_of_its_own() {
+fn an_empty_recording_and_a_missing_one_are_distinct() {
     let folder = TempDir::new().unwrap();
     assert!(matches!(Recording::open(folder.path()), Err(OpenError::Nothing { .. })));
     assert!(matches!(Recording::open(&folder.path().join("x")), Err(OpenError::Refused { .. })));
     small(folder.path());
     let recording = Recording::open(folder.path()).unwrap();
     let error = recording.stream("three").unwrap_err().to_string();
-    assert_eq!(error, "no stream \"three\" in the recording; it has one, two");
+    assert_eq!(error, "no stream \"three\" in the recording; its streams: one, two");
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Whatever stands in a file: no panic, no endless loop, and nothing is read that was not written.
+    /// Arbitrary file contents: no panic, no endless loop, and nothing is returned that was not written.
     #[test]
     fn arbitrary_bytes_are_survived(
         pieces in proptest::collection::vec((any::<prop::sample::Index>(), proptest::collection::vec(any::<u8>(), 1..80)), 1..6),
@@ -305,7 +306,7 @@ proptest! {
             let end = (at + piece.len()).min(bytes.len());
             bytes[at..end].copy_from_slice(&piece[..end - at]);
         }
-        // A block, or a piece of one, at a place of another.
+        // A block, or a part of one, at the place of another.
         let [from, to, length] = moved.map(|index| index.index(bytes.len() / 64) * 64);
         let length = length.min(bytes.len() - from).min(bytes.len() - to);
         bytes.copy_within(from..from + length, to);

@@ -1,4 +1,4 @@
-//! Looking at every byte of a recording.
+//! Checks every byte of a recording.
 
 #[cfg(test)]
 mod tests;
@@ -17,10 +17,10 @@ use crate::{
 use serde::Serialize;
 use std::{collections::BTreeMap, path::PathBuf};
 
-/// Damages and gaps that are kept one by one; more are counted.
+/// Largest number of damaged places and gaps kept individually; all are counted.
 const KEPT_MAX: usize = 10_000;
 
-/// One data file.
+/// Report on one data file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FileReport {
     /// Its path.
@@ -29,49 +29,49 @@ pub struct FileReport {
     pub bytes: u64,
     /// Blocks of all kinds.
     pub blocks: u64,
-    /// Records that can be read.
+    /// Readable records.
     pub records: u64,
-    /// Whether it ends as its writer meant it to.
+    /// Whether it ends as its writer intended.
     pub has_end: bool,
-    /// What is wrong with its index file, which costs time and no record; none when it is right, or not needed.
+    /// What is wrong with its index file, which costs time but no record; `None` if it is valid or not needed.
     pub index_problem: Option<String>,
 }
 
-/// One stream.
+/// Report on one stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Default)]
 pub struct StreamReport {
     /// Its number in the recording.
     pub stream: u32,
     /// Its name.
     pub name: String,
-    /// Who knows what its payloads mean; empty when nobody said.
+    /// Name of the schema of its payloads; empty if unknown.
     pub schema: String,
-    /// Records that can be read.
+    /// Readable records.
     pub records: u64,
-    /// Sequence of the first; none without a record.
+    /// Sequence of the first record; `None` without records.
     pub first_sequence: Option<u64>,
-    /// Sequence of the last.
+    /// Sequence of the last record.
     pub last_sequence: Option<u64>,
-    /// Earliest generated time.
+    /// Earliest generation time.
     pub generated_min: Option<u64>,
-    /// Latest generated time.
+    /// Latest generation time.
     pub generated_max: Option<u64>,
     /// Bytes of its blocks.
     pub bytes: u64,
-    /// How often its writer was replaced.
+    /// Number of times that its writer was replaced.
     pub epochs: u64,
-    /// What is missing.
+    /// Its gaps.
     pub gaps: GapTotal,
 }
 
-/// Gaps and the records in them.
+/// Totals of gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Default)]
 pub struct GapTotal {
-    /// Gaps.
+    /// Number of gaps.
     pub gaps: u64,
-    /// Records in them.
+    /// Missing records.
     pub records: u64,
-    /// Those among them that were published while nobody recorded.
+    /// Missing records that were published while no recorder ran.
     pub missed: u64,
 }
 
@@ -85,31 +85,31 @@ impl GapTotal {
     }
 }
 
-/// What is known of a recording.
+/// Result of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Verification {
-    /// Its folder.
+    /// Directory of the recording.
     pub folder: PathBuf,
-    /// Its number in hexadecimal; none when none of it is readable.
+    /// Its number in hexadecimal; `None` if unreadable.
     pub recording: Option<String>,
-    /// Whether somebody records into it.
+    /// Whether a recorder is writing it.
     pub is_live: bool,
-    /// Whether records were read, or only the heads of blocks.
+    /// Whether records were checked, or only the heads of blocks.
     pub is_whole: bool,
     /// Its files.
     pub files: Vec<FileReport>,
     /// Its streams.
     pub streams: Vec<StreamReport>,
-    /// What is missing, the first of it.
+    /// The first gaps.
     pub gaps: Vec<Gap>,
-    /// What is damaged, the first of it.
+    /// The first damaged places.
     pub damages: Vec<Damage>,
-    /// All damages.
+    /// Number of damaged places.
     pub damage_count: u64,
 }
 
 impl Verification {
-    /// Records that can be read.
+    /// Readable records.
     pub fn records(&self) -> u64 {
         self.streams.iter().map(|stream| stream.records).sum()
     }
@@ -123,7 +123,7 @@ impl Verification {
         })
     }
 
-    /// Whether nothing is damaged, and no record is missing that was published while it was recorded.
+    /// Whether nothing is damaged, and no record is missing that was published while a recorder ran.
     pub fn is_complete(&self) -> bool {
         let gaps = self.gap_total();
         self.damage_count == 0 && gaps.records == gaps.missed
@@ -143,7 +143,7 @@ impl Verification {
     }
 }
 
-/// What of a stream was seen so far.
+/// State of a stream during the verification.
 #[derive(Debug, Default)]
 struct Seen {
     report: StreamReport,
@@ -151,8 +151,8 @@ struct Seen {
     epoch: Option<u64>,
 }
 
-/// Goes through a recording: with `is_whole` every record of every block is checked, without it the heads alone.
-/// `progress` is told bytes done and bytes in all.
+/// Verifies a recording: with `is_whole` every record of every block, otherwise only the heads. `progress` gets
+/// bytes done and total bytes.
 pub fn verify(recording: &Recording, is_whole: bool, progress: &mut dyn FnMut(u64, u64)) -> Verification {
     let mut verifier = Verifier {
         out: Verification {
@@ -193,7 +193,7 @@ struct Verifier {
 }
 
 impl Verifier {
-    /// Reads a file, whose other damages are known.
+    /// Verifies a file, whose other damage is known.
     fn file(
         &mut self,
         recording: &Recording,
@@ -202,7 +202,7 @@ impl Verifier {
         damages: Vec<Damage>,
         progress: &mut dyn FnMut(u64),
     ) {
-        // The blocks are those that readers find, so that what is counted here is what they read.
+        // Uses the same blocks as readers, so that the counts match what they read.
         let index = recording.index(at, file);
         let has_end = matches!(index.scan.end, FileEnd::Ended { .. });
         let index_problem = match index.origin {
@@ -234,7 +234,7 @@ impl Verifier {
         damages.for_each(|damage| self.out.damaged(damage));
     }
 
-    /// A list of streams says what each begins with.
+    /// Applies a list of streams, which contains the first sequence of each.
     fn begin_streams(&mut self, file: &DataFile, head: &BlockHead) {
         for (stream, entry) in (0_u32..).zip(streams_of(file, head).unwrap_or_default()) {
             let seen = self.seen.entry(stream).or_default();
@@ -260,7 +260,7 @@ impl Verifier {
         } else {
             let good = self.read(file, head);
             self.count(head, good);
-            // What a damaged block lost is reported with the next one.
+            // Records lost in a damaged block are reported with the next one.
             self.block_lost(head)
         };
         if let Some(seen) = self.seen.get_mut(&stream) {
@@ -268,7 +268,7 @@ impl Verifier {
         }
     }
 
-    /// Records of the present block that could not be read.
+    /// Unreadable records of the present block.
     fn block_lost(&self, head: &BlockHead) -> u64 {
         self.seen
             .get(&head.stream)
@@ -277,7 +277,7 @@ impl Verifier {
             .map_or_else(|| u64::from(head.records), |last| head.last_sequence - last)
     }
 
-    /// Reads a whole block, and gives back how many records are good; what its head says when heads are enough.
+    /// Reads a whole block, and returns the number of intact records; from its head, if heads are enough.
     fn read(&mut self, file: &DataFile, head: &BlockHead) -> u32 {
         if !self.out.is_whole {
             return head.records;

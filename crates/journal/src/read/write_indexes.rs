@@ -1,4 +1,4 @@
-//! Index files, made anew.
+//! Regenerates index files.
 
 use super::{OpenError, Recording, index::IndexOrigin};
 use crate::{
@@ -6,8 +6,8 @@ use crate::{
     record::{Disk, Storage},
 };
 
-/// Writes the index files that are missing or of no use, and gives back how many. Files without an end, and damaged
-/// ones, have none: they are looked through.
+/// Writes index files that are missing or unusable, and returns their number. Files without an end, and damaged
+/// ones, get none: they are scanned.
 pub fn write_missing_indexes(recording: &Recording) -> Result<u64, OpenError> {
     let mut written = 0;
     for at in 0..recording.files().len() {
@@ -39,7 +39,7 @@ mod tests {
     };
     use tempfile::TempDir;
 
-    /// Four data files at least; the last one has no end when the writer is not told to finish.
+    /// At least four data files; the last one has no end unless the writer finishes.
     fn make(folder: &Path, is_finished: bool) {
         let mut maker = Maker::new(folder, options(), &["one"]);
         for block in 0..120 {
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn indexes_that_are_missing_or_damaged_are_made_as_they_were() {
+    fn missing_or_damaged_indexes_are_regenerated_unchanged() {
         let folder = TempDir::new().unwrap();
         make(folder.path(), true);
         let paths = indexes(folder.path());
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(write(folder.path()).unwrap(), 0, "none is missing");
         fs::remove_file(&paths[0]).unwrap();
         fs::write(&paths[1], &before[1][..before[1].len() - 1]).unwrap();
-        // Whole, but of another file.
+        // Intact, but of another file.
         fs::write(&paths[2], &before[0]).unwrap();
         assert_eq!(write(folder.path()).unwrap(), 3);
         let after: Vec<_> = paths.iter().map(|path| fs::read(path).unwrap()).collect();
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn files_without_an_end_and_damaged_ones_have_none() {
+    fn files_without_an_end_and_damaged_ones_get_no_index() {
         let folder = TempDir::new().unwrap();
         make(folder.path(), false);
         let paths = indexes(folder.path());
@@ -89,7 +89,7 @@ mod tests {
         }
         let damaged = folder.path().join(layout::data_name(1));
         let mut bytes = fs::read(&damaged).unwrap();
-        // The magic of its second block, without which it is none.
+        // The magic of its second block, without which it is not a block.
         let second = bytes.windows(8).enumerate().filter(|(_, bytes)| *bytes == layout::BLOCK_MAGIC).nth(1);
         let at = second.unwrap().0;
         bytes[at] ^= 1;
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_that_cannot_be_written_is_named() {
+    fn an_index_that_cannot_be_written_is_reported() {
         let folder = TempDir::new().unwrap();
         make(folder.path(), true);
         let path = indexes(folder.path()).remove(0);
@@ -107,11 +107,14 @@ mod tests {
         fs::create_dir(&path).unwrap();
         fs::write(path.join("x"), b"").unwrap();
         let told = write(folder.path()).unwrap_err().to_string();
-        assert!(told.contains(&path.display().to_string()) && told.contains("read without it"), "{told}");
+        assert!(
+            told.contains(&path.display().to_string()) && told.contains("reads work without it"),
+            "{told}"
+        );
         let left = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name());
         assert!(
             left.into_iter().all(|name| !name.to_string_lossy().ends_with("tmp")),
-            "no piece of it is left"
+            "no part of it is left"
         );
     }
 }

@@ -6,17 +6,17 @@ use crate::{
 };
 use lowlat_ipc::stream::Record;
 
-/// Records of one stream, as they will stand in the file. Made once and filled many times.
+/// Records of one stream, as they will be in the file. Allocated once and reused.
 #[derive(Debug)]
 pub struct Buffer {
-    /// Head and body; as long as the longest block, whatever is in it.
+    /// Head and body; as long as the largest block, whatever it contains.
     bytes: Vec<u8>,
-    /// Up to where it is filled.
+    /// Number of bytes filled.
     filled: usize,
     head: BlockHead,
 }
 
-/// The head of a block with nothing in it; the writer of the file puts in where it stands.
+/// The head of an empty block; the writer of the file fills in the position.
 pub const EMPTY: BlockHead = BlockHead {
     recording: 0,
     file: 0,
@@ -36,30 +36,30 @@ pub const EMPTY: BlockHead = BlockHead {
 };
 
 impl Buffer {
-    /// Room for blocks of so many bytes. All of it is written once, so that no page is missing later: with zeros the
-    /// allocator would only promise it.
+    /// Allocates blocks of this size. Writes every byte once, so that no page fault occurs later: zeros alone
+    /// might only be promised by the allocator.
     pub fn new(block_bytes: usize) -> Self {
         Self { bytes: vec![1; block_bytes], filled: BLOCK_HEAD_BYTES, head: EMPTY }
     }
 
-    /// Empties it, for records of this recording, stream and epoch.
+    /// Clears it for records of this recording, stream and epoch.
     pub fn begin(&mut self, recording: u64, stream: u32, epoch: u64) {
         let body_crc = body_seed(recording, stream, epoch);
         self.head = BlockHead { recording, stream, epoch, body_crc, ..EMPTY };
         self.filled = BLOCK_HEAD_BYTES;
     }
 
-    /// What it holds.
+    /// The head of its contents.
     pub fn head(&self) -> &BlockHead {
         &self.head
     }
 
-    /// Whether it holds nothing.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.head.records == 0
     }
 
-    /// Adds a record; false when it does not fit. A record longer than the buffer fits into an empty one, which grows.
+    /// Adds a record; returns false if it does not fit. An empty buffer grows for a record longer than itself.
     #[inline]
     pub fn push(&mut self, record: &Record, payload: &[u8]) -> bool {
         let end = self.filled + record_bytes(payload.len());
@@ -83,7 +83,7 @@ impl Buffer {
         true
     }
 
-    /// The whole block, as it is written, with this head.
+    /// The whole block as written, with this head.
     pub fn seal(&mut self, head: &BlockHead) -> &[u8] {
         let bytes = crate::bytes::narrow(block_bytes(head.body_bytes));
         if self.bytes.len() < bytes {

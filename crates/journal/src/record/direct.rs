@@ -1,18 +1,18 @@
-//! Writing past the page cache.
+//! Writes past the page cache.
 //!
-//! A recorder writes each byte once and nobody reads it soon. In the page cache it costs a copy and fresh pages, throws
-//! out what others need, and waits for the next sync as one large stall. Past it the disk takes the bytes from here:
-//! much less CPU time, and a sync has little left to do.
+//! A recorder writes each byte once, and nobody reads it soon. In the page cache it would cost a copy and new
+//! pages, evict other pages, and delay the next sync in one large stall. With direct writes the disk reads from
+//! this memory: much less CPU time, and a sync has little left to do.
 //!
 //! ```text
-//! blocks of 64 bytes' multiples --copied--> staging, aligned to pages --whole pages--> disk
-//!                                             ^---- the last page, begun, stays ----/
+//! blocks in multiples of 64 bytes --copied--> staging, aligned to pages --whole pages--> disk
+//!                                               ^--- the last, partial page stays ---/
 //! ```
 //!
-//! The disk takes whole pages only. The page in which the last block ends is filled up with zeros, which is what stands
-//! there anyway, and written again with what comes behind. Its first bytes are the same then, so a power cut in between
-//! leaves them as they are on a disk whose sectors are written whole or not at all; where they are not, the check of the
-//! block tells.
+//! The disk accepts only whole pages. The page in which the last block ends is padded with zeros, which it
+//! contains anyway, and written again with what follows. Its first bytes are the same then, so a power cut in
+//! between leaves them intact on a disk whose sectors are written atomically; otherwise the block's check
+//! reveals it.
 
 use super::storage::{self, Storage, StoredFile};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -23,12 +23,12 @@ use std::{
     path::Path,
 };
 
-/// What memory, offsets and lengths are multiples of: the largest that usual disks and file systems ask for.
+/// Alignment of memory, offsets and lengths: the largest that common disks and file systems need.
 const PAGE: usize = 4096;
-/// Bytes that are collected for one write while more is there already.
+/// Bytes that are collected for one write while more are available.
 const STAGING_BYTES: usize = 1 << 20;
 
-/// Files of the system, written past the page cache where the file system can.
+/// System files, written past the page cache where the file system supports it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DirectDisk;
 
@@ -43,7 +43,7 @@ impl Storage for DirectDisk {
             options
         };
         match options(OFlags::DIRECT).open(path) {
-            // Some file systems say so only after they have made the file.
+            // Some file systems refuse only after creating the file.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 std::fs::remove_file(path).ok();
                 options(OFlags::empty()).open(path).map(DirectFile::new)
@@ -61,14 +61,14 @@ impl Storage for DirectDisk {
     }
 }
 
-/// A file that is written from its beginning to its end.
+/// A file that is written sequentially.
 #[derive(Debug)]
 pub struct DirectFile {
     file: File,
     staging: Staging,
-    /// Where the staging's first byte goes.
+    /// File offset of the staging's first byte.
     start: u64,
-    /// Up to where the system has it.
+    /// File offset up to which the system has the data.
     written: u64,
 }
 
@@ -77,19 +77,19 @@ impl DirectFile {
         Self { file, staging: Staging::new(), start: 0, written: 0 }
     }
 
-    /// Writes so many bytes of the staging, which must be whole pages.
+    /// Writes this many bytes of the staging, which must be whole pages.
     fn write_pages(&self, bytes: usize) -> io::Result<()> {
         let mut done = 0;
         while done < bytes {
             let pages = self.staging.pages().get(done..bytes).unwrap_or_default();
             let at = self.start + crate::bytes::wide(done);
             match self.file.write_at(pages, at) {
-                // A piece of a page is written once more, since the next write must begin with a page as well.
+                // A partial page is written again, because the next write must start with a page too.
                 Ok(written) if written >= PAGE => done += written - written % PAGE,
                 Ok(_) => return Err(io::ErrorKind::WriteZero.into()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::InvalidInput && self.is_direct() => {
-                    // This disk asks for larger pages than ours.
+                    // This disk needs larger pages.
                     fcntl_setfl(&self.file, fcntl_getfl(&self.file)? - OFlags::DIRECT)?;
                 }
                 Err(error) => return Err(error),
@@ -110,7 +110,7 @@ impl StoredFile for DirectFile {
 
     fn write_at(&mut self, mut bytes: &[u8], offset: u64) -> io::Result<()> {
         if offset != self.start + crate::bytes::wide(self.staging.filled) {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not behind what was written last"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not after the last write"));
         }
         loop {
             bytes = self.staging.take(bytes);
@@ -149,18 +149,18 @@ impl StoredFile for DirectFile {
     }
 }
 
-/// Memory that begins with a page, so that a disk can read it.
+/// Page-aligned memory, so that a disk can read it.
 #[derive(Debug)]
 struct Staging {
     bytes: Vec<u8>,
-    /// Where its first page begins.
+    /// Offset of its first page.
     first: usize,
     filled: usize,
 }
 
 impl Staging {
     fn new() -> Self {
-        // Written once, so that no page is missing later.
+        // Written once, so that no page fault occurs later.
         let bytes = vec![1; STAGING_BYTES + PAGE];
         let first = bytes.as_ptr().align_offset(PAGE).min(PAGE);
         Self { bytes, first, filled: 0 }
@@ -174,7 +174,7 @@ impl Staging {
         self.bytes.get_mut(self.first..self.first + STAGING_BYTES).unwrap_or_default()
     }
 
-    /// Takes what fits, and gives back the rest.
+    /// Takes what fits, and returns the rest.
     fn take<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         let (now, rest) = bytes.split_at(bytes.len().min(STAGING_BYTES - self.filled));
         let from = self.filled;
@@ -183,14 +183,14 @@ impl Staging {
         rest
     }
 
-    /// Fills the last page up with zeros. Gives back how many bytes that makes.
+    /// Pads the last page with zeros. Returns the resulting number of bytes.
     fn fill_page(&mut self) -> usize {
         let (from, to) = (self.filled, self.filled.next_multiple_of(PAGE));
         self.pages_mut().get_mut(from..to).unwrap_or_default().fill(0);
         to
     }
 
-    /// Forgets the whole pages, and gives back how many bytes they were.
+    /// Drops the whole pages, and returns their number of bytes.
     fn keep_last_page(&mut self) -> usize {
         let whole = self.filled - self.filled % PAGE;
         let filled = self.filled;
@@ -207,7 +207,7 @@ mod tests {
     use std::fs;
     use tempfile::TempDir;
 
-    /// Writes pieces of these lengths, flushed where it says so, and compares the file with them.
+    /// Writes pieces of these lengths, with flushes as given, and compares the file with them.
     fn written_as_given(pieces: &[(usize, bool)]) {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("x");
@@ -229,7 +229,7 @@ mod tests {
             assert_eq!(
                 fs::read(&path).unwrap()[..written],
                 wanted[..written],
-                "what it says is there is there"
+                "what it reports as written is in the file"
             );
         }
         file.flush().unwrap();
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_all_lengths_stand_behind_each_other() {
+    fn pieces_of_all_lengths_are_written_in_sequence() {
         let long = STAGING_BYTES;
         written_as_given(&[
             (PAGE, true),
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hole_is_refused_and_so_is_a_file_that_is_there() {
+    fn a_hole_and_an_existing_file_are_refused() {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("x");
         let mut file = DirectDisk.create(&path).unwrap();

@@ -7,21 +7,21 @@ use std::{
     time::Duration,
 };
 
-/// What the writing thread is told.
+/// A job of the writing thread.
 pub enum Job {
     /// A block to write.
     Block(Buffer),
-    /// A gap to write down.
+    /// A gap to write.
     Gap(BlockHead),
-    /// A stream that comes new.
+    /// A new stream.
     Stream(StreamEntry),
 }
 
-/// How often an idle thread looks whether a sync is due.
+/// Interval at which an idle thread checks whether a sync is due.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// Writes until the senders are gone, then ends the recording. What waits is written together. After an error it takes
-/// no more, so that the sender learns of it with its next block.
+/// Writes until the senders are dropped, then ends the recording. Writes pending jobs together. After an error
+/// it accepts no more, so that the sender learns of it with its next block.
 pub fn run<S: Storage>(
     mut files: Files<S>,
     jobs: &Receiver<Job>,
@@ -43,7 +43,7 @@ pub fn run<S: Storage>(
         match job {
             Job::Block(mut buffer) => {
                 files.append(&mut buffer)?;
-                // Nobody takes it any more when the recorder is gone.
+                // Fails if the recorder has been dropped.
                 empty.try_send(buffer).ok();
             }
             Job::Gap(head) => files.append_gap(&head)?,

@@ -1,78 +1,78 @@
-//! Why nothing more is recorded.
+//! Errors of recording.
 
 use std::{io, path::PathBuf};
 use thiserror::Error;
 
-/// Why a recording cannot be begun or gone on with. What was written before stays readable.
+/// Why a recording cannot be started or continued. What was written before stays readable.
 #[derive(Debug, Error)]
 pub enum RecordError {
-    /// The system refused.
-    #[error("{}: cannot {doing}: {source}{}", path.display(), advice(source))]
+    /// A system error.
+    #[error("cannot {doing} {}: {source}{}", path.display(), advice(source))]
     Refused {
-        /// Which file or folder.
+        /// The file or directory.
         path: PathBuf,
-        /// What was attempted.
+        /// The attempted operation, a verb that precedes the path.
         doing: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// Another process records there.
-    #[error("{}: another process records there; stop it, or name another folder", path.display())]
+    #[error("cannot record into {}: another process is recording there\nhint: stop it, or name another directory", path.display())]
     Busy {
         /// The folder.
         path: PathBuf,
     },
-    /// The folder of a new recording holds one already.
+    /// The directory of a new recording already holds one.
     #[error(
-        "cannot record into {}: it holds a recording\nhint: name a new folder, or remove this recording first",
+        "cannot record into {}: it holds a recording\nhint: name a new directory, or remove this recording first",
         path.display()
     )]
     Exists {
         /// The folder.
         path: PathBuf,
     },
-    /// The folder holds a recording that cannot be gone on with.
-    #[error("{}: holds a recording that cannot be gone on with: {why}; name a new folder", path.display())]
+    /// The directory holds a recording that cannot be resumed.
+    #[error("cannot resume the recording in {}: {why}\nhint: name a new directory", path.display())]
     Other {
         /// The folder.
         path: PathBuf,
         /// Why not.
         why: String,
     },
-    /// The writing thread has ended before; the first error was given then.
-    #[error("{}: the recording has ended with an error before", path.display())]
+    /// The writing thread has already ended; the first error was reported then.
+    #[error("cannot record into {}: the recording has already ended with an error", path.display())]
     Ended {
         /// The folder.
         path: PathBuf,
     },
-    /// More streams than a recording has.
+    /// More streams than a recording can have.
     #[error(
-        "stream {name:?}: a recording has {} streams at most; begin a second one",
+        "cannot record stream {name:?}: a recording has at most {} streams\nhint: start a second recording",
         crate::layout::STREAMS_MAX
     )]
     TooManyStreams {
         /// The stream that did not fit.
         name: String,
     },
-    /// A name that no manifest holds.
+    /// A name that no manifest can hold.
     #[error(
-        "stream {name:?}: expected a name of 1 to {} bytes that no other stream of the recording has",
+        "cannot record stream {name:?}: expected a unique name of 1 to {} bytes",
         crate::layout::NAME_BYTES_MAX
     )]
     Name {
         /// The name.
         name: String,
     },
-    /// A stream that counts from the beginning again: it is that of another run.
+    /// A stream that restarts its count: it belongs to another run.
     #[error(
-        "stream {name:?}: record {found} was made after record {expected} was expected; this is another run's stream: record it into a new folder"
+        "cannot record stream {name:?}: it belongs to another run (found record {found}, expected {expected})\nhint: record it into a new directory"
     )]
     WentBack {
         /// The stream.
         name: String,
-        /// The sequence that came.
+        /// The sequence found.
         found: u64,
-        /// The sequence that should have come.
+        /// The expected sequence.
         expected: u64,
     },
 }
@@ -80,13 +80,13 @@ pub enum RecordError {
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "; free space or name another disk; what was recorded before is whole"
+            "\nhint: free space or use another disk; everything recorded so far is intact"
         }
         io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => {
-            "; name a folder that this user can write"
+            "\nhint: name a directory that this user can write to"
         }
-        io::ErrorKind::NotFound => "; make the folder above it first",
-        _ => "; look at the kernel's log for errors of the disk",
+        io::ErrorKind::NotFound => "\nhint: create its parent directory first",
+        _ => "\nhint: check the kernel's log for disk errors",
     }
 }
 

@@ -1,4 +1,4 @@
-//! The files of a recording as they are written: one writer, whole blocks, one after the other.
+//! Writes the files of a recording: whole blocks, one after the other, by a single writer.
 
 use super::{
     Buffer, Options, RecordError, Storage, StoredFile, SyncPolicy, buffer::EMPTY, identity::Identity,
@@ -16,13 +16,13 @@ use std::{
     time::Instant,
 };
 
-/// Bytes of an end block, for which there must always be room.
+/// Bytes of an end block, for which space must always remain.
 const END_BYTES: u64 = BLOCK_HEAD_BYTES as u64;
 
-/// Bytes of blocks that share a sync at most.
+/// Largest number of block bytes per sync.
 const SHARED_SYNC_BYTES: u64 = 4 << 20;
 
-/// Where a recording goes on.
+/// Where a recording continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// Number of the next file.
@@ -34,13 +34,13 @@ pub struct Place {
 }
 
 impl Place {
-    /// The beginning of a new recording.
+    /// The start of a new recording.
     pub fn start() -> Self {
         Self { file: 1, block: 1, streams: Vec::new() }
     }
 }
 
-/// What was written.
+/// Totals of what was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Written {
     /// Records.
@@ -49,7 +49,7 @@ pub struct Written {
     pub blocks: u64,
     /// Files.
     pub files: u64,
-    /// Bytes, heads and all.
+    /// Bytes, including heads.
     pub bytes: u64,
 }
 
@@ -63,7 +63,7 @@ struct Open<F> {
 }
 
 impl<F: StoredFile> Open<F> {
-    /// Where the last block ends that the system has whole.
+    /// End of the last block that the system has completely.
     fn whole_to(&self) -> u64 {
         let Some(written) = self.out.written_to() else { return self.offset };
         let heads = self.heads.rchunks_exact(BLOCK_HEAD_BYTES).filter_map(BlockHead::decode);
@@ -81,14 +81,14 @@ pub struct Files<S: Storage> {
     open: Option<Open<S::File>>,
     place: Place,
     synced: Instant,
-    /// How many bytes were written then.
+    /// Bytes written at that time.
     synced_bytes: u64,
     written: Written,
 }
 
 impl<S: Storage> Files<S> {
-    /// The writer of a recording from this place on. The first file is made at once, so that a folder that cannot be
-    /// written is told before anything is published.
+    /// The writer of a recording, starting at this place. Creates the first file at once, so that an unwritable
+    /// directory is reported before anything is published.
     pub fn new(
         storage: S,
         folder: &Path,
@@ -112,12 +112,12 @@ impl<S: Storage> Files<S> {
         Ok(files)
     }
 
-    /// What was written so far.
+    /// Totals so far.
     pub fn written(&self) -> Written {
         self.written
     }
 
-    /// Adds a stream; its number is how many there were.
+    /// Adds a stream and returns its number.
     pub fn add_stream(&mut self, entry: StreamEntry) -> Result<(), RecordError> {
         self.place.streams.push(entry);
         self.write_manifest()
@@ -133,7 +133,7 @@ impl<S: Storage> Files<S> {
         Ok(())
     }
 
-    /// Writes a gap; `head` has its stream, epoch, sequences and reason.
+    /// Writes a gap; `head` contains its stream, epoch, sequences and reason.
     pub fn append_gap(&mut self, head: &BlockHead) -> Result<(), RecordError> {
         let stream = usize::try_from(head.stream).ok().and_then(|at| self.place.streams.get(at));
         let generated = stream.map_or(0, |stream| stream.generated_max);
@@ -144,15 +144,14 @@ impl<S: Storage> Files<S> {
         Ok(())
     }
 
-    /// Hands over what was kept back, and syncs when the policy says so. To be called when nothing more is there to be
-    /// written at once.
+    /// Flushes buffered data, and syncs if the policy requires it. To be called when no more jobs are pending.
     pub fn settle(&mut self) -> Result<(), RecordError> {
         self.flush()?;
         self.sync_if_due(true)
     }
 
-    /// Syncs when the policy says so. `is_last` says that nothing more is there to be written at once: while there is,
-    /// blocks that are synced one by one share a sync.
+    /// Syncs if the policy requires it. `is_last`: no more jobs are pending; while jobs are pending, blocks
+    /// that are synced individually share a sync.
     pub fn sync_if_due(&mut self, is_last: bool) -> Result<(), RecordError> {
         let is_due = match self.options.sync {
             SyncPolicy::None => false,
@@ -164,7 +163,7 @@ impl<S: Storage> Files<S> {
 
     /// Ends the recording: the end block, the true length, the index.
     pub fn finish(mut self) -> Result<Written, RecordError> {
-        // What was recorded last, so that it is missed when it is gone.
+        // The last sequences, so that a loss at the end is detected.
         self.write_manifest()?;
         self.end_file(0)?;
         Ok(self.written)
@@ -179,8 +178,8 @@ impl<S: Storage> Files<S> {
         }
     }
 
-    /// Goes on to the next file when a block does not fit into this one. A block that fits into none goes into a new
-    /// one alone.
+    /// Moves to the next file if a block does not fit into this one. A block that fits into none gets a new
+    /// file.
     fn make_room(&mut self, body_bytes: u32) -> Result<(), RecordError> {
         let needed = block_bytes(body_bytes) + END_BYTES;
         let is_full = self.open.as_ref().is_none_or(|open| {
@@ -190,7 +189,7 @@ impl<S: Storage> Files<S> {
         if !is_full || self.open.is_none() {
             return if is_full { Err(self.ended()) } else { Ok(()) };
         }
-        // The next file is made before this one is ended: an end that promises another file is kept.
+        // The next file is created before this one ends, so that an end never announces a missing file.
         let (file, block) = (self.place.file + 1, self.place.block + 1);
         match self.create(file, block) {
             Ok(next) => {
@@ -204,32 +203,30 @@ impl<S: Storage> Files<S> {
         }
     }
 
-    /// Makes a file and writes its head.
+    /// Creates a file and writes its head.
     fn create(&mut self, file: u64, first_block: u64) -> Result<Open<S::File>, RecordError> {
         let path = self.folder.join(layout::data_name(file));
         let mut out =
-            self.storage.create(&path).map_err(|source| RecordError::refused(&path, "make it", source))?;
+            self.storage.create(&path).map_err(|source| RecordError::refused(&path, "create", source))?;
         let (monotonic_ns, realtime_ns) = self.identity.clock.now_ns();
         let Identity { recording, boot_id, .. } = self.identity;
         let head = FileHead { recording, file, first_block, monotonic_ns, realtime_ns, boot_id };
         let begun = out
             .allocate(self.options.file_bytes_max)
-            .map_err(|source| ("reserve its room", source))
-            // At once: whatever happens to the blocks behind it, it is told whose file this is.
+            .map_err(|source| ("reserve space in", source))
+            // Flushed at once: whatever happens to the following blocks, the file's identity is known.
             .and_then(|()| {
-                out.write_at(&head.encode(), 0)
-                    .and_then(|()| out.flush())
-                    .map_err(|source| ("write it", source))
+                out.write_at(&head.encode(), 0).and_then(|()| out.flush()).map_err(|source| ("write", source))
             });
         if let Err((doing, source)) = begun {
-            // Without a block in it, it would only be taken for one that a power cut emptied.
+            // Without a block it would be taken for a file emptied by a power cut.
             std::fs::remove_file(&path).ok();
             return Err(RecordError::refused(&path, doing, source));
         }
         if self.options.sync != SyncPolicy::None {
             self.storage
                 .sync_folder(&self.folder)
-                .map_err(|source| RecordError::refused(&self.folder, "sync the folder", source))?;
+                .map_err(|source| RecordError::refused(&self.folder, "sync directory", source))?;
         }
         Ok(Open { out, path, offset: wide(FILE_HEAD_BYTES), heads: Vec::new(), is_dirty: true })
     }
@@ -253,10 +250,10 @@ impl<S: Storage> Files<S> {
         let Some(mut open) = self.open.take() else { return Err(self.ended()) };
         open.out
             .truncate(open.offset)
-            .map_err(|source| RecordError::refused(&open.path, "give it its length", source))?;
+            .map_err(|source| RecordError::refused(&open.path, "set the length of", source))?;
         let index = layout::index::encode(self.identity.recording, self.place.file, open.offset, &open.heads);
         let path = self.folder.join(layout::index_name(self.place.file));
-        // An index only saves time, so a failure to write it is none of the recording.
+        // An index only saves time, so a failure to write it is not an error of the recording.
         self.storage.write_whole(&path, &index).ok();
         self.place.file += 1;
         Ok(())
@@ -267,7 +264,7 @@ impl<S: Storage> Files<S> {
         self.append_plain(BlockHead { kind: BlockKind::Manifest, ..PLAIN }, &body)
     }
 
-    /// Writes a block of another kind than records. They are few, so they may allocate.
+    /// Writes a block other than records. There are few of them, so they may allocate.
     fn append_plain(&mut self, head: BlockHead, body: &[u8]) -> Result<(), RecordError> {
         let body_bytes = u32::try_from(body.len()).unwrap_or(u32::MAX);
         if head.kind == BlockKind::Gap || (head.kind == BlockKind::Manifest && self.open.is_some()) {
@@ -298,7 +295,7 @@ impl<S: Storage> Files<S> {
     fn write_block(&mut self, head: &BlockHead, bytes: &[u8]) -> Result<(), RecordError> {
         let Some(open) = &mut self.open else { return Err(self.ended()) };
         if let Err(source) = open.out.write_at(bytes, open.offset) {
-            let error = RecordError::refused(&open.path, "write a block", source);
+            let error = RecordError::refused(&open.path, "write a block to", source);
             self.give_up();
             return Err(error);
         }
@@ -314,7 +311,7 @@ impl<S: Storage> Files<S> {
     fn flush(&mut self) -> Result<(), RecordError> {
         let Some(open) = &mut self.open else { return Ok(()) };
         if let Err(source) = open.out.flush() {
-            let error = RecordError::refused(&open.path, "write a block", source);
+            let error = RecordError::refused(&open.path, "write a block to", source);
             self.give_up();
             return Err(error);
         }
@@ -328,20 +325,20 @@ impl<S: Storage> Files<S> {
         let Some(open) = self.open.as_mut().filter(|open| open.is_dirty) else { return Ok(()) };
         open.is_dirty = false;
         if let Err(source) = open.out.sync() {
-            // What the kernel could not write it may have dropped: nothing more is written behind it.
-            let error = RecordError::refused(&open.path, "sync it", source);
+            // The kernel may have dropped what it could not write: nothing more is written after it.
+            let error = RecordError::refused(&open.path, "sync", source);
             self.give_up();
             return Err(error);
         }
         Ok(())
     }
 
-    /// After an error: takes away the piece of a block that may stand at the end. The file is left without an end, which
+    /// After an error: removes the partial block at the end, if any. The file is left without an end, which
     /// readers report.
     fn give_up(&mut self) {
         if let Some(mut open) = self.open.take() {
             let cut: io::Result<()> = open.out.truncate(open.whole_to());
-            // When even that fails readers find the torn block by its checksum.
+            // If this fails too, readers detect the torn block by its checksum.
             cut.ok();
         }
     }
@@ -351,5 +348,5 @@ impl<S: Storage> Files<S> {
     }
 }
 
-/// A block of no stream.
+/// A block without a stream.
 const PLAIN: BlockHead = BlockHead { generated_min: 0, ..EMPTY };

@@ -1,4 +1,4 @@
-//! Following streams in shared memory, and their successors.
+//! Follows streams in shared memory, and their successors.
 
 use super::{RecordError, Recorded, Recorder};
 use crate::layout::GapReason;
@@ -12,24 +12,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Records of one stream that are taken before the next one has its turn.
+/// Records of one stream taken per turn.
 const TURN: usize = 512;
-/// Looks without a record before the follower sleeps.
+/// Polls without a record before the follower sleeps.
 const LOOKS: u32 = 200;
-/// How long it sleeps: at most so much of a ring must hold what is published meanwhile.
+/// Duration of a sleep: what is published meanwhile must fit into a fraction of a ring.
 const SLEEP: Duration = Duration::from_micros(200);
-/// How often it is asked whether it is over.
+/// Interval of checks of the stop condition.
 const ASK: Duration = Duration::from_millis(1);
-/// Looks at the end that change nothing before a stream is left. One may fall between a record and the fence behind it.
+/// Unchanged polls at the end before a stream is left. One may fall between a record and the fence after it.
 const IDLE_MAX: u32 = 2;
 
-/// One stream that is followed.
+/// A stream to follow.
 pub struct Source<R> {
     /// Its name in the recording.
     pub name: String,
-    /// Who knows what the payloads mean; empty when nobody does.
+    /// Name of the schema of its payloads; empty if unknown.
     pub schema: String,
-    /// From where it is read. Use [`Reader::from_start`] to take what is still there.
+    /// Where to start reading. Use [`Reader::from_start`] to take everything available.
     pub reader: Reader<R>,
 }
 
@@ -37,15 +37,15 @@ struct Followed<R> {
     reader: Reader<R>,
     number: u32,
     name: String,
-    /// The segment that the stream goes on in, while it is not there yet.
+    /// The epoch of the next segment, while it does not exist yet.
     waits_for: Option<u64>,
 }
 
-/// Finds the segment of a stream (by name) that has this epoch, or a later one when that is gone already; none while
-/// there is none.
+/// Finds the segment of a stream (by name) with this epoch, or a later one if that no longer exists; `None` if
+/// there is none yet.
 pub type Successor<R> = Box<dyn FnMut(&str, u64) -> Option<Segment<R>> + Send>;
 
-/// Takes every record of some streams into a recording.
+/// Records every record of some streams.
 pub struct Follower<R> {
     recorder: Recorder,
     followed: Vec<Followed<R>>,
@@ -55,7 +55,7 @@ pub struct Follower<R> {
 }
 
 impl<R: Region> Follower<R> {
-    /// A follower of these streams. `successor` is asked for the next segment when a writer was replaced.
+    /// A follower of these streams. `successor` is called for the next segment when a writer was replaced.
     pub fn new(
         recorder: Recorder,
         sources: Vec<Source<R>>,
@@ -69,7 +69,7 @@ impl<R: Region> Follower<R> {
     /// Follows one more stream.
     pub fn add(&mut self, source: Source<R>) -> Result<(), RecordError> {
         let segment = source.reader.segment();
-        // From the start of its first segment a stream is taken whole: what is gone already is a gap.
+        // From the start of its first segment a stream is recorded completely: overwritten records are a gap.
         let is_whole = segment.epoch() == 1 && source.reader.position() == 0;
         let first = is_whole.then(|| segment.first_sequence());
         let number = self.recorder.add_stream(&source.name, segment.stream(), &source.schema, first)?;
@@ -80,18 +80,18 @@ impl<R: Region> Follower<R> {
         Ok(())
     }
 
-    /// What was taken from the streams so far.
+    /// Positions reached in the streams.
     pub fn taken(&self) -> u64 {
         self.taken
     }
 
-    /// What came of it so far; what was written is not in it.
+    /// Result so far, without what was written.
     pub fn recorded(&self) -> Recorded {
         self.recorder.recorded()
     }
 
-    /// Takes what is there, up to a bound, and gives back how many records that were. It does not wait for records; for
-    /// the disk only when all blocks are full.
+    /// Takes available records, up to a limit, and returns their number. Does not wait for records; waits for
+    /// the disk only if all blocks are full.
     pub fn poll(&mut self) -> Result<usize, RecordError> {
         let mut taken = 0;
         for followed in &mut self.followed {
@@ -102,13 +102,14 @@ impl<R: Region> Follower<R> {
         Ok(taken)
     }
 
-    /// Follows until `stop`, then takes what was published up to then, and ends the recording.
+    /// Follows until `stop`, then takes everything published up to that moment, and ends the recording.
     pub fn run(self, stop: &AtomicBool) -> Result<Recorded, RecordError> {
-        // Relaxed: a lone flag; what was published before it was raised is found by the tails in `finish`.
+        // Relaxed: a lone flag; `finish` finds everything published before it was raised by the tails.
         self.run_until(|_| Ok(stop.load(Ordering::Relaxed)))
     }
 
-    /// As [`Follower::run`], until `is_over`, which is asked each millisecond or so, and may add streams.
+    /// Like [`Follower::run`], until `is_over` returns true. It is called about every millisecond, and may add
+    /// streams.
     pub fn run_until<E: From<RecordError>>(
         mut self,
         mut is_over: impl FnMut(&mut Self) -> Result<bool, E>,
@@ -132,7 +133,7 @@ impl<R: Region> Follower<R> {
         }
     }
 
-    /// Takes what was published up to now, also in segments that took the place of others, and ends the recording.
+    /// Takes everything published up to now, also in segments that replaced others, and ends the recording.
     pub fn finish(mut self) -> Result<Recorded, RecordError> {
         let mut rests: Vec<_> = self.followed.iter().map(Rest::of).collect();
         loop {
@@ -148,14 +149,14 @@ impl<R: Region> Follower<R> {
     }
 }
 
-/// What of a stream is still to be taken at the end.
+/// What remains to be taken of a stream at the end.
 struct Rest {
     epoch: u64,
-    /// Looked at once for each segment, so that a publisher that goes on does not put off the end.
+    /// Read once per segment, so that a publisher that continues does not delay the end.
     tail: u64,
     /// Where the reader was, and whether it waited for the next segment.
     seen: (u64, bool),
-    /// Looks since anything of that changed.
+    /// Polls since these last changed.
     idle: u32,
 }
 
@@ -165,7 +166,7 @@ impl Rest {
         Self { epoch: segment.epoch(), tail: segment.tail(), seen: followed.place(), idle: 0 }
     }
 
-    /// Whether there may be more of it, after a look at the stream: below the tail, or in a segment that comes next.
+    /// Whether more may follow after a poll of the stream: below the tail, or in a next segment.
     fn is_due<R: Region>(&mut self, followed: &Followed<R>) -> bool {
         let segment = followed.reader.segment();
         if segment.epoch() != self.epoch {
@@ -175,13 +176,13 @@ impl Rest {
         } else {
             (self.seen, self.idle) = (followed.place(), 0);
         }
-        // The next segment may not be known, and a damaged tail may promise what never comes.
+        // The next segment may be unknown, and a damaged tail may announce records that never come.
         self.idle < IDLE_MAX && (followed.reader.position() < self.tail || segment.successor().is_some())
     }
 }
 
 impl<R: Region> Followed<R> {
-    /// Where it is in its segment, and whether it waits for the next one.
+    /// Position in its segment, and whether it waits for the next one.
     fn place(&self) -> (u64, bool) {
         (self.reader.position(), self.waits_for.is_some())
     }
@@ -203,7 +204,7 @@ impl<R: Region> Followed<R> {
             match self.reader.next(payload) {
                 Read::Record(record) => recorder.record(self.number, epoch, &record, payload)?,
                 Read::Nothing => return Ok(taken),
-                // The recorder sees the jump by itself; here it learns why.
+                // The recorder detects the jump itself; this tells it the reason.
                 Read::Gap { .. } => {}
                 Read::Damaged { .. } => recorder.expect_gap(self.number, GapReason::DamagedInMemory),
                 Read::Ended { successor } => {

@@ -1,14 +1,14 @@
-//! What a recording is told apart by.
+//! Identity of a recording.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::{fs, io};
 
-/// Where the times in file heads come from.
+/// Source of the times in file heads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
     /// The system's clocks.
     System,
-    /// These values, for tests.
+    /// Fixed values, for tests.
     Fixed {
         /// CLOCK_MONOTONIC, ns.
         monotonic_ns: u64,
@@ -33,21 +33,21 @@ fn read_ns(clock: ClockId) -> u64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(u64::try_from(now.tv_nsec).unwrap_or(0))
 }
 
-/// A recording's number, boot and clock.
+/// Number, boot and clock of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
-    /// A number that no other recording has.
+    /// A number unique to the recording.
     pub recording: u64,
-    /// The boot in which it is made; zeros when unknown.
+    /// Id of the boot; zeros if unknown.
     pub boot_id: [u8; 16],
     /// Its clock.
     pub clock: Clock,
 }
 
 impl Identity {
-    /// That of a new recording.
+    /// The identity of a new recording.
     pub fn new() -> io::Result<Self> {
-        // 122 of a UUID's bits are random; those folded here are, but for four.
+        // 122 bits of a UUID are random; all but four of those used here are.
         let uuid = uuid(&fs::read_to_string("/proc/sys/kernel/random/uuid")?);
         let uuid = uuid.ok_or_else(|| io::Error::other("/proc/sys/kernel/random/uuid holds no UUID"))?;
         let (low, high) = uuid.split_at(8);
@@ -56,7 +56,7 @@ impl Identity {
     }
 }
 
-/// The present boot; zeros when the system does not tell.
+/// The present boot; zeros if unknown.
 pub fn boot_id() -> [u8; 16] {
     let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     uuid(&text).unwrap_or_default()
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_recordings_have_two_numbers_and_one_boot() {
+    fn two_recordings_have_different_numbers_and_the_same_boot() {
         let (one, other) = (Identity::new().unwrap(), Identity::new().unwrap());
         assert_ne!(one.recording, other.recording);
         assert_eq!(one.boot_id, other.boot_id);

@@ -1,13 +1,13 @@
-//! Recording: a subscriber that never filters, and a thread that writes what it collects.
+//! Recording: a subscriber without filters, and a thread that writes what it collects.
 //!
 //! ```text
 //! streams --> follower --copies each record into--> block of its stream --full, or old--> writing thread --> file
 //!                                                      ^------------- empty blocks ------------/
 //! ```
 //!
-//! The follower calls the kernel only to hand over a whole block, so a slow disk is felt when all blocks are full. Then
-//! the rings in shared memory are what is left, and when a writer laps the follower there, what was lost is written
-//! down as a gap.
+//! The follower makes a system call only to hand over a whole block, so a slow disk has no effect until all
+//! blocks are full. Then only the rings in shared memory are left; if a writer laps the follower there, the
+//! loss is recorded as a gap.
 
 mod buffer;
 mod direct;
@@ -31,44 +31,44 @@ pub use storage::{Disk, FolderLock, Storage, StoredFile};
 
 use std::time::Duration;
 
-/// When what was written is forced to the disk. A process that dies loses nothing that it had handed to the kernel
-/// whatever the policy is; a power cut loses what was not forced.
+/// When data is synced to the disk. With any policy, a process that dies loses nothing that it handed to the
+/// kernel; a power cut loses what was not synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncPolicy {
-    /// Never; the kernel writes back on its own, usually within half a minute.
+    /// Never; the kernel writes back by itself, usually within half a minute.
     None,
-    /// After the first block that comes when so much time has passed.
+    /// With the first block after this interval.
     Interval(Duration),
-    /// After each block; blocks that come while the disk is waited for share the next wait.
+    /// After each block; blocks that arrive during a sync share the next one.
     Each,
 }
 
-/// How bytes go to the disk.
+/// How bytes are written to the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writes {
-    /// Past the page cache, where the file system can. It takes far less CPU time and leaves other programs' pages alone;
-    /// the disk must keep up with what comes, but for what the blocks hold.
+    /// Past the page cache, where the file system supports it. This takes far less CPU time and evicts no pages
+    /// of other programs; apart from what the blocks hold, the disk must keep up.
     Direct,
-    /// Through the page cache: bursts beyond the disk's pace go to free memory, until the kernel stops the writer or a
-    /// sync waits for all of it.
+    /// Through the page cache: bursts go to free memory, until the kernel throttles the writer or a sync waits
+    /// for all of it.
     Cached,
 }
 
 /// How a recording is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// Bytes of a block at most, head included, but for records that are longer.
+    /// Largest block in bytes, including its head, except for longer records.
     pub block_bytes: usize,
-    /// Bytes of a file at most; they are reserved when it is made.
+    /// Largest file in bytes; its space is reserved at creation.
     pub file_bytes_max: u64,
-    /// When the disk is waited for.
+    /// When data is synced.
     pub sync: SyncPolicy,
-    /// How bytes go there.
+    /// How bytes are written.
     pub writes: Writes,
-    /// Blocks between the follower and the writing thread, besides one of each stream: what a stall of the disk fills,
-    /// see [`Options::riding_out`]. They are memory of the recorder's, in use from its start.
+    /// Blocks between the follower and the writing thread, in addition to one per stream: they absorb a stall
+    /// of the disk, see [`Options::riding_out`]. The recorder allocates them at its start.
     pub spare_blocks: usize,
-    /// A block that is not full is written when it is this old.
+    /// Age at which a partial block is written.
     pub block_age_max: Duration,
 }
 
@@ -89,9 +89,10 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The same with spare blocks for a stall of the disk, when so many bytes a second are recorded: of each record its
-    /// payload and 64 more. Stalls in which the follower itself gets no CPU are for the stream's ring, whose capacity
-    /// must hold what is published meanwhile; a ring that holds both stalls needs no spare blocks at all.
+    /// The same with spare blocks for a stall of the disk, at this rate of bytes per second, counting 64 bytes
+    /// per record besides its payload. Stalls in which the follower itself gets no CPU must be absorbed by the
+    /// stream's ring, whose capacity must hold what is published meanwhile; if a ring covers both stalls, no
+    /// spare blocks are needed.
     #[must_use]
     pub fn riding_out(self, stall: Duration, bytes_per_s: u64) -> Self {
         let bytes = u128::from(bytes_per_s).saturating_mul(stall.as_micros()) / 1_000_000;
@@ -99,7 +100,7 @@ impl Options {
         Self { spare_blocks: blocks, ..self }.bounded()
     }
 
-    /// The same, with every value inside its bounds.
+    /// The same, with every value clamped to its limits.
     #[must_use]
     pub fn bounded(self) -> Self {
         let block_bytes = self.block_bytes.clamp(*BLOCK_BYTES.start(), *BLOCK_BYTES.end());

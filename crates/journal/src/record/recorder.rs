@@ -1,4 +1,4 @@
-//! Records in, blocks out.
+//! Collects records into blocks.
 
 use super::{
     Buffer, DirectDisk, Disk, Files, FolderLock, Options, Place, RecordError, Storage, StoredFile, Writes,
@@ -23,47 +23,47 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What a recording came to.
+/// Totals of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Recorded {
     /// What was written.
     pub written: Written,
-    /// Gaps written down.
+    /// Gaps recorded.
     pub gaps: u64,
     /// Records in them.
     pub lost: u64,
-    /// Those among them that were published while nobody recorded.
+    /// Records in them that were published while no recorder ran.
     pub missed: u64,
-    /// Records that were in the recording already, when it was gone on with.
+    /// Records that the resumed recording already contained.
     pub skipped: u64,
-    /// How often all blocks were full, so that the follower waited for the disk.
+    /// Number of times that all blocks were full, so that the follower waited for the disk.
     pub waits: u64,
-    /// How long it waited.
+    /// Duration of these waits.
     pub waited: Duration,
 }
 
 struct Stream {
     name: String,
-    /// The sequence that comes next; none before the first record of a stream that is new.
+    /// The next sequence; `None` before the first record of a new stream.
     expected: Option<u64>,
-    /// Whether that was read from an earlier recording, so that records before it may come again.
+    /// Whether it comes from an earlier recording, so that earlier records may be seen again.
     is_resumed: bool,
-    /// The latest generated time of the earlier recording.
+    /// The latest generation time of the earlier recording.
     generated_max: u64,
-    /// Why there is a jump right before the next record, should there be one. It holds for that record alone: whatever is
-    /// missing behind it was published while this recorder followed, and overwritten before it was read.
+    /// The reason of a jump right before the next record, if any. It applies only to that record: any later
+    /// missing record was published while this recorder followed, and overwritten before it was read.
     reason: GapReason,
     block: Option<Buffer>,
-    /// When its block was begun, as a count of [`Recorder::flush_old`].
+    /// Start of its block, as a count of [`Recorder::flush_old`].
     begun: u64,
 }
 
-/// Takes records of streams and has them written. One thread uses it; another writes.
+/// Collects records of streams and passes them on for writing. Used by one thread; another thread writes.
 pub struct Recorder {
     folder: PathBuf,
     recording: u64,
     options: Options,
-    /// None once the writing thread has ended.
+    /// `None` once the writing thread has ended.
     jobs: Option<SyncSender<Job>>,
     empty: Receiver<Buffer>,
     give_back: SyncSender<Buffer>,
@@ -76,7 +76,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// Begins a recording in a folder, which is made when it is missing, or goes on with the one that is there, in a
+    /// Starts a recording in a directory, which is created if it is missing, or resumes the existing one in a
     /// new file.
     pub fn open(folder: &Path, options: Options) -> Result<Self, RecordError> {
         match options.writes {
@@ -85,32 +85,33 @@ impl Recorder {
         }
     }
 
-    /// Checks that a new recording can be made in a folder, which is made if it is missing: nobody records there, it holds
-    /// no recording, and a first file has room. For those who start a recorder as a process, and want its refusal before.
+    /// Checks that a new recording can be created in a directory, which is created if it is missing: no
+    /// recorder is running there, it holds no recording, and a first file fits. For callers that start a
+    /// recorder as a process and want an early error.
     pub fn check_new(folder: &Path, options: Options) -> Result<(), RecordError> {
         let refused = |doing| move |source| RecordError::refused(folder, doing, source);
         let _lock = Self::lock(folder)?;
-        let files = read::list(folder).map_err(refused("read the folder"))?;
+        let files = read::list(folder).map_err(refused("read directory"))?;
         if !files.data.is_empty() || files.last_index > 0 {
             return Err(RecordError::Exists { path: folder.to_owned() });
         }
-        // It has no name that a reader takes for a file of a recording, and is removed at once.
-        let mut trial = tempfile::NamedTempFile::new_in(folder).map_err(refused("make a file"))?;
+        // Readers do not take its name for a file of a recording, and it is removed at once.
+        let mut trial = tempfile::NamedTempFile::new_in(folder).map_err(refused("create a file in"))?;
         let bytes = options.bounded().file_bytes_max;
-        trial.as_file_mut().allocate(bytes).map_err(refused("reserve room for a file"))?;
-        trial.close().map_err(refused("remove a file"))
+        trial.as_file_mut().allocate(bytes).map_err(refused("reserve space for a file in"))?;
+        trial.close().map_err(refused("remove a file in"))
     }
 
-    /// Makes the folder if it is missing, and locks it.
+    /// Creates the directory if it is missing, and locks it.
     fn lock(folder: &Path) -> Result<FolderLock, RecordError> {
         let refused = |doing| move |source| RecordError::refused(folder, doing, source);
-        storage::make_folder(folder).map_err(refused("make the folder"))?;
+        storage::make_folder(folder).map_err(refused("create directory"))?;
         FolderLock::take(folder)
-            .map_err(refused("lock the folder"))?
+            .map_err(refused("lock directory"))?
             .ok_or_else(|| RecordError::Busy { path: folder.to_owned() })
     }
 
-    /// As [`Recorder::open`], on some other storage.
+    /// Like [`Recorder::open`], with other storage.
     pub fn open_on<S: Storage + 'static>(
         storage: S,
         folder: &Path,
@@ -120,7 +121,7 @@ impl Recorder {
         let lock = Self::lock(folder)?;
         let (identity, place) = match read::resume(folder)? {
             Some(resumed) => resumed,
-            None => (Identity::new().map_err(refused("find a number for it"))?, Place::start()),
+            None => (Identity::new().map_err(refused("generate an id for"))?, Place::start()),
         };
         let last_file = place.file - 1;
         let recorder = Self::start(storage, folder, options, lock, identity, place)?;
@@ -140,7 +141,7 @@ impl Recorder {
         let (options, recording) = (options.bounded(), identity.recording);
         let streams: Vec<_> = place.streams.iter().map(Stream::resumed).collect();
         let files = Files::new(storage, folder, identity, options, place)?;
-        // Room for every block that there can ever be, so that a send never waits for room but for a block.
+        // Capacity for every block that can exist, so that a send never waits for capacity.
         let room = options.spare_blocks + STREAMS_MAX;
         let (jobs, taken) = sync_channel(room);
         let (give_back, empty) = sync_channel(room);
@@ -151,7 +152,7 @@ impl Recorder {
         let thread = std::thread::Builder::new()
             .name("lowlat-journal".to_owned())
             .spawn(move || disk::run(files, &taken, &emptied))
-            .map_err(|source| RecordError::refused(folder, "start the writing thread", source))?;
+            .map_err(|source| RecordError::refused(folder, "start the writing thread for", source))?;
         Ok(Self {
             folder: folder.to_owned(),
             recording,
@@ -168,8 +169,8 @@ impl Recorder {
         })
     }
 
-    /// The number of the stream of this name, which is added when it is new. `first_sequence` is what its first record
-    /// should have, when that is known; `schema` names who knows what the payloads mean.
+    /// The number of the stream with this name, which is added if it is new. `first_sequence` is the expected
+    /// sequence of its first record, if known; `schema` names the schema of its payloads.
     pub fn add_stream(
         &mut self,
         name: &str,
@@ -204,7 +205,7 @@ impl Recorder {
         Ok(number(self.streams.len() - 1))
     }
 
-    /// Takes one record. Those that are missing before it are written down as a gap.
+    /// Records one record. Missing records before it are recorded as a gap.
     #[inline]
     pub fn record(
         &mut self,
@@ -248,7 +249,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// A record with a sequence that no publisher comes to. It is damage in shared memory, and told with the next record.
+    /// A record with an impossible sequence: damage in shared memory, reported with the next record.
     #[cold]
     fn refuse(&mut self, stream: usize) {
         self.recorded.lost = self.recorded.lost.saturating_add(1);
@@ -257,21 +258,22 @@ impl Recorder {
         }
     }
 
-    /// Says why the records before the next one of a stream will be missing.
+    /// Sets the reason of missing records before the next one of a stream.
     pub fn expect_gap(&mut self, stream: u32, reason: GapReason) {
         if let Some(stream) = self.streams.get_mut(crate::bytes::narrow(stream.into())) {
             stream.reason = reason;
         }
     }
 
-    /// A record that is not the next one. Gives back whether it is to be recorded.
+    /// Handles a record out of sequence. Returns whether to record it.
     #[cold]
     fn jump(&mut self, stream: u32, epoch: u64, record: &Record) -> Result<bool, RecordError> {
         let Some(state) = self.streams.get_mut(crate::bytes::narrow(stream.into())) else { return Ok(false) };
         let Some(expected) = state.expected else { return Ok(true) };
         if record.sequence < expected {
             if state.is_resumed && record.stamp.generated <= state.generated_max {
-                // It was still in the ring, so nothing behind it was gone when this recorder came.
+                // It was still in the ring, so nothing after it had been overwritten when this recorder
+                // started.
                 state.reason = GapReason::Overwritten;
                 self.recorded.skipped += 1;
                 return Ok(false);
@@ -284,7 +286,7 @@ impl Recorder {
         Ok(true)
     }
 
-    /// Writes down that the records from `from` up to, not including, `to` are missing.
+    /// Records that the records from `from` up to, but not including, `to` are missing.
     fn gap(
         &mut self,
         stream: u32,
@@ -315,7 +317,7 @@ impl Recorder {
         self.send(Job::Gap(head))
     }
 
-    /// Hands over blocks that are old. To be called now and then, also when nothing comes; it looks at the clock.
+    /// Hands over old blocks. To be called now and then, also without new records; it reads the clock.
     pub fn flush_old(&mut self) -> Result<(), RecordError> {
         if self.flushed.elapsed() < self.options.block_age_max {
             return Ok(());
@@ -334,12 +336,12 @@ impl Recorder {
         Ok(())
     }
 
-    /// What came of it so far; what was written is known at the end.
+    /// Result so far; what was written is known only at the end.
     pub fn recorded(&self) -> Recorded {
         self.recorded
     }
 
-    /// Hands over all that is there, waits until it is written, and ends the recording.
+    /// Hands over everything, waits until it is written, and ends the recording.
     pub fn stop(mut self) -> Result<Recorded, RecordError> {
         for at in 0..self.streams.len() {
             self.hand_over(at)?;
@@ -363,7 +365,7 @@ impl Recorder {
             }
             self.recorded.waits += 1;
             let begun = Instant::now();
-            // The recorder holds a sender itself, so a thread that has ended is looked for.
+            // The recorder itself holds a sender, so the end of the thread must be checked.
             let taken = self.empty.recv_timeout(Duration::from_millis(100));
             self.recorded.waited += begun.elapsed();
             if let Ok(block) = taken {
@@ -395,7 +397,7 @@ impl Recorder {
 }
 
 impl Drop for Recorder {
-    /// One that is dropped without [`Recorder::stop`] still ends its recording; errors have nobody to go to.
+    /// Dropping it without [`Recorder::stop`] still ends its recording; errors are lost.
     fn drop(&mut self) {
         if self.thread.is_some() {
             for at in 0..self.streams.len() {

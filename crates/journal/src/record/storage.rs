@@ -1,4 +1,4 @@
-//! Where data files go: a disk, or in tests something that fails as disks do.
+//! Storage of data files: a disk, or in tests something that fails like disks.
 
 use rustix::{
     fs::{self, FallocateFlags, FlockOperation, OFlags},
@@ -11,57 +11,57 @@ use std::{
     path::Path,
 };
 
-/// Only the user who records may read a recording: it holds orders.
+/// Only the recording user may read a recording: it contains orders.
 pub(super) const FILE_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o700;
 
-/// Makes a folder, and those above it that are missing. One that exists keeps its mode.
+/// Creates a directory and its missing parents. An existing one keeps its mode.
 pub fn make_folder(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(folder)
 }
 
-/// Makes files.
+/// Creates files.
 pub trait Storage: Send {
     /// What it makes.
     type File: StoredFile;
 
-    /// A new file; it is an error when one of that name is there.
+    /// Creates a file; fails if it exists.
     fn create(&self, path: &Path) -> io::Result<Self::File>;
 
-    /// Writes a small file whole or not at all, in place of one that may be there.
+    /// Writes a small file atomically, replacing an existing one.
     fn write_whole(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
 
-    /// Makes sure that the folder's files are found after a power cut.
+    /// Ensures that the directory's files are found after a power cut.
     fn sync_folder(&self, folder: &Path) -> io::Result<()>;
 }
 
 /// A file being written.
 pub trait StoredFile: Send {
-    /// Reserves room, which reads as zeros. Storage that cannot is no error.
+    /// Reserves space, which reads as zeros. Not an error if unsupported.
     fn allocate(&mut self, bytes: u64) -> io::Result<()>;
 
-    /// Writes all bytes at an offset: the one behind what was written last. It may keep them back until
+    /// Writes all bytes at an offset, which must be the end of the last write. May buffer them until
     /// [`StoredFile::flush`].
     fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
-    /// Hands over to the system what was kept back.
+    /// Passes buffered bytes to the system.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Up to which offset the system has it; none when nothing is ever kept back.
+    /// Offset up to which the system has the data; `None` if nothing is ever buffered.
     fn written_to(&self) -> Option<u64> {
         None
     }
 
-    /// Gives the file its length.
+    /// Sets the file's length.
     fn truncate(&mut self, bytes: u64) -> io::Result<()>;
 
     /// Waits until all of it is on the disk.
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// Files of the system, written through the page cache.
+/// System files, written through the page cache.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Disk;
 
@@ -73,7 +73,7 @@ impl Storage for Disk {
     }
 
     fn write_whole(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        // A new file with a name that nobody can guess, readable by its owner alone; removed unless it is put in place.
+        // A new file with an unpredictable name, readable only by its owner; removed unless it is renamed.
         let mut unfinished = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(path))?;
         unfinished.write_all(bytes)?;
         unfinished.persist(path).map_err(|error| error.error)?;
@@ -88,7 +88,7 @@ impl Storage for Disk {
 impl StoredFile for File {
     fn allocate(&mut self, bytes: u64) -> io::Result<()> {
         match fs::fallocate(&*self, FallocateFlags::empty(), 0, bytes) {
-            // A file system without it: the file grows as it is written.
+            // Unsupported by the file system: the file grows as it is written.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
             result => Ok(result?),
         }
@@ -107,23 +107,23 @@ impl StoredFile for File {
     }
 }
 
-/// Holds a recording's folder, so that it has one writer and readers know that there is one.
+/// Lock of a recording's directory, which ensures a single writer and shows readers that one is running.
 #[derive(Debug)]
 pub struct FolderLock {
     _folder: File,
 }
 
-/// Opens a folder; anything else of that name is an error and does not block.
+/// Opens a directory; anything else is an error, and never blocks.
 fn open_folder(folder: &Path) -> io::Result<File> {
     let flags = i32::try_from(OFlags::DIRECTORY.bits()).unwrap_or(0);
     OpenOptions::new().read(true).custom_flags(flags).open(folder)
 }
 
-/// How often a taken lock is tried: a reader that looks whether there is a writer holds it for a moment.
+/// Attempts to take a busy lock: a reader that checks for a writer holds it for a moment.
 const TRIES: u32 = 20;
 
 impl FolderLock {
-    /// Takes it; none when somebody else records there.
+    /// Takes the lock; `None` if another process is recording there.
     pub fn take(folder: &Path) -> io::Result<Option<Self>> {
         let folder = open_folder(folder)?;
         for _ in 0..TRIES {
@@ -138,7 +138,7 @@ impl FolderLock {
         Ok(None)
     }
 
-    /// Whether somebody records there at this moment.
+    /// Whether a process is recording there now.
     pub fn is_taken(folder: &Path) -> bool {
         let Ok(folder) = open_folder(folder) else { return false };
         matches!(fs::flock(&folder, FlockOperation::NonBlockingLockShared), Err(Errno::WOULDBLOCK))

@@ -1,4 +1,4 @@
-//! What a recorder does with streams that gap, end and come again, and with disks that fail.
+//! A recorder with streams that have gaps, end and restart, and with disks that fail.
 
 use super::*;
 use crate::{
@@ -38,7 +38,7 @@ fn open(heap: &Arc<Heap>) -> Segment<Arc<Heap>> {
     Segment::open(Arc::clone(heap)).unwrap()
 }
 
-/// Publishes so many records, as [`record`] and [`payload`] have them but for the position.
+/// Publishes this many records, as in [`record`] and [`payload`] except for the position.
 fn publish(writer: &mut Writer<Arc<Heap>>, count: u64) {
     for _ in 0..count {
         let sequence = writer.next_sequence();
@@ -62,7 +62,7 @@ fn follower(folder: &Path, first: &Arc<Heap>) -> (Follower<Arc<Heap>>, Segments)
     (Follower::new(recorder, vec![source], successor).unwrap(), later)
 }
 
-/// Sequences, gaps, and whether anything is damaged.
+/// Sequences, gaps, and the number of damaged places.
 type Contents = (Vec<u64>, Vec<(u64, u64, Option<GapReason>)>, u64);
 
 fn contents(folder: &Path) -> Contents {
@@ -85,14 +85,14 @@ fn contents(folder: &Path) -> Contents {
 }
 
 #[test]
-fn a_stream_is_recorded_whole_with_its_gaps_and_over_its_segments() {
+fn a_stream_is_recorded_with_its_gaps_and_across_segments() {
     let folder = TempDir::new().unwrap();
     let first = segment(1, 0);
     let (mut follower, later) = follower(folder.path(), &first);
     let mut writer = Writer::new(open(&first));
     publish(&mut writer, 200);
     assert_eq!(follower.poll().unwrap(), 200);
-    // More than the ring holds: what was overwritten is a gap, told by its exact sequences.
+    // More than the ring holds: overwritten records are a gap with exact sequences.
     publish(&mut writer, 3000);
     while follower.poll().unwrap() > 0 {}
     writer.segment().fence(2);
@@ -100,7 +100,7 @@ fn a_stream_is_recorded_whole_with_its_gaps_and_over_its_segments() {
     // The writer died with two records that nobody saw.
     let second = segment(2, 3202);
     publish(&mut Writer::new(open(&second)), 10);
-    assert_eq!(follower.poll().unwrap(), 0, "the next segment is not there yet");
+    assert_eq!(follower.poll().unwrap(), 0, "the next segment does not exist yet");
     later.lock().unwrap().push(Arc::clone(&second));
     assert_eq!(follower.poll().unwrap(), 10);
     let recorded = follower.finish().unwrap();
@@ -113,7 +113,8 @@ fn a_stream_is_recorded_whole_with_its_gaps_and_over_its_segments() {
     assert_eq!(recorded.written.records, 200 + 3200 - to + 10);
 }
 
-/// A folder in which a recorder has kept the first records of a stream, all that its writer had published, and has ended.
+/// A directory in which a recorder has recorded the first records of a stream, all that were published, and has
+/// ended.
 fn recorded(count: u64) -> (TempDir, Arc<Heap>, Writer<Arc<Heap>>) {
     let folder = TempDir::new().unwrap();
     let first = segment(1, 0);
@@ -126,9 +127,9 @@ fn recorded(count: u64) -> (TempDir, Arc<Heap>, Writer<Arc<Heap>>) {
 }
 
 #[test]
-fn a_recording_is_gone_on_with_where_it_was_cut_off() {
+fn an_interrupted_recording_is_resumed() {
     let (folder, first, mut writer) = recorded(300);
-    // As a kill in the middle of a write leaves it: torn, with its room still reserved.
+    // As a kill in the middle of a write leaves it: torn, with its space still reserved.
     let path = folder.path().join(data_name(1));
     let length = std::fs::metadata(&path).unwrap().len();
     let file = File::options().write(true).open(&path).unwrap();
@@ -140,14 +141,14 @@ fn a_recording_is_gone_on_with_where_it_was_cut_off() {
     let (mut two, _) = follower(folder.path(), &first);
     two.poll().unwrap();
     let recorded = two.finish().unwrap();
-    assert_eq!(recorded.skipped, before.len() as u64, "what is there already is not recorded twice");
+    assert_eq!(recorded.skipped, before.len() as u64, "existing records are not recorded twice");
     assert_eq!(recorded.written.records, 350 - before.len() as u64);
     let reads = read_all(&Recording::open(folder.path()).unwrap());
     assert!(sequences(&reads).into_iter().map(|(_, sequence)| sequence).eq(0..350), "nothing was lost");
     let report = verify(&Recording::open(folder.path()).unwrap(), true, &mut |_, _| ());
     assert!(report.damages.iter().all(|damage| damage.file == path), "{:?}", report.damages);
     assert!(report.damage_count > 0);
-    // Another run under the same name counts from 0 again.
+    // Another run with the same name counts from 0 again.
     let other = segment(1, 0);
     let stamp = Stamp { generated: u64::MAX, ..record(0, 0).stamp };
     Writer::new(open(&other)).publish(&stamp, b"").unwrap();
@@ -156,8 +157,8 @@ fn a_recording_is_gone_on_with_where_it_was_cut_off() {
 }
 
 #[test]
-fn at_the_end_segments_that_took_the_place_of_others_are_taken_to_their_end() {
-    // Records of the first segment that are not taken yet: none, some, and as many as have their turn at once.
+fn the_end_of_a_recording_includes_replacement_segments() {
+    // Records of the first segment not taken yet: none, some, and as many as one turn takes.
     for left in [0, 10, 512] {
         let folder = TempDir::new().unwrap();
         let long = |epoch, first_sequence| segment_of(1 << 19, epoch, first_sequence);
@@ -180,13 +181,13 @@ fn at_the_end_segments_that_took_the_place_of_others_are_taken_to_their_end() {
 }
 
 #[test]
-fn the_end_waits_neither_for_a_segment_that_nobody_knows_nor_for_damage() {
+fn the_end_of_a_recording_waits_neither_for_unknown_segments_nor_for_damage() {
     let folder = TempDir::new().unwrap();
     let first = segment(1, 0);
     let (known, _) = follower(folder.path(), &first);
     publish(&mut Writer::new(open(&first)), 10);
     open(&first).fence(2);
-    assert_eq!(known.finish().unwrap().written.records, 10, "its next segment is not there");
+    assert_eq!(known.finish().unwrap().written.records, 10, "its next segment does not exist");
     let damaged = segment(1, 0);
     let mut writer = Writer::new(open(&damaged));
     publish(&mut writer, 10);
@@ -201,12 +202,12 @@ fn the_end_waits_neither_for_a_segment_that_nobody_knows_nor_for_damage() {
 }
 
 #[test]
-fn a_resumed_recording_tells_what_it_missed_from_what_it_was_too_slow_for() {
-    // Records published between the two recorders, and while the second one follows; the ring holds some 500.
+fn a_resumed_recording_distinguishes_missed_records_from_lost_ones() {
+    // Records published between the two recorders, and while the second one follows; the ring holds about 500.
     for (between, while_following, reason) in [
         (3000, 0, GapReason::NotRecording),
         (50, 3000, GapReason::Overwritten),
-        // All that the second one finds is there already.
+        // The recording already contains everything that the second one finds.
         (0, 3000, GapReason::Overwritten),
     ] {
         let (folder, first, mut writer) = recorded(300);
@@ -225,7 +226,7 @@ fn a_resumed_recording_tells_what_it_missed_from_what_it_was_too_slow_for() {
 }
 
 #[test]
-fn a_reason_is_that_of_the_next_record_alone() {
+fn a_reason_applies_only_to_the_next_record() {
     // In the block that is being filled, and in a new one.
     for epoch in [1, 2] {
         let folder = TempDir::new().unwrap();
@@ -253,11 +254,7 @@ fn a_takeover_without_loss_is_not_the_reason_of_a_later_gap() {
     open(&first).fence(2);
     let mut writer = Writer::new(open(&second));
     publish(&mut writer, 10);
-    assert_eq!(
-        (follower.poll().unwrap(), follower.poll().unwrap()),
-        (0, 10),
-        "the end, then what comes behind"
-    );
+    assert_eq!((follower.poll().unwrap(), follower.poll().unwrap()), (0, 10), "the end, then what follows");
     publish(&mut writer, 3000);
     while follower.poll().unwrap() > 0 {}
     follower.finish().unwrap();
@@ -277,7 +274,7 @@ fn one_folder_has_one_recorder() {
 }
 
 #[test]
-fn a_record_longer_than_a_block_has_one_of_its_own() {
+fn a_record_longer_than_a_block_gets_a_larger_one() {
     let folder = TempDir::new().unwrap();
     let mut recorder = Recorder::open(folder.path(), options()).unwrap();
     let stream = recorder.add_stream("one", 1, "", None).unwrap();
@@ -398,14 +395,14 @@ fn what_was_written_is_whole(disk: impl Storage + Clone + 'static, steps: u64, e
     let Ok(recording) = Recording::open(folder.path()) else { return };
     let read = sequences(&read_all(&recording));
     assert!(read.iter().map(|(_, sequence)| *sequence).eq(0..read.len() as u64), "a prefix");
-    // No torn block stays: what is told is only that the end is missing.
+    // No torn block remains: only the missing end is reported.
     let report = verify(&recording, true, &mut |_, _| ());
     let is_end = |damage: &crate::damage::Damage| damage.problem == crate::damage::Problem::Unfinished;
     assert!(report.damages.iter().all(is_end), "step {steps}: {:?}", report.damages);
 }
 
 #[test]
-fn whenever_a_disk_fails_what_was_written_is_whole_and_the_reason_is_told() {
+fn whenever_a_disk_fails_written_records_are_intact_and_the_error_is_reported() {
     for (steps, error) in (0..40).flat_map(|steps| [(steps, ENOSPC), (steps, EIO)]) {
         what_was_written_is_whole(Disk, steps, error);
         what_was_written_is_whole(DirectDisk, steps, error);
@@ -413,7 +410,7 @@ fn whenever_a_disk_fails_what_was_written_is_whole_and_the_reason_is_told() {
 }
 
 #[test]
-fn past_the_page_cache_the_same_bytes_are_written() {
+fn direct_writes_give_the_same_bytes() {
     fn make<S: Storage>(storage: S, folder: &Path) -> Vec<Vec<u8>> {
         let place = Place { streams: vec![crate::testing::entry("one")], ..Place::start() };
         let options = options().bounded();
@@ -438,7 +435,7 @@ fn past_the_page_cache_the_same_bytes_are_written() {
 }
 
 #[test]
-fn blocks_for_a_stall_hold_what_comes_in_it() {
+fn spare_blocks_absorb_a_stall() {
     let options = Options { block_bytes: 1 << 16, ..Options::default() };
     let of = |ms, bytes_per_s| options.riding_out(Duration::from_millis(ms), bytes_per_s).spare_blocks;
     assert_eq!(of(500, 128_000_000) << 16, 64_028_672, "no less than 64,000,000");
@@ -446,9 +443,9 @@ fn blocks_for_a_stall_hold_what_comes_in_it() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_named_at_once() {
+fn an_unwritable_directory_is_reported_at_once() {
     let error = Recorder::open(Path::new("/proc/lowlat"), options()).map(drop).unwrap_err().to_string();
-    assert!(error.starts_with("/proc/lowlat: cannot make the folder"), "{error}");
+    assert!(error.starts_with("cannot create directory /proc/lowlat"), "{error}");
     let file: PathBuf = TempDir::new().unwrap().path().join("x/y");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::write(&file, b"").unwrap();
@@ -457,7 +454,7 @@ fn a_folder_that_cannot_be_written_is_named_at_once() {
 }
 
 #[test]
-fn a_publisher_in_another_thread_is_recorded_without_a_false_record() {
+fn a_publisher_in_another_thread_is_recorded_without_corruption() {
     let folder = TempDir::new().unwrap();
     let heap = segment(1, 0);
     let (follower, _) = follower(folder.path(), &heap);
@@ -477,7 +474,7 @@ fn a_publisher_in_another_thread_is_recorded_without_a_false_record() {
 }
 
 #[test]
-fn a_recording_is_its_owner_s_alone() {
+fn only_the_owner_can_read_a_recording() {
     use std::os::unix::fs::MetadataExt;
     for writes in [Writes::Direct, Writes::Cached] {
         let home = TempDir::new().unwrap();
@@ -510,7 +507,7 @@ fn an_index_is_not_written_through_a_link() {
 }
 
 #[test]
-fn the_file_before_that_of_another_recorder_names_it() {
+fn the_file_before_that_of_another_recorder_announces_it() {
     let (folder, first, mut writer) = recorded(300);
     publish(&mut writer, 50);
     let (mut two, _) = follower(folder.path(), &first);
@@ -520,7 +517,7 @@ fn the_file_before_that_of_another_recorder_names_it() {
     assert_eq!(recording.files().len(), 2);
     let report = verify(&recording, true, &mut |_, _| ());
     assert_eq!((report.damage_count, report.files[0].index_problem.as_deref()), (0, None));
-    // As a second recorder that is killed, and then its file lost: it has no index yet.
+    // As with a second recorder that is killed, and its file then lost: it has no index yet.
     for name in [data_name(2), crate::layout::index_name(2)] {
         std::fs::remove_file(folder.path().join(name)).unwrap();
     }
@@ -531,7 +528,7 @@ fn the_file_before_that_of_another_recorder_names_it() {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
 
-    /// Whatever numbers stand in shared memory: what is recorded of them is read without damage.
+    /// Arbitrary numbers in shared memory: what is recorded of them can be read without damage.
     #[test]
     fn what_a_recorder_takes_its_reader_takes(
         words in proptest::collection::vec(
@@ -572,11 +569,11 @@ proptest::proptest! {
 }
 
 #[test]
-fn a_new_recording_is_refused_before_it_is_begun() {
+fn a_new_recording_is_refused_before_it_starts() {
     let home = TempDir::new().unwrap();
     let folder = home.path().join("monday");
     Recorder::check_new(&folder, options()).unwrap();
-    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "nothing is left of the check");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "the check leaves nothing behind");
     let one = Recorder::open(&folder, options()).unwrap();
     assert!(matches!(Recorder::check_new(&folder, options()), Err(RecordError::Busy { .. })));
     one.stop().unwrap();

@@ -1,4 +1,4 @@
-//! Every file of a recording damaged in every way, and what each reader makes of it.
+//! Every file of a recording, damaged in every way, and what each reader reports.
 
 use super::*;
 use crate::{
@@ -15,8 +15,8 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Two streams with a gap in some files, made by two recorders. The second one was killed when `is_killed`, and otherwise
-/// left a file of its own.
+/// Two streams with a gap, in several files, written by two recorders. With `is_killed` the second one was
+/// killed, otherwise it finished its file.
 fn make(folder: &Path, is_killed: bool) -> Vec<u64> {
     let options = Options { file_bytes_max: 16 << 10, ..options() };
     let mut maker = Maker::new(folder, options, &["one", "two"]);
@@ -43,7 +43,7 @@ fn make(folder: &Path, is_killed: bool) -> Vec<u64> {
     files
 }
 
-/// What the readers say: how many records each gives, and whether it reports that something is damaged or lost.
+/// Answers of the readers: how many records each returns, and whether it reports damage or loss.
 #[derive(Debug, PartialEq, Eq)]
 struct Answers {
     records: u64,
@@ -54,7 +54,7 @@ fn answer(folder: &Path) -> Option<Answers> {
     let recording = Recording::open(folder).ok()?;
     let is_loss = |read: &Read| match read {
         Read::Damaged(_) => true,
-        // The recording is made with one gap, which is no damage.
+        // The recording has one gap to start with, which is not damage.
         Read::Gap(Gap { reason, .. }) => reason.is_none(),
         _ => false,
     };
@@ -68,7 +68,7 @@ fn answer(folder: &Path) -> Option<Answers> {
     let unknown = known.gaps.iter().any(|gap| gap.reason.is_none());
     let verified = Answers { records: known.records(), complains: known.damage_count > 0 || unknown };
     assert_eq!(merged, verified, "{:?}", known.damages);
-    // By the heads alone it is at least known that there is something, unless it is the records themselves.
+    // From the heads alone at least some damage is known, unless it is in the records themselves.
     let heads = verify(&recording, false, &mut |_, _| ());
     assert!(heads.damage_count == 0 || merged.complains, "{:?}", heads.damages);
     let streams: Vec<u32> = (0..).take(recording.streams().len()).collect();
@@ -88,7 +88,7 @@ fn answer(folder: &Path) -> Option<Answers> {
     Some(merged)
 }
 
-/// Ways to damage one file, given its bytes and those of another one.
+/// Ways to damage one file, from its bytes and those of another file.
 fn damages(bytes: &[u8], other: &[u8]) -> Vec<(String, Option<Vec<u8>>)> {
     let mut ways = vec![
         ("empty".to_owned(), Some(Vec::new())),
@@ -120,7 +120,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Damages every file in every way; with `kept` the index files are there, without it they are not.
+/// Damages every file in every way, with the index files (`kept`) or without them.
 fn every_damage_is_told(is_killed: bool, kept: bool) {
     let whole = TempDir::new().unwrap();
     let files = make(whole.path(), is_killed);
@@ -150,7 +150,7 @@ fn every_damage_is_told(is_killed: bool, kept: bool) {
             let told = format!("{} {way}: {found:?}", name.display());
             let found = found.expect(&told);
             if name.extension().unwrap() == "index" {
-                // It only saves time.
+                // An index only saves time.
                 assert_eq!(found, before, "{told}");
             } else {
                 assert!(found.complains && found.records <= before.records, "{told}");
@@ -158,7 +158,7 @@ fn every_damage_is_told(is_killed: bool, kept: bool) {
             tried += 1;
         }
     }
-    // A copy of a file behind the last one.
+    // A copy of a file after the last one.
     let last = files.last().unwrap();
     fs::copy(whole.path().join(data_name(2)), whole.path().join(data_name(last + 1))).unwrap();
     assert!(answer(whole.path()).unwrap().complains);
@@ -166,12 +166,12 @@ fn every_damage_is_told(is_killed: bool, kept: bool) {
 }
 
 #[test]
-fn every_damaged_file_is_told_by_every_reader() {
+fn every_reader_reports_every_damaged_file() {
     every_damage_is_told(false, true);
 }
 
 #[test]
-fn without_indexes_too() {
+fn every_reader_reports_every_damaged_file_without_indexes() {
     every_damage_is_told(false, false);
 }
 
@@ -181,14 +181,14 @@ fn a_killed_recording_is_never_complete() {
 }
 
 #[test]
-fn a_recording_of_nothing_but_useless_files_is_no_clean_one() {
-    // One file alone: without its list of streams there is no stream to read.
+fn a_recording_of_only_useless_files_is_not_clean() {
+    // A single file: without its list of streams there is no stream to read.
     for bytes in [vec![], vec![0; 20_000], vec![0x55; 20_000]] {
         let folder = TempDir::new().unwrap();
         fs::write(folder.path().join(data_name(1)), &bytes).unwrap();
         assert_eq!(answer(folder.path()), Some(Answers { records: 0, complains: true }), "{}", bytes.len());
     }
-    // Its data files alone are gone.
+    // Only its data files are missing.
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join(index_name(2)), b"").unwrap();
     assert_eq!(answer(folder.path()), Some(Answers { records: 0, complains: true }));
@@ -232,7 +232,7 @@ fn only_regular_files_are_opened() {
 }
 
 #[test]
-fn a_recording_that_is_being_made_is_not_damaged() {
+fn a_recording_in_progress_is_not_damaged() {
     let folder = TempDir::new().unwrap();
     let mut maker = Maker::new(folder.path(), Options { file_bytes_max: 16 << 10, ..options() }, &["one"]);
     for block in 0..30 {
@@ -245,7 +245,7 @@ fn a_recording_that_is_being_made_is_not_damaged() {
         let found: Vec<_> = inspect(&Recording::open(folder.path()).unwrap()).collect();
         assert!(matches!(found[..], [Damage { problem: Problem::Unfinished, .. }]), "{found:?}");
     }
-    // The next file is made before this one gets its end.
+    // The next file is created before this one gets its end.
     let next = crate::read::recording::list(folder.path()).unwrap().data.len() as u64 + 1;
     fs::write(folder.path().join(data_name(next)), vec![0; 20_000]).unwrap();
     let writer = FolderLock::take(folder.path()).unwrap().unwrap();
@@ -255,7 +255,7 @@ fn a_recording_that_is_being_made_is_not_damaged() {
 }
 
 #[test]
-fn a_merge_of_no_stream_tells_damage_too() {
+fn a_merge_of_no_streams_reports_damage_too() {
     let folder = TempDir::new().unwrap();
     make(folder.path(), false);
     fs::remove_file(folder.path().join(data_name(1))).unwrap();
@@ -266,7 +266,7 @@ fn a_merge_of_no_stream_tells_damage_too() {
 }
 
 #[test]
-fn what_stands_in_room_that_was_reserved_is_found() {
+fn foreign_bytes_in_reserved_space_are_detected() {
     let folder = TempDir::new().unwrap();
     let mut maker = Maker::new(folder.path(), Options { file_bytes_max: 1 << 30, ..options() }, &["one"]);
     maker.records(0, 0..20);

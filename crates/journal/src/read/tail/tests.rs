@@ -8,7 +8,7 @@ use std::{fs, path::Path};
 use tempfile::TempDir;
 
 #[test]
-fn a_tail_follows_while_somebody_records() {
+fn a_tail_follows_while_a_recorder_runs() {
     let folder = TempDir::new().unwrap();
     let options = Options { file_bytes_max: 16 << 10, block_age_max: std::time::Duration::ZERO, ..options() };
     let mut recorder = Recorder::open(folder.path(), options).unwrap();
@@ -46,7 +46,7 @@ fn a_tail_follows_while_somebody_records() {
     assert_eq!(late.next(&mut bytes), Read::Ended);
 }
 
-/// One stream in five files at least, and how many.
+/// One stream in at least five files, and the number of files.
 fn long(folder: &Path) -> u64 {
     let mut maker = Maker::new(folder, Options { file_bytes_max: 16 << 10, ..options() }, &["one"]);
     for block in 0..60 {
@@ -58,7 +58,7 @@ fn long(folder: &Path) -> u64 {
     files as u64
 }
 
-/// The sequences that files of these numbers hold.
+/// The sequences in files with these numbers.
 fn sequences_of(recording: &Recording, is_of: impl Fn(u64) -> bool) -> Vec<u64> {
     let mut found = Vec::new();
     for (at, file) in recording.files().iter().enumerate().filter(|(_, file)| is_of(file.number)) {
@@ -71,7 +71,7 @@ fn sequences_of(recording: &Recording, is_of: impl Fn(u64) -> bool) -> Vec<u64> 
     found
 }
 
-/// What a tail gives up to its end, or until it has nothing new: sequences, damages, and the last answer.
+/// Reads a tail up to its end, or until it has nothing new: sequences, damage, and the last result.
 fn follow(tail: &mut Tail) -> (Vec<u64>, Vec<Damage>, Read) {
     let (mut reads, mut payload) = (Vec::new(), Vec::new());
     let last = loop {
@@ -98,7 +98,7 @@ fn problems(folder: &Path, damages: &[Damage]) -> Vec<(u64, Problem)> {
 }
 
 #[test]
-fn files_that_are_missing_are_named_and_the_rest_is_read() {
+fn missing_files_are_reported_and_the_others_are_read() {
     let folder = TempDir::new().unwrap();
     let folder = folder.path();
     let files = long(folder);
@@ -110,14 +110,14 @@ fn files_that_are_missing_are_named_and_the_rest_is_read() {
     let (read, damages, last) = follow(&mut Tail::from_start(&Recording::open(folder).unwrap()));
     assert_eq!((read, last), (rest, Read::Ended));
     let missing = |number| (number, Problem::FileMissing);
-    // The last one by the end of the one before it, which says that the recording goes on.
+    // The last file is known from the end of the previous one, which announces it.
     let found = problems(folder, &damages);
     let [two, three, (4, Problem::BlocksMissing { .. }), last] = &found[..] else { panic!("{found:?}") };
     assert_eq!([two, three, last], [&missing(2), &missing(3), &missing(files)]);
 }
 
 #[test]
-fn refused_foreign_and_useless_files_are_told_apart() {
+fn unreadable_foreign_and_useless_files_are_distinguished() {
     let folder = TempDir::new().unwrap();
     let folder = folder.path();
     long(folder);
@@ -143,7 +143,7 @@ fn refused_foreign_and_useless_files_are_told_apart() {
 }
 
 #[test]
-fn a_file_that_is_gone_is_told_once_and_the_next_one_is_waited_for() {
+fn a_deleted_file_is_reported_once_and_the_tail_waits_for_the_next() {
     let folder = TempDir::new().unwrap();
     let folder = folder.path();
     let files = long(folder);
@@ -157,8 +157,8 @@ fn a_file_that_is_gone_is_told_once_and_the_next_one_is_waited_for() {
     let (read, damages, answer) = follow(&mut tail);
     assert_eq!((read, answer), (sequences_of(&recording, |number| number < files - 1), Read::Nothing));
     assert_eq!(problems(folder, &damages), [(files - 1, Problem::FileMissing)]);
-    assert_eq!(follow(&mut tail), (vec![], vec![], Read::Nothing), "it was told");
-    // A tail from now on leaves it to who reads what there is by now.
+    assert_eq!(follow(&mut tail), (vec![], vec![], Read::Nothing), "already reported");
+    // A tail that starts now leaves existing damage to other readers.
     let mut from_now = Tail::from_now(&Recording::open(folder).unwrap());
     assert_eq!(follow(&mut from_now), (vec![], vec![], Read::Nothing));
     fs::rename(&back, &last).unwrap();
@@ -169,25 +169,29 @@ fn a_file_that_is_gone_is_told_once_and_the_next_one_is_waited_for() {
             matches!(problems(folder, &damages)[..], [(_, Problem::BlocksMissing { .. })]),
             "{damages:?}"
         );
-        assert_eq!(answer, Read::Nothing, "the recorder has not begun another file yet");
+        assert_eq!(answer, Read::Nothing, "the recorder has not created another file yet");
     }
     drop(kept);
 }
 
 #[test]
-fn the_next_file_of_a_recorder_that_ended_is_not_missed() {
+fn a_tail_finds_the_next_file_of_a_later_recorder() {
     let folder = TempDir::new().unwrap();
     long(folder.path());
     let recording = Recording::open(folder.path()).unwrap();
     let mut tail = Tail::from_now(&recording);
     let writer = FolderLock::take(folder.path()).unwrap().unwrap();
-    assert_eq!(follow(&mut tail), (vec![], vec![], Read::Nothing), "another one begins, and has no file yet");
+    assert_eq!(
+        follow(&mut tail),
+        (vec![], vec![], Read::Nothing),
+        "another recorder starts, and has no file yet"
+    );
     drop(writer);
     assert_eq!(follow(&mut tail), (vec![], vec![], Read::Ended));
 }
 
 #[test]
-fn a_file_without_an_end_is_left_when_there_are_later_ones() {
+fn a_tail_leaves_a_file_without_an_end_for_later_ones() {
     let folder = TempDir::new().unwrap();
     let folder = folder.path();
     long(folder);
@@ -212,7 +216,7 @@ fn a_file_without_an_end_is_left_when_there_are_later_ones() {
 }
 
 #[test]
-fn a_recorder_that_is_killed_leaves_a_file_without_an_end() {
+fn a_killed_recorder_leaves_a_file_without_an_end() {
     let folder = TempDir::new().unwrap();
     let mut maker = Maker::new(folder.path(), options(), &["one"]);
     maker.records(0, 0..20);
@@ -220,7 +224,7 @@ fn a_recorder_that_is_killed_leaves_a_file_without_an_end() {
     let recording = Recording::open(folder.path()).unwrap();
     let (mut tail, mut from_now) = (Tail::from_start(&recording), Tail::from_now(&recording));
     let (read, damages, answer) = follow(&mut tail);
-    assert_eq!((read.len(), damages, answer), (20, vec![], Read::Nothing), "it is being made");
+    assert_eq!((read.len(), damages, answer), (20, vec![], Read::Nothing), "still recording");
     assert_eq!(follow(&mut from_now), (vec![], vec![], Read::Nothing));
     drop((writer, maker));
     for tail in [&mut tail, &mut from_now] {
@@ -231,13 +235,13 @@ fn a_recorder_that_is_killed_leaves_a_file_without_an_end() {
         );
         assert_eq!(follow(tail), (vec![], vec![], Read::Ended), "once");
     }
-    // Who reads what there is by now tells it instead.
+    // Readers of the existing files report it instead.
     let mut late = Tail::from_now(&Recording::open(folder.path()).unwrap());
     assert_eq!(follow(&mut late), (vec![], vec![], Read::Ended));
 }
 
 #[test]
-fn a_file_of_another_layout_is_told_also_while_somebody_records() {
+fn a_file_of_another_layout_is_reported_during_a_recording() {
     let folder = TempDir::new().unwrap();
     let folder = folder.path();
     let files = long(folder);
@@ -260,7 +264,7 @@ fn a_file_of_another_layout_is_told_also_while_somebody_records() {
     assert_eq!(
         follow(&mut tails[1]),
         (vec![], vec![], Read::Nothing),
-        "it is left to who reads what there is"
+        "left to readers of the existing files"
     );
     drop(writer);
     assert_eq!(tails.map(|mut tail| follow(&mut tail)), [(); 2].map(|()| (vec![], vec![], Read::Ended)));

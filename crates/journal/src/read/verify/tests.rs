@@ -7,7 +7,7 @@ use crate::{
 use std::{fs, path::Path};
 use tempfile::TempDir;
 
-/// Three files at least, with their indexes. Gives back how many.
+/// At least three files, with their indexes. Returns the number of files.
 fn make(folder: &Path) -> u64 {
     let mut maker = Maker::new(folder, options(), &["one", "two"]);
     for block in 0..100 {
@@ -25,7 +25,7 @@ fn check(folder: &Path) -> Verification {
     verify(&Recording::open(folder).unwrap(), true, &mut |_, _| ())
 }
 
-/// Writes the index of a file as it is now, of these of its blocks.
+/// Writes the index of a file in its present state, from these of its blocks.
 fn write_index(folder: &Path, number: u64, is_named: impl Fn(&BlockHead) -> bool) {
     let recording = Recording::open(folder).unwrap();
     let file = DataFile::open(folder, number).unwrap();
@@ -36,7 +36,7 @@ fn write_index(folder: &Path, number: u64, is_named: impl Fn(&BlockHead) -> bool
     fs::write(folder.join(index_name(number)), bytes).unwrap();
 }
 
-/// What a check finds with the index files must be what it finds without them.
+/// A verification must find the same with and without index files.
 fn same_without_indexes(folder: &Path, files: u64, damages: u64) {
     let with = check(folder);
     assert_eq!(with.damage_count, damages, "{:?}", with.damages);
@@ -52,14 +52,14 @@ fn same_without_indexes(folder: &Path, files: u64, damages: u64) {
 }
 
 #[test]
-fn a_check_comes_to_the_same_sum_with_indexes_and_without() {
+fn a_verification_finds_the_same_with_and_without_indexes() {
     let folder = TempDir::new().unwrap();
     let files = make(folder.path());
     same_without_indexes(folder.path(), files, 0);
 }
 
 #[test]
-fn also_of_a_damaged_record_and_of_what_stands_behind_an_end() {
+fn a_damaged_record_and_bytes_after_an_end_are_found_with_and_without_indexes() {
     let folder = TempDir::new().unwrap();
     let files = make(folder.path());
     let path = folder.path().join(data_name(1));
@@ -78,7 +78,7 @@ fn also_of_a_damaged_record_and_of_what_stands_behind_an_end() {
 }
 
 #[test]
-fn an_index_that_lacks_a_block_hides_no_record() {
+fn an_index_without_a_block_hides_no_record() {
     let folder = TempDir::new().unwrap();
     make(folder.path());
     let before = check(folder.path());
