@@ -16,19 +16,19 @@ from typing import Any, Literal, Optional, Union, final
 
 __version__: str
 PRICE_SCALE: int
-"""So many make one of the instrument's currency."""
+"""Prices are whole numbers in units of 1/PRICE_SCALE of the instrument's currency."""
 
 class LowlatError(Exception):
-    """What went wrong, and what to do next."""
+    """Base class: what went wrong, and what to do about it."""
 
 class JoinError(LowlatError):
-    """The master could not be joined."""
+    """Joining the master failed."""
 
 class PublishError(LowlatError):
     """A record or an order was not published."""
 
 class Fenced(LowlatError):
-    """The master gave this process up, and another may have its place: start again."""
+    """The master dropped this process, and another may have replaced it: restart the program."""
 
 class Refused(LowlatError):
     """The master refused the node after it had joined."""
@@ -37,10 +37,10 @@ class MasterGone(LowlatError):
     """The master died without stopping its nodes, and they stop with it."""
 
 class Forked(LowlatError):
-    """The node belongs to the process that this one was forked from: join in this process."""
+    """The node belongs to the process that this one was forked from: join again in this process."""
 
 class BusyError(LowlatError):
-    """Another thread uses the node or the journal at this moment."""
+    """Another thread is using the node or the journal."""
 
 class JournalError(LowlatError):
     """A recording cannot be read."""
@@ -49,7 +49,7 @@ def now_ns() -> int:
     """Now, in the pipeline's clock: nanoseconds of CLOCK_MONOTONIC."""
 
 def socket_of(name: str) -> pathlib.Path:
-    """The socket of the master of that name, where it usually is."""
+    """Default socket of the master with that name."""
 
 def join(
     socket: Union[str, os.PathLike[str]],
@@ -62,11 +62,11 @@ def join(
 ) -> Node:
     """Joins the master that listens at `socket` as a strategy.
 
-    The master gives it a number that no other strategy has, and the same one when it restarts under its name. `number`
-    asks for one below 1024, and is refused when another strategy has it.
+    The master assigns an unused strategy number, which stays the same when the node restarts under its name. `number`
+    requests one below 1024, which is refused if another strategy has it.
 
     The node reads the quotes of `instruments` and the answers to its orders, and writes "orders.NAME". `wait`: sleep until
-    woken, spin, or spin for as long as that pays. Raises JoinError, ValueError.
+    woken, spin, or spin as long as that pays. Raises JoinError, ValueError.
     """
 
 def join_node(
@@ -82,32 +82,32 @@ def join_node(
 ) -> Node:
     """Joins the master that listens at `socket` as any node.
 
-    `writes` names the stream that it writes, whose instruments are below `keys`. `reads` are pairs of streams ("md",
-    "orders.*") and what of them: None for all, a list of instruments, or "own" for what has the node's number.
+    `writes` names the stream that it writes, with instruments below `keys`. `reads` are pairs of a stream ("md",
+    "orders.*") and a selection: None for all, a list of instruments, or "own" for the node's number.
     Raises JoinError, ValueError.
     """
 
 class Record:
-    """A record of a stream: what stands beside its payload, and that."""
+    """A record of a stream: its header fields and payload."""
 
     @property
     def stream(self) -> str:
         """The stream: "md", "td", "orders.NAME", ..."""
     @property
     def sequence(self) -> int:
-        """Its number in the stream."""
+        """Its sequence number in the stream."""
     @property
     def kind(self) -> int:
-        """What the payload is: 1 a quote, 2 an order, 3 an answer, or a kind of somebody's own."""
+        """Kind of the payload: 1 a quote, 2 an order, 3 an answer, or a custom kind."""
     @property
     def schema(self) -> int:
-        """Version of the payload's shape."""
+        """Version of the payload's format."""
     @property
     def instrument(self) -> int:
-        """The instrument, by which readers are chosen."""
+        """The instrument, which selects the readers."""
     @property
     def source(self) -> int:
-        """Who made it: of an order the strategy's number, else the node's."""
+        """Source: the strategy's number for an order, else the node's."""
     @property
     def generated_ns(self) -> int:
         """When it was written."""
@@ -116,7 +116,7 @@ class Record:
         """When the record that caused it was written."""
     @property
     def cause_sequence(self) -> int:
-        """The sequence of the record that caused it; 0 without one."""
+        """Sequence of the record that caused it; 0 without a cause."""
     @property
     def received_ns(self) -> Optional[int]:
         """When this process had read it; None in a recording."""
@@ -130,7 +130,7 @@ class Quote(Record):
 
     @property
     def scheduled_ns(self) -> int:
-        """When it was due by its schedule."""
+        """When it was due in its schedule."""
     @property
     def bid(self) -> int:
         """Best bid."""
@@ -153,7 +153,7 @@ class Order(Record):
 
     @property
     def number(self) -> int:
-        """The strategy's number for it, never used twice."""
+        """The strategy's number of it, never reused."""
     @property
     def scheduled_ns(self) -> int:
         """When the quote that caused it was due."""
@@ -165,33 +165,33 @@ class Order(Record):
         """Limit price in 1/PRICE_SCALE."""
     @property
     def quantity(self) -> int:
-        """How many."""
+        """Quantity."""
     @property
     def side(self) -> Literal["buy", "sell"]:
-        """Which way it goes."""
+        """Side of the order."""
 
 @final
 class Answer(Record):
-    """td's word on an order. Each order gets exactly one that is accepted or rejected; fills follow."""
+    """td's answer to an order. Each order gets exactly one that is accepted or rejected; fills follow."""
 
     @property
     def order_number(self) -> int:
         """The order's number."""
     @property
     def outcome(self) -> Literal["accepted", "rejected", "filled"]:
-        """What became of it."""
+        """Outcome of the order."""
     @property
     def reason(self) -> Optional[str]:
-        """Why it is rejected; else None."""
+        """Why it was rejected; else None."""
     @property
     def order_received_ns(self) -> int:
         """When td had read the order."""
     @property
     def price(self) -> int:
-        """Price of the fill; of other answers that of the order."""
+        """Price of the fill; in other answers that of the order."""
     @property
     def quantity(self) -> int:
-        """Quantity of the fill; of other answers that of the order."""
+        """Quantity of the fill; in other answers that of the order."""
     @property
     def instrument(self) -> int:
         """The order's instrument."""
@@ -200,52 +200,52 @@ class Answer(Record):
         """The order's side."""
     @property
     def strategy(self) -> int:
-        """The number of the strategy that it is for."""
+        """Number of the strategy that it is for."""
 
 @final
 class Lost:
-    """Records of a stream that are lost: the node was too slow, or, of a recording, they are not in it."""
+    """Lost records of a stream: the node was too slow, or they are missing from the recording."""
 
     @property
     def stream(self) -> str:
         """The stream."""
     @property
     def count(self) -> int:
-        """How many."""
+        """Number of records."""
     @property
     def why(self) -> Optional[str]:
-        """Why they are not in the recording; else None."""
+        """Why they are missing from the recording; None for a node."""
 
 @final
 class Damage:
-    """What is damaged in a recording. Reading goes on behind it."""
+    """Damage of a recording. Reading continues after it."""
 
     @property
     def text(self) -> str:
-        """File, offset, and what is wrong."""
+        """File, offset and problem."""
 
 @final
 class Command:
-    """A word of the master's user."""
+    """A command of the master's user."""
 
     @property
     def text(self) -> str:
-        """The word."""
+        """The text."""
 
 @final
 class Begin:
-    """All nodes are there: publishing may begin."""
+    """All nodes have joined: publishing may start."""
 
 @final
 class Node:
     """A node of the pipeline: an iterator of its events.
 
-    Iteration ends when the master stops the node, as it does at the end of a run, and when a thread calls leave.
-    Iterating and polling raise MasterGone when the master died, Fenced when it gave this process up, and Refused when it
-    refused the node after it had joined. Waiting releases the interpreter lock, and Ctrl-C ends it.
+    Iteration ends when the master stops the node, as it does at the end of a run, or when a thread calls leave.
+    Iterating and polling raise MasterGone if the master died, Fenced if it dropped this process, and Refused if it
+    refused the node after it had joined. Waiting releases the interpreter lock, and Ctrl-C interrupts it.
 
-    A node is used by one thread at a time; only leave may be called by any. It belongs to the process that joined: in a
-    process forked from it everything raises Forked, but leaving, which does nothing there.
+    A node is used by one thread at a time; only leave may be called by any thread. It belongs to the process that joined:
+    in a forked process everything raises Forked, except leave, which does nothing there.
     """
 
     @property
@@ -253,20 +253,20 @@ class Node:
         """Its name."""
     @property
     def number(self) -> int:
-        """Its number: the same over restarts of the same name."""
+        """Its number: the same after a restart under the same name."""
     @property
     def strategy(self) -> Optional[int]:
-        """The number of its strategy, by which its orders and answers are known. None for a node of join_node."""
+        """Number of its strategy, which identifies its orders and answers. None for a node of join_node."""
     @property
     def epoch(self) -> int:
-        """How many processes of this name there were, this one counted."""
+        """Number of processes under this name, including this one."""
     @property
     def is_over(self) -> bool:
         """Whether the master has stopped it, or it has left."""
     def poll(self, timeout_s: Optional[float] = 0.0) -> list[Union[Record, Lost, Command, Begin]]:
-        """The events that are there; when there are none, those that come within `timeout_s` (None: without end).
+        """Returns the available events, or waits for some up to `timeout_s` (None: without limit).
 
-        An empty list says that the time is over, or, with is_over, that the node is.
+        An empty list means a timeout or, with is_over, the end of the node.
         """
     def order(
         self,
@@ -277,10 +277,10 @@ class Node:
         *,
         instrument: Optional[int] = None,
     ) -> int:
-        """Sends an order and gives back its number, by which answers name it.
+        """Sends an order and returns its number, which answers refer to.
 
-        `cause` is the Quote or Answer that it is sent because of: it has that one's instrument unless `instrument` says
-        otherwise, and tick-to-order latency counts from it. Raises PublishError, Fenced, ValueError.
+        `cause` is the Quote or Answer that caused it: its instrument is used unless `instrument` is given, and
+        tick-to-order latency is measured from it. Raises PublishError, Fenced, ValueError.
         """
     def publish(
         self,
@@ -293,13 +293,13 @@ class Node:
         trigger_ns: Optional[int] = None,
         cause_sequence: int = 0,
     ) -> int:
-        """Appends a record to the node's stream and gives back its number there.
+        """Appends a record to the node's stream and returns its sequence number.
 
-        Readers are chosen by `instrument`; before the event Begin not all of them may be there. `kind` is below 0xff00.
-        `source` is the node's number unless given, `trigger_ns` now. Raises PublishError, Fenced.
+        `instrument` selects the readers; before the event Begin some may be missing. `kind` is below 0xff00.
+        `source` defaults to the node's number, `trigger_ns` to now. Raises PublishError, Fenced.
         """
     def run(self, strategy: Any) -> None:
-        """Calls the methods that `strategy` has, until the master stops the node or it has left.
+        """Calls the existing methods of `strategy` until the master stops the node or it has left.
 
         on_begin(node), on_quote(node, quote), on_answer(node, answer), on_order(node, order), on_record(node, record),
         on_lost(node, lost), on_command(node, command).
@@ -307,8 +307,8 @@ class Node:
     def leave(self) -> None:
         """Leaves the master. Any thread may call it.
 
-        While another thread waits in the node, its wait ends within 100 ms, and so does its iteration. The node can not be
-        used after it. In a process forked from the one that joined it does nothing.
+        If another thread waits in the node, its wait ends within 100 ms, and so does its iteration. The node cannot be
+        used afterwards. Does nothing in a forked process.
         """
     def __iter__(self) -> Node: ...
     def __next__(self) -> Union[Record, Lost, Command, Begin]: ...
@@ -322,7 +322,7 @@ class Node:
 
 @final
 class Journal:
-    """The recording in a folder: an iterator of its records by time, with Lost and Damage where some are missing."""
+    """The recording in a directory: an iterator of its records in order of time, with Lost and Damage where some are missing."""
 
     def __new__(
         cls,
@@ -330,16 +330,16 @@ class Journal:
         streams: str = "*",
         from_ns: Optional[int] = None,
     ) -> Journal:
-        """Opens the recording in a folder.
+        """Opens the recording in a directory.
 
-        `streams` is a stream's name, or the beginning of some and a star ("orders.*"). With `from_ns` it begins with the
-        records that were written at that time or later. Raises JournalError.
+        `streams` is a stream's name, or a prefix and a star ("orders.*"). `from_ns` skips records written before that
+        time. Raises JournalError.
         """
     @property
     def folder(self) -> pathlib.Path:
-        """The folder."""
+        """The directory."""
     @property
     def streams(self) -> list[str]:
-        """The names of the recording's streams, chosen or not."""
+        """Names of all streams of the recording, selected or not."""
     def __iter__(self) -> Journal: ...
     def __next__(self) -> Union[Record, Lost, Damage]: ...

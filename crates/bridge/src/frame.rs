@@ -1,17 +1,17 @@
-//! What goes over the wire. Numbers are little-endian; nothing of it is trusted before [`Frame::decode`] has looked at it.
+//! Wire format. Numbers are little-endian; nothing is trusted before [`Frame::decode`] has checked it.
 //!
 //! ```text
 //! offset bytes
 //!      0     4  magic "LLBR"
 //!      4     2  version of this layout
-//!      6     2  what it is: 1 a record, 2 a standing
+//!      6     2  type: 1 a record, 2 a standing
 //!      8     4  number of the stream in its run: that of the node that writes it
 //!     12     4  bytes of the body
-//!     16     8  run: when it began, ns of the wall clock
-//!     24     8  epoch: how many senders the run has had, this one counted
-//!     32     8  sequence: the record's; of a standing the one that comes next, 0 while it is not known
-//!     40     8  void: how many numbers that no record has the sender passed over so far
-//!     48     2  kind          stamp, as the writer made it; of a standing all 0
+//!     16     8  run: its start, ns of the wall clock
+//!     24     8  epoch: number of senders of the run, including this one
+//!     32     8  sequence: the record's; in a standing the next one, 0 while it is unknown
+//!     40     8  void: how many numbers without a record the sender has passed so far
+//!     48     2  kind          stamp, as set by the writer; in a standing all 0
 //!     50     2  schema
 //!     52     4  instrument
 //!     56     4  source
@@ -22,8 +22,8 @@
 //!     88        body: the record's payload, or the stream's name
 //! ```
 //!
-//! A *standing* comes every 250 ms and whenever somebody begins to listen. It gives the stream's number its name, and
-//! tells the end of a gap behind which no record comes.
+//! A *standing* is sent every 250 ms and whenever a receiver connects. It gives the stream's number a name, and
+//! reports the end of a trailing gap.
 
 use lowlat_ipc::{interest::SUBSCRIBERS_MAX, layout::KIND_RESERVED_MIN, stream::Stamp};
 use lowlat_trade::address::is_name;
@@ -31,21 +31,21 @@ use thiserror::Error;
 
 /// The first bytes.
 pub const MAGIC: [u8; 4] = *b"LLBR";
-/// The layout described here.
+/// The version of the layout described here.
 pub const VERSION: u16 = 1;
 /// Bytes before the body.
 pub const HEAD_BYTES: usize = 88;
-/// Bytes of a body: more than any record of a stream's ring can have is no frame.
+/// Largest body, in bytes: a frame with more than any record of a stream's ring is invalid.
 pub const BODY_BYTES_MAX: usize = 1 << 24;
-/// Numbers of streams are below it.
+/// Upper bound of stream numbers.
 pub const STREAMS_MAX: u32 = SUBSCRIBERS_MAX;
-/// The last sequence: at a billion records a second it lasts for a century, and nothing that is counted on it overflows.
+/// The last sequence: a billion records per second reach it after a century, and no arithmetic on it overflows.
 pub const SEQUENCE_MAX: u64 = 1 << 62;
 
 const RECORD: u16 = 1;
 const STANDING: u16 = 2;
 
-/// Where fields begin.
+/// Offsets of fields.
 mod at {
     pub const VERSION: usize = 4;
     pub const WHAT: usize = 6;
@@ -77,79 +77,84 @@ const _: () = {
     assert!(HEAD_BYTES.is_multiple_of(8) && BODY_BYTES_MAX < u32::MAX as usize);
 };
 
-/// Why bytes are no frame.
+/// Why bytes are not a frame.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FrameError {
-    /// Too short, or of another length than it says.
-    #[error("{found} bytes, expected {expected}: cut off, or not sent by lowlat-bridge")]
+    /// Too short, or not of the length that it states.
+    #[error("invalid frame of {found} bytes, expected {expected}: truncated, or not sent by lowlat-bridge")]
     Length {
-        /// Bytes found.
+        /// Number of bytes.
         found: usize,
-        /// What it should be, in words.
+        /// The expected length, in words.
         expected: String,
     },
-    /// Another program's.
+    /// A message of another program.
     #[error(
-        "begins with {found:02x?}, expected \"LLBR\": something else sends to this channel and stream; take others"
+        "invalid frame: it starts with {found:02x?}, expected \"LLBR\"; another program sends to this channel and stream\nhint: use another channel or stream"
     )]
     Magic {
         /// The first bytes.
         found: [u8; 4],
     },
-    /// Another version's.
-    #[error("frame version {found}, and this program knows {VERSION}; use one lowlat-bridge on both hosts")]
+    /// A frame of another version.
+    #[error(
+        "unsupported frame version {found}, expected {VERSION}\nhint: use one version of lowlat-bridge on both hosts"
+    )]
     Version {
         /// The version.
         found: u16,
     },
-    /// Damaged on its way.
+    /// Damaged on the way.
     #[error(
-        "checksum {found:#010x}, expected {expected:#010x}: damaged on its way; look at the network cards' counters"
+        "damaged frame: found checksum {found:#010x}, expected {expected:#010x}\nhint: check the error counters of the network cards"
     )]
     Check {
-        /// What it holds.
+        /// The checksum in the frame.
         found: u32,
-        /// What its bytes give.
+        /// The checksum of its bytes.
         expected: u32,
     },
-    /// A field that stands for nothing.
-    #[error("{field}: found {found}, expected {expected}; use one lowlat-bridge on both hosts")]
+    /// An invalid field.
+    #[error(
+        "invalid frame: {field}: found {found}, expected {expected}\nhint: use one version of lowlat-bridge on both hosts"
+    )]
     Value {
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
-        /// What it holds.
+        /// Its value.
         found: String,
-        /// What it may hold.
+        /// The valid values.
         expected: &'static str,
     },
 }
 
-/// Who sends, which stream, and which number.
+/// Sender, stream and number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Head {
+pub struct FrameHead {
     /// Number of the stream in its run, below [`STREAMS_MAX`].
     pub stream: u32,
-    /// When the run began, ns of the origin's wall clock. Later runs have higher numbers.
+    /// Start of the run, ns of the origin's wall clock. Later runs have higher numbers.
     pub run: u64,
-    /// How many senders the run has had, this one counted.
+    /// Number of senders of the run, including this one.
     pub epoch: u64,
-    /// The record's number in its stream; of a standing the number that comes next, 0 while it is not known.
+    /// The record's number in its stream; in a standing the next number, 0 while it is unknown.
     pub sequence: u64,
-    /// How many numbers that no record has the sender passed over since it began: those that writers spent on starting anew.
+    /// How many numbers without a record the sender has passed since its start: those used by restarted
+    /// writers.
     pub void: u64,
 }
 
-/// What a frame carries.
+/// Contents of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Body<'a> {
     /// A record, as its writer made it.
     Record {
-        /// What stands beside the payload.
+        /// Header fields of the record.
         stamp: Stamp,
         /// The payload.
         payload: &'a [u8],
     },
-    /// Where the stream stands.
+    /// State of the stream.
     Standing {
         /// Its name.
         name: &'a str,
@@ -159,14 +164,15 @@ pub enum Body<'a> {
 /// A frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Who, which, and which number.
-    pub head: Head,
-    /// What.
+    /// Sender, stream and number.
+    pub head: FrameHead,
+    /// The contents.
     pub body: Body<'a>,
 }
 
 impl<'a> Frame<'a> {
-    /// Writes it into `bytes`, in place of what is there. Does not allocate once `bytes` has held the longest frame.
+    /// Encodes it into `bytes`, replacing their contents. Does not allocate once `bytes` has held the longest
+    /// frame.
     pub fn encode(&self, bytes: &mut Vec<u8>) {
         let (what, stamp, body) = match &self.body {
             Body::Record { stamp, payload } => (RECORD, *stamp, *payload),
@@ -177,7 +183,7 @@ impl<'a> Frame<'a> {
         bytes.extend_from_slice(&VERSION.to_le_bytes());
         bytes.extend_from_slice(&what.to_le_bytes());
         bytes.extend_from_slice(&self.head.stream.to_le_bytes());
-        // Longer than its field: decoding refuses it, as it refuses every body above the longest.
+        // Longer than its field: decoding refuses it, like every body above the maximum.
         bytes.extend_from_slice(&u32::try_from(body.len()).unwrap_or(u32::MAX).to_le_bytes());
         for word in [self.head.run, self.head.epoch, self.head.sequence, self.head.void] {
             bytes.extend_from_slice(&word.to_le_bytes());
@@ -197,7 +203,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Takes bytes of the network for a frame, after a look at every field.
+    /// Parses bytes from the network, after checking every field.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, FrameError> {
         let Some((head_bytes, body)) = bytes.split_at_checked(HEAD_BYTES) else {
             return Err(FrameError::Length { found: bytes.len(), expected: format!("{HEAD_BYTES} or more") });
@@ -214,9 +220,7 @@ impl<'a> Frame<'a> {
         if body.len() > BODY_BYTES_MAX || u32::try_from(body.len()) != Ok(body_bytes) {
             return Err(FrameError::Length {
                 found: bytes.len(),
-                expected: format!(
-                    "{HEAD_BYTES} and the {body_bytes} that it tells, at most {BODY_BYTES_MAX}"
-                ),
+                expected: format!("{HEAD_BYTES} and the stated {body_bytes}, at most {BODY_BYTES_MAX}"),
             });
         }
         let (found, expected) = (u32_at(head_bytes, at::CHECK), check_of(bytes));
@@ -233,8 +237,8 @@ impl<'a> Frame<'a> {
     }
 }
 
-fn head_of(bytes: &[u8], what: u16) -> Result<Head, FrameError> {
-    let head = Head {
+fn head_of(bytes: &[u8], what: u16) -> Result<FrameHead, FrameError> {
+    let head = FrameHead {
         stream: u32_at(bytes, at::STREAM),
         run: u64_at(bytes, at::RUN),
         epoch: u64_at(bytes, at::EPOCH),
@@ -256,7 +260,7 @@ fn head_of(bytes: &[u8], what: u16) -> Result<Head, FrameError> {
         return Err(value("epoch", "0", "1 or more"));
     }
     if !(sequence_min..=SEQUENCE_MAX).contains(&head.sequence) {
-        return Err(value("sequence", head.sequence.to_string(), "1 (of a standing 0) to 2^62"));
+        return Err(value("sequence", head.sequence.to_string(), "1 (0 in a standing) to 2^62"));
     }
     if head.void > head.sequence {
         return Err(value("void", head.void.to_string(), "no more than the sequence"));
@@ -275,7 +279,7 @@ fn stamp_of(bytes: &[u8]) -> Result<Stamp, FrameError> {
         cause: u64_at(bytes, at::CAUSE),
     };
     if stamp.kind >= KIND_RESERVED_MIN {
-        return Err(value("kind", stamp.kind.to_string(), "a kind of the stream's users, below 0xff00"));
+        return Err(value("kind", stamp.kind.to_string(), "a custom kind, below 0xff00"));
     }
     Ok(stamp)
 }
@@ -292,13 +296,13 @@ fn value(field: &'static str, found: impl Into<String>, expected: &'static str) 
     FrameError::Value { field, found: found.into(), expected }
 }
 
-/// Over all bytes but the checksum's own.
+/// Over all bytes except the checksum.
 fn check_of(bytes: &[u8]) -> u32 {
     let before = crc32c::crc32c(bytes.get(..at::CHECK).unwrap_or_default());
     crc32c::crc32c_append(before, bytes.get(at::GENERATED..).unwrap_or_default())
 }
 
-/// Zeros where there are too few bytes; callers have looked at the length.
+/// Zeros if there are too few bytes; callers have checked the length.
 fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     bytes.get(at..).and_then(|bytes| bytes.first_chunk()).copied().unwrap_or([0; N])
 }

@@ -1,28 +1,29 @@
-//! How long records take inside one end of the bridge. Each end has its host's clock, and nothing here goes between two.
+//! Latency of records inside one end of the bridge. Each end uses its host's clock, and nothing here compares
+//! two clocks.
 
 use hdrhistogram::Histogram;
 
-/// Longest time that is told apart: what takes longer counts as that.
+/// Longest latency that is resolved: longer ones count as that.
 const LATENCY_NS_MAX: u64 = 60_000_000_000;
-/// A percentile is told when so many samples lie beyond it.
+/// A percentile is reported if this many samples exceed it.
 const BEYOND_MIN: f64 = 10.0;
 
-/// Times of one end. Recording one does not allocate.
+/// Latencies of one end. Recording does not allocate.
 #[derive(Debug)]
 pub struct Hop {
     histogram: Option<Histogram<u64>>,
 }
 
-/// What [`Hop`] has seen.
+/// Figures of a [`Hop`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HopFigures {
     /// Records.
     pub count: u64,
-    /// Half of them took no longer; none with too few of them.
+    /// Median; `None` with too few records.
     pub p50_ns: Option<u64>,
-    /// 99 of 100 took no longer; none with too few of them.
+    /// 99th percentile; `None` with too few records.
     pub p99_ns: Option<u64>,
-    /// The longest; none without records.
+    /// Maximum; `None` without records.
     pub latency_ns_max: Option<u64>,
 }
 
@@ -33,8 +34,8 @@ impl Default for Hop {
 }
 
 impl Hop {
-    /// Counts one, from the first time to the second; nothing when the first is none or after the second: it is of another
-    /// clock.
+    /// Counts the time between both; ignored if the first is missing or after the second, because it is from
+    /// another clock.
     pub fn record(&mut self, from_ns: u64, to_ns: u64) {
         if let (Some(histogram), Some(latency_ns)) = (&mut self.histogram, to_ns.checked_sub(from_ns))
             && from_ns > 0
@@ -43,7 +44,7 @@ impl Hop {
         }
     }
 
-    /// All of it.
+    /// All figures.
     pub fn figures(&self) -> HopFigures {
         let Some(histogram) = self.histogram.as_ref().filter(|histogram| !histogram.is_empty()) else {
             return HopFigures::default();
@@ -62,13 +63,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_told_when_there_are_enough() {
+    fn figures_need_enough_records() {
         let mut hop = Hop::default();
         assert_eq!(hop.figures(), HopFigures::default());
         hop.record(10, 30);
         let figures = hop.figures();
         assert_eq!((figures.count, figures.p50_ns, figures.latency_ns_max), (1, None, Some(20)));
-        // Another host's time, and none at all.
+        // A time of another host, and no time.
         hop.record(u64::MAX, 30);
         hop.record(0, 30);
         assert_eq!(hop.figures().count, 1);

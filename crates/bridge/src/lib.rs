@@ -1,15 +1,16 @@
-//! Streams of one host's trading run in another's.
+//! Carries streams of one host's trading run into another's.
 //!
 //! ```text
 //! run on host A --node--> sender ==frames over a carrier==> receiver --node each stream--> run on host B
 //! ```
 //!
-//! * [`frame`] is what goes over the wire: a record as it was written, with its stream, run, epoch and sequence.
-//! * [`accounts`] knows which number comes next, what is lost, and who is too old to be heard. Pure.
-//! * [`mark`] is what readers on host B are told of it, in the stream itself.
-//! * [`sender`] and [`receiver`] are those two beside a node. They know no transport, but a [`Carrier`].
+//! * [`frame`] is the wire format: an unchanged record, with its stream, run, epoch and sequence.
+//! * [`accounts`] knows the next number, losses, and obsolete senders. Pure.
+//! * [`mark`] is how readers on host B learn of losses, in the stream itself.
+//! * [`sender`] and [`receiver`] connect these to a node. They are independent of the transport, a [`Carrier`].
 //!
-//! With feature `aeron` the carrier is Aeron, and there is the program `lowlat-bridge`. docs/bridge.md tells when to use it.
+//! With the feature `aeron` the carrier is Aeron, and the program `lowlat-bridge` is built. docs/bridge.md
+//! explains when to use it.
 #![forbid(unsafe_code)]
 
 pub mod accounts;
@@ -23,26 +24,26 @@ pub mod sender;
 
 pub use hop::{Hop, HopFigures};
 
-/// What became of a frame that was offered once.
+/// Result of offering a frame once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Offered {
-    /// The carrier has it.
+    /// The carrier accepted it.
     Taken,
-    /// It has no room now: the other side or the network is slower than the stream.
+    /// The carrier has no room now: the receiver or the network is slower than the stream.
     BackPressure,
-    /// Nobody listens.
+    /// No receiver is connected.
     NotConnected,
-    /// More bytes than a message of this carrier holds.
+    /// Longer than a message of this carrier.
     TooLong,
-    /// It takes nothing any more; in its words.
+    /// The carrier has ended; with its error text.
     Closed(String),
 }
 
-/// What carries frames to the other host, in order, each once or not at all.
+/// Carries frames to the other host, in order, each at most once.
 pub trait Carrier {
-    /// Offers a frame, and does not wait.
+    /// Offers a frame, without waiting.
     fn offer(&mut self, frame: &[u8]) -> Offered;
 
-    /// Whether somebody listens.
+    /// Whether a receiver is connected.
     fn is_connected(&self) -> bool;
 }

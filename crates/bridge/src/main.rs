@@ -6,12 +6,12 @@ mod cli;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
-/// Carries streams of one host's trading run to another host, over Aeron.
+/// Carry streams of one host's trading run to another host, over Aeron
 #[derive(Debug, Parser)]
 #[command(
     name = "lowlat-bridge",
     version,
-    after_help = "docs/bridge.md tells when to use it, and what is lost and told."
+    after_help = "docs/bridge.md explains when to use it, and how losses are reported."
 )]
 struct Arguments {
     #[command(subcommand)]
@@ -20,7 +20,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run Aeron's media driver, one on each host; any other driver of Aeron does as well
+    /// Run Aeron's media driver, one per host; any other driver of Aeron works too
     Driver(cli::driver::Arguments),
     /// Send streams of this host's run
     Send(cli::send::Arguments),

@@ -1,9 +1,9 @@
-//! What readers of a bridged stream are told, in the stream: a record of a kind of its own, right before the record that
-//! it is about. Programs that do not know the kind pass over it.
+//! Marks: notices for readers of a bridged stream, as records of a special kind right before the record that
+//! they are about. Programs ignore unknown kinds.
 //!
-//! A mark stands before the first record of each instrument that comes after something was to be told. So a reader of one
-//! instrument gets it where it matters, a reader of all gets it once for each instrument, with the same number, and a
-//! stream of many instruments gets one more record at most for each.
+//! After a notice, a mark precedes the next record of each instrument. So a reader of one instrument gets it
+//! where it matters, a reader of all gets it once per instrument, with the same number, and a stream gets at
+//! most one extra record per instrument.
 //!
 //! ```text
 //! payload: 64 bytes, little-endian
@@ -12,19 +12,20 @@
 //!      4     4  number of the mark, from 1
 //!      8     8  run of the origin
 //!     16     8  epoch of the sender
-//!     24     8  sequence that the record behind it has at its origin
-//!     32     8  records lost with this
-//!     40     8  records lost since this receiver began
-//!     48     8  numbers that no record has, since this receiver began
+//!     24     8  sequence of the next record at its origin
+//!     32     8  records lost with this mark
+//!     40     8  records lost since this receiver started
+//!     48     8  numbers without a record since this receiver started
 //!     56     8  0
 //! ```
 //!
-//! Up to the next mark, the record that has number N here has number N + sequence - M at its origin, where M is the number
-//! here of the record behind the mark; each mark of another instrument in between takes one number here and none there.
+//! Until the next mark, the record with number N here has number N + sequence - M at its origin, where M is the
+//! number here of the record after the mark; each further mark of another instrument takes one number here and
+//! none there.
 
 use crate::{
-    accounts::{Told, Why},
-    frame::Head,
+    accounts::{Notice, Why},
+    frame::FrameHead,
 };
 use lowlat_ipc::{layout::KIND_RESERVED_MIN, stream::Stamp};
 use thiserror::Error;
@@ -40,23 +41,27 @@ const _: () = assert!(KIND < KIND_RESERVED_MIN && BYTES == 8 * WORDS);
 
 const WORDS: usize = 8;
 
-/// Why a payload is no mark.
+/// Why a payload is not a mark.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MarkError {
-    /// Of another size.
-    #[error("a mark of {found} bytes, expected {BYTES}; use one lowlat-bridge on both hosts")]
+    /// Wrong size.
+    #[error(
+        "invalid mark of {found} bytes, expected {BYTES}\nhint: use one version of lowlat-bridge on both hosts"
+    )]
     Size {
-        /// Bytes found.
+        /// Its size.
         found: usize,
     },
-    /// Of another version, or damaged.
-    #[error("mark: {field} {found}, expected {expected}; use the lowlat-bridge of the receiver")]
+    /// Another version, or damaged.
+    #[error(
+        "invalid mark: {field} {found}, expected {expected}\nhint: use the receiver's version of lowlat-bridge"
+    )]
     Value {
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
-        /// What it holds.
+        /// Its value.
         found: u16,
-        /// What it may hold.
+        /// The valid values.
         expected: &'static str,
     },
 }
@@ -64,26 +69,26 @@ pub enum MarkError {
 /// A mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
-    /// Why it was made.
+    /// Its reason.
     pub why: Why,
-    /// Its number; marks of several instruments that tell the same have the same.
+    /// Its number; marks of several instruments with the same notice share it.
     pub number: u32,
-    /// When the origin's run began, ns of its wall clock.
+    /// Start of the origin's run, ns of its wall clock.
     pub run: u64,
-    /// How many senders that run has had.
+    /// Number of senders of that run.
     pub epoch: u64,
-    /// Sequence that the record behind it has at its origin.
+    /// Sequence of the next record at its origin.
     pub sequence: u64,
-    /// Records lost with this.
+    /// Records lost with this mark.
     pub lost: u64,
-    /// Records lost since this receiver began, those before its first record included.
+    /// Records lost since this receiver started, including those before its first record.
     pub lost_total: u64,
-    /// Numbers that no record has, since this receiver began.
+    /// Numbers without a record since this receiver started.
     pub void_total: u64,
 }
 
 impl Mark {
-    /// As the payload of a record.
+    /// Encodes it as the payload of a record.
     pub fn encode(&self) -> [u8; BYTES] {
         let first = u64::from(VERSION) | u64::from(code(self.why)) << 16 | u64::from(self.number) << 32;
         let Self { run, epoch, sequence, lost, lost_total, void_total, .. } = *self;
@@ -95,7 +100,7 @@ impl Mark {
         bytes
     }
 
-    /// Out of the payload of a record of [`KIND`].
+    /// Decodes the payload of a record of [`KIND`].
     pub fn decode(payload: &[u8]) -> Result<Self, MarkError> {
         let bytes: &[u8; BYTES] = payload.try_into().map_err(|_| MarkError::Size { found: payload.len() })?;
         let (words, _) = bytes.as_chunks::<8>();
@@ -140,34 +145,35 @@ fn why_of(code: u16) -> Option<Why> {
     all.into_iter().find(|why| self::code(*why) == code)
 }
 
-/// The marks of one stream: which one is in force, and who has been told.
+/// Marks of one stream: the current one, and which instruments have got it.
 #[derive(Debug)]
 pub struct Marks {
-    told: Option<Told>,
+    told: Option<Notice>,
     number: u32,
-    /// By instrument the number of the mark that was told; the last one is of all that the stream does not have.
+    /// By instrument, the number of its last mark; the last entry covers all instruments that the stream does
+    /// not have.
     by_instrument: Vec<u32>,
 }
 
 impl Marks {
-    /// Of a stream whose instruments are below `keys`.
+    /// For a stream with instruments below `keys`.
     pub fn new(keys: u32) -> Self {
         let keys = usize::try_from(keys).unwrap_or(0);
         Self { told: None, number: 0, by_instrument: vec![0; keys.saturating_add(1)] }
     }
 
-    /// Something is to be told from the next record on.
-    pub fn set(&mut self, told: Told) {
+    /// Sets a notice that applies from the next record on.
+    pub fn set(&mut self, told: Notice) {
         self.told = Some(told);
         self.number = self.number.wrapping_add(1).max(1);
     }
 
-    /// The mark that stands before this record; none when its instrument has been told.
+    /// The mark before this record; `None` if its instrument already got it.
     #[inline]
     pub fn before(
         &mut self,
         instrument: u32,
-        head: &Head,
+        head: &FrameHead,
         (lost_total, void_total): (u64, u64),
     ) -> Option<Mark> {
         let last = self.by_instrument.len().saturating_sub(1);
@@ -176,13 +182,13 @@ impl Marks {
         if std::mem::replace(number, self.number) == self.number {
             return None;
         }
-        let Told { why, lost, .. } = self.told?;
-        let Head { run, epoch, sequence, .. } = *head;
+        let Notice { why, lost, .. } = self.told?;
+        let FrameHead { run, epoch, sequence, .. } = *head;
         Some(Mark { why, number: self.number, run, epoch, sequence, lost, lost_total, void_total })
     }
 }
 
-/// What stands beside a mark's payload.
+/// Header fields of a mark.
 pub fn stamp(instrument: u32, source: u32, now_ns: u64) -> Stamp {
     Stamp { kind: KIND, schema: VERSION, instrument, source, generated: now_ns, trigger: now_ns, cause: 0 }
 }
@@ -192,12 +198,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn told(lost: u64) -> Told {
-        Told { why: Why::Gap, lost, void: 0 }
+    fn told(lost: u64) -> Notice {
+        Notice { why: Why::Gap, lost, void: 0 }
     }
 
     #[test]
-    fn the_layout_is_as_it_is_told() {
+    fn the_layout_is_as_documented() {
         let mark = Mark {
             why: Why::NewSender,
             number: 2,
@@ -221,13 +227,13 @@ mod tests {
     }
 
     #[test]
-    fn each_instrument_is_told_once_for_each_mark() {
+    fn each_instrument_gets_each_mark_once() {
         let mut marks = Marks::new(2);
-        let head = Head { sequence: 9, ..Head::default() };
+        let head = FrameHead { sequence: 9, ..FrameHead::default() };
         let before = |marks: &mut Marks, instrument| {
             marks.before(instrument, &head, (5, 0)).map(|mark| (mark.number, mark.lost, mark.sequence))
         };
-        assert_eq!(before(&mut marks, 0), None, "there is nothing to tell");
+        assert_eq!(before(&mut marks, 0), None, "no notice");
         marks.set(told(5));
         assert_eq!(
             [0, 1, 0, 1].map(|at| before(&mut marks, at)),
@@ -236,7 +242,7 @@ mod tests {
         marks.set(told(6));
         marks.set(told(7));
         assert_eq!([1, 1, 0].map(|at| before(&mut marks, at)), [Some((3, 7, 9)), None, Some((3, 7, 9))]);
-        // Instruments that the stream does not have are as one.
+        // Instruments that the stream does not have count as one.
         assert_eq!([2, 2, u32::MAX].map(|at| before(&mut marks, at)), [Some((3, 7, 9)), None, None]);
     }
 

@@ -1,9 +1,9 @@
-//! The end of the bridge beside the run that is given the streams: a node for each, which publishes what comes.
+//! The end of the bridge at the receiving run: a node per stream, which publishes the received records.
 
 use crate::{
     Hop, HopFigures,
-    accounts::{Incoming, Told, Verdict},
-    frame::{Body, Frame, FrameError, Head, STREAMS_MAX},
+    accounts::{Incoming, Notice, Verdict},
+    frame::{Body, Frame, FrameError, FrameHead, STREAMS_MAX},
     mark::{self, Marks},
 };
 use lowlat_ipc::stream::{self, Stamp};
@@ -14,109 +14,110 @@ use lowlat_trade::{
 use std::{fmt, path::Path};
 use thiserror::Error;
 
-/// Time between two signs of life of each node.
+/// Interval of heartbeats of each node.
 const BEAT_NS: u64 = 100_000_000;
 
-/// Why a receiver cannot start, or go on.
+/// Why a receiver cannot start or continue.
 #[derive(Debug, Error)]
 pub enum ReceiverError {
-    /// It cannot join.
+    /// A node cannot join.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// A node ends.
+    /// A node has ended.
     #[error("stream {stream}: {source}")]
     Ended {
         /// The stream.
         stream: String,
-        /// Why.
+        /// The reason.
         source: Ended,
     },
-    /// A node cannot publish, and will not.
+    /// A node cannot publish any more.
     #[error("stream {stream}: {source}")]
     Publish {
         /// The stream.
         stream: String,
-        /// Why.
+        /// The reason.
         source: PublishError,
     },
 }
 
-/// A stream that is received.
+/// A received stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamOptions {
-    /// Its name, there and here.
+    /// Its name, on both hosts.
     pub stream: String,
-    /// Its instruments are below it.
+    /// Upper bound of its instruments.
     pub keys: u32,
     /// Bytes of its ring here.
     pub capacity_bytes: u64,
 }
 
-/// What a receiver does.
+/// Options of a receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// The beginning of its nodes' names; the stream's name follows.
+    /// Prefix of its nodes' names, followed by the stream's name.
     pub name: String,
-    /// What it receives.
+    /// The streams to receive.
     pub streams: Vec<StreamOptions>,
-    /// How its nodes are shown to wait.
+    /// Waiting mode shown for its nodes.
     pub wait: Wait,
-    /// Whether readers are told in the stream ([`mark`]); else it is only counted and said.
+    /// Whether notices are published in the stream ([`mark`]); otherwise they are only counted and reported.
     pub has_marks: bool,
 }
 
-/// What a receiver counts, of all streams together.
+/// Counts of a receiver, over all streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Records published.
     pub published: u64,
-    /// Records of the origin that readers here never got, those before the first one included.
+    /// Records of the origin that readers here never got, including those before the first one.
     pub lost: u64,
-    /// Numbers that no record has: writers at the origin started anew.
+    /// Numbers without a record: writers at the origin restarted.
     pub void: u64,
-    /// Frames whose record had been published.
+    /// Frames of already published records.
     pub duplicates: u64,
-    /// Frames of senders that have successors.
+    /// Frames of obsolete senders.
     pub fenced: u64,
-    /// Frames of streams that are not received here, or whose name was not told yet.
+    /// Frames of streams that are not received here, or whose name is not known yet.
     pub not_ours: u64,
-    /// Messages that are no frames.
+    /// Messages that are not frames.
     pub refused: u64,
-    /// Records that do not fit the stream here: longer than its ring takes. They are among the lost ones.
+    /// Records that do not fit the stream here: longer than its ring allows. They also count as lost.
     pub unfit: u64,
-    /// Records of instruments that the stream here does not have: published, and given only to who reads all of them.
+    /// Records of instruments that the stream here does not have: published, and delivered only to readers of
+    /// all instruments.
     pub unrouted: u64,
     /// Marks published.
     pub marks: u64,
 }
 
-/// What a receiver says.
+/// Events of a receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Says {
-    /// There is something to tell of a stream.
-    Told {
+    /// A notice about a stream.
+    Notice {
         /// The stream.
         stream: String,
-        /// What.
-        told: Told,
-        /// Who sent the frame that showed it.
-        head: Head,
+        /// The notice.
+        told: Notice,
+        /// The sender of the frame that caused it.
+        head: FrameHead,
     },
-    /// A message is no frame. Only the first of a kind is told; all are counted.
+    /// A message is not a frame. Only the first of each kind is reported; all are counted.
     Refused(FrameError),
 }
 
 impl fmt::Display for Says {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Told { stream, told: Told { why, lost, void }, head } => {
-                let Head { run, epoch, sequence, .. } = head;
+            Self::Notice { stream, told: Notice { why, lost, void }, head } => {
+                let FrameHead { run, epoch, sequence, .. } = head;
                 write!(
                     f,
                     "stream {stream}: {why}: {lost} lost, {void} void before {sequence} (run {run}, sender {epoch})"
                 )
             }
-            Self::Refused(error) => write!(f, "a message is refused: {error}"),
+            Self::Refused(error) => write!(f, "message refused: {error}"),
         }
     }
 }
@@ -125,7 +126,7 @@ impl fmt::Display for Says {
 #[derive(Debug)]
 pub struct Receiver {
     streams: Vec<Stream>,
-    /// By the number of a stream at its origin: of which run, and which of ours it is.
+    /// By the number of a stream at its origin: its run, and the index of our stream.
     numbers: Vec<(u64, Option<usize>)>,
     has_marks: bool,
     counts: Counts,
@@ -146,7 +147,7 @@ struct Stream {
 }
 
 impl Receiver {
-    /// Joins the run whose master listens at this socket, once for each stream.
+    /// Joins the run whose master listens at this socket, once per stream.
     pub fn join(master: &Path, options: &Options) -> Result<Self, ReceiverError> {
         let streams = options.streams.iter().map(|asked| {
             let StreamOptions { stream, keys, capacity_bytes } = asked.clone();
@@ -174,7 +175,7 @@ impl Receiver {
         })
     }
 
-    /// Hears the master: new readers are connected, and the end is noted. To be called between frames.
+    /// Handles the master's messages: connects new readers, and notes the end. To be called between frames.
     pub fn hear(&mut self) -> Result<(), ReceiverError> {
         let now = now_ns();
         let is_due = now >= self.beat_due_ns;
@@ -183,7 +184,7 @@ impl Receiver {
         }
         for stream in &mut self.streams {
             if is_due {
-                // A sign of life.
+                // A heartbeat.
                 stream.node.wait(Some(now));
             }
             stream.node.poll(&mut |_, event| match event {
@@ -198,17 +199,17 @@ impl Receiver {
         Ok(())
     }
 
-    /// Whether frames may come: all readers of the run's beginning are connected.
+    /// Whether frames may arrive: all readers from the begin are connected.
     pub fn has_begun(&self) -> bool {
         self.streams.iter().all(|stream| stream.has_begun)
     }
 
-    /// Whether the master has said to end.
+    /// Whether the master has requested the stop.
     pub fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// What it has counted so far.
+    /// Counts so far.
     pub fn counts(&self) -> Counts {
         let accounts = self.streams.iter().map(|stream| &stream.account);
         let (lost, void) = accounts.fold((0_u64, 0_u64), |(lost, void), account| {
@@ -217,12 +218,12 @@ impl Receiver {
         Counts { lost, void, ..self.counts }
     }
 
-    /// From when frames were taken from the carrier until their records were published, in this host's clock.
+    /// From the receipt of frames until their records were published, in this host's clock.
     pub fn hop(&self) -> HopFigures {
         self.hop.figures()
     }
 
-    /// Takes a message of the carrier.
+    /// Handles a message of the carrier.
     pub fn take(&mut self, message: &[u8], say: &mut impl FnMut(Says)) -> Result<(), ReceiverError> {
         let taken_ns = now_ns();
         let frame = match Frame::decode(message) {
@@ -252,7 +253,7 @@ impl Receiver {
             Verdict::Accept(told) => {
                 if let Some(told) = told {
                     stream.marks.set(told);
-                    say(Says::Told { stream: stream.name.clone(), told, head: frame.head });
+                    say(Says::Notice { stream: stream.name.clone(), told, head: frame.head });
                 }
                 if let Body::Record { stamp, payload } = frame.body {
                     stream.publish(&frame.head, &stamp, payload, self.has_marks, &mut self.counts)?;
@@ -263,8 +264,8 @@ impl Receiver {
         Ok(())
     }
 
-    /// A number of this run has a name. A sender of an older run gives none.
-    fn name(&mut self, head: &Head, name: &str) {
+    /// A number of this run gets a name. A sender of an older run is ignored.
+    fn name(&mut self, head: &FrameHead, name: &str) {
         let ours = self.streams.iter().position(|stream| stream.name == name);
         let Some(place) = usize::try_from(head.stream).ok().and_then(|at| self.numbers.get_mut(at)) else {
             return;
@@ -275,9 +276,9 @@ impl Receiver {
     }
 
     #[inline]
-    fn stream_of(&self, head: &Head) -> Option<usize> {
+    fn stream_of(&self, head: &FrameHead) -> Option<usize> {
         let (run, ours) = usize::try_from(head.stream).ok().and_then(|at| self.numbers.get(at))?;
-        // Of an older run: its stream fences it off. Of a newer one: the name comes first.
+        // Older run: its stream fences it. Newer run: its name arrives first.
         if head.run <= *run { *ours } else { None }
     }
 }
@@ -285,7 +286,7 @@ impl Receiver {
 impl Stream {
     fn publish(
         &mut self,
-        head: &Head,
+        head: &FrameHead,
         stamp: &Stamp,
         payload: &[u8],
         has_marks: bool,
@@ -305,12 +306,12 @@ impl Stream {
         } else {
             counts.unfit += 1;
             self.account.lose_one();
-            self.marks.set(Told { why: crate::accounts::Why::Gap, lost: 1, void: 0 });
+            self.marks.set(Notice { why: crate::accounts::Why::Gap, lost: 1, void: 0 });
         }
         Ok(())
     }
 
-    /// False when the record does not fit this stream.
+    /// Publishes a record; returns false if it does not fit this stream.
     fn append(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<bool, ReceiverError> {
         match self.node.publisher().publish(stamp, payload) {
             Ok(_) => Ok(true),

@@ -1,12 +1,13 @@
-//! The end of the bridge beside the run whose streams are carried: a node that reads them, and offers every record.
+//! The end of the bridge at the originating run: a node that reads its streams, and offers every record.
 //!
-//! It holds nobody up. What the carrier does not take within [`Options::patience_ns`] is left out and counted, and so is
-//! what nobody listens to; readers on the other side are told exactly how much.
+//! It never blocks publishers. Whatever the carrier does not accept within [`Options::patience_ns`] is dropped
+//! and counted, and so is everything while no receiver is connected; readers on the other side learn exactly
+//! how much.
 
 use crate::{
     Carrier, Hop, HopFigures, Offered,
-    accounts::{Outgoing, Seen},
-    frame::{Body, Frame, HEAD_BYTES, Head, STREAMS_MAX},
+    accounts::{Outgoing, SendDecision},
+    frame::{Body, Frame, FrameHead, HEAD_BYTES, STREAMS_MAX},
 };
 use lowlat_ipc::stream::Record;
 use lowlat_trade::{
@@ -20,71 +21,73 @@ use std::{
 };
 use thiserror::Error;
 
-/// Time between two standings of a stream: for so long a receiver that comes late does not know its name.
+/// Interval of standings of a stream: a late receiver learns its name within this time.
 pub const STANDING_NS: u64 = 250_000_000;
-/// Bytes of frames that are built without allocating; longer ones make the buffer grow once.
+/// Frames up to this size are built without allocating; longer ones make the buffer grow once.
 const FRAME_BYTES_KEPT: usize = HEAD_BYTES + (1 << 16);
-/// Tries between two looks at the clock while the carrier has no room.
+/// Attempts between two reads of the clock while the carrier has no room.
 const TRIES_PER_LOOK: u32 = 16;
 
-/// Why a sender cannot start, or go on.
+/// Why a sender cannot start or continue.
 #[derive(Debug, Error)]
 pub enum SenderError {
     /// It cannot join.
     #[error(transparent)]
     Join(#[from] JoinError),
-    /// The run's age is not known.
-    #[error("{path}: cannot read when the run began: {source}; name the socket of a master that runs")]
+    /// The start of the run is unknown.
+    #[error(
+        "cannot determine the start of the run from {path}: {source}\nhint: name the socket of a running master"
+    )]
     Run {
         /// The master's socket.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Its node ends.
+    /// Its node has ended.
     #[error(transparent)]
     Ended(#[from] Ended),
-    /// The carrier does.
-    #[error("the carrier takes nothing any more: {0}; look at its driver, then start this again")]
+    /// The carrier has ended.
+    #[error("the carrier has ended: {0}\nhint: check its driver, then restart")]
     Closed(String),
 }
 
-/// What a sender does.
+/// Options of a sender.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Its node's name. One that is started again under it goes on where the one before ended.
+    /// Its node's name. A process restarted under it continues where its predecessor ended.
     pub name: String,
-    /// Names of streams, or the beginning of many and a star.
+    /// Names of streams, or prefixes with a star.
     pub streams: Vec<String>,
     /// How it waits for records.
     pub wait: Wait,
-    /// How long a frame is offered again while the carrier has no room, ns.
+    /// How long a frame is retried while the carrier has no room, ns.
     pub patience_ns: u64,
 }
 
-/// What a sender counts, of all streams together.
+/// Counts of a sender, over all streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Records that the carrier took.
+    /// Records that the carrier accepted.
     pub sent: u64,
-    /// Records that never came to the sender, since it was too slow or away.
+    /// Records that never reached the sender, because it was too slow or away.
     pub lost: u64,
-    /// Records that were left out because the carrier had no room for longer than the patience.
+    /// Records dropped because the carrier had no room within the patience.
     pub back_pressure: u64,
-    /// Records that nobody listened to.
+    /// Records while no receiver was connected.
     pub not_connected: u64,
     /// Records that were too long for the carrier.
     pub too_long: u64,
-    /// Records whose number had been there: of processes that were given up.
+    /// Records with repeated numbers, from processes that were dropped.
     pub old: u64,
 }
 
-/// Whether to go on.
+/// Whether to continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// There is more to come.
+    /// Continue.
     GoOn,
-    /// The master has said to end.
+    /// The master has requested the stop.
     Stop,
 }
 
@@ -92,19 +95,19 @@ pub enum Turn {
 #[derive(Debug)]
 pub struct Sender<C> {
     node: Node,
-    desk: Desk<C>,
+    state: SenderState<C>,
     standing_due_ns: u64,
     is_over: bool,
 }
 
-/// All of it but the node, which lends out its events.
+/// All state except for the node, which lends out its events.
 #[derive(Debug)]
-struct Desk<C> {
+struct SenderState<C> {
     carrier: C,
     run: u64,
     epoch: u64,
     patience_ns: u64,
-    /// By the number of the node that writes.
+    /// By the number of the writing node.
     streams: Vec<Option<Stream>>,
     bytes: Vec<u8>,
     was_connected: bool,
@@ -137,7 +140,7 @@ impl<C: Carrier> Sender<C> {
             ..Join::default()
         };
         let node = Node::join(master, &join)?;
-        let desk = Desk {
+        let state = SenderState {
             carrier,
             run,
             epoch: node.epoch(),
@@ -149,27 +152,27 @@ impl<C: Carrier> Sender<C> {
             hop: Hop::default(),
             closed: None,
         };
-        Ok(Self { node, desk, standing_due_ns: 0, is_over: false })
+        Ok(Self { node, state, standing_due_ns: 0, is_over: false })
     }
 
-    /// Waits for records, as [`Options::wait`] says and until `until_ns` of the pipeline's clock at the latest, and sends
-    /// what is there.
+    /// Waits for records, as configured in [`Options::wait`] and until `until_ns` of the pipeline's clock at
+    /// the latest, and sends what is available.
     pub fn turn(&mut self, until_ns: u64) -> Result<Turn, SenderError> {
         self.node.wait(Some(until_ns.min(self.standing_due_ns)));
-        let Self { node, desk, is_over, .. } = self;
+        let Self { node, state, is_over, .. } = self;
         node.poll(&mut |_, event| match event {
-            Event::Record { stream, record, payload } => desk.send(stream, record, payload),
-            Event::Lost { stream, count } => desk.lose(stream, count),
+            Event::Record { stream, record, payload } => state.send(stream, record, payload),
+            Event::Lost { stream, count } => state.lose(stream, count),
             Event::Stop => *is_over = true,
             Event::Begin | Event::Command(_) => {}
         });
-        self.desk.greet();
+        self.state.greet();
         let now = now_ns();
         if now >= self.standing_due_ns {
             self.standing_due_ns = now.saturating_add(STANDING_NS);
-            self.desk.tell_standings();
+            self.state.tell_standings();
         }
-        if let Some(words) = self.desk.closed.take() {
+        if let Some(words) = self.state.closed.take() {
             return Err(SenderError::Closed(words));
         }
         if let Some(ended) = self.node.ended() {
@@ -178,44 +181,39 @@ impl<C: Carrier> Sender<C> {
         Ok(if self.is_over { Turn::Stop } else { Turn::GoOn })
     }
 
-    /// How many senders of this name the run has had, this one counted.
+    /// Number of senders of this name in the run, including this one.
     pub fn epoch(&self) -> u64 {
-        self.desk.epoch
+        self.state.epoch
     }
 
-    /// When the run began, ns of the wall clock.
+    /// Start of the run, ns of the wall clock.
     pub fn run(&self) -> u64 {
-        self.desk.run
+        self.state.run
     }
 
-    /// Whether somebody listens.
+    /// Whether a receiver is connected.
     pub fn is_connected(&self) -> bool {
-        self.desk.carrier.is_connected()
+        self.state.carrier.is_connected()
     }
 
-    /// What it has counted so far.
+    /// Counts so far.
     pub fn counts(&self) -> Counts {
-        self.desk.counts
+        self.state.counts
     }
 
-    /// From when records were made until the carrier had them, in this host's clock.
+    /// From the generation of records until the carrier accepted them, in this host's clock.
     pub fn hop(&self) -> HopFigures {
-        self.desk.hop.figures()
-    }
-
-    /// What it offers frames to.
-    pub fn carrier_mut(&mut self) -> &mut C {
-        &mut self.desk.carrier
+        self.state.hop.figures()
     }
 }
 
-impl<C: Carrier> Desk<C> {
+impl<C: Carrier> SenderState<C> {
     #[inline]
     fn send(&mut self, stream: &StreamName, record: &Record, payload: &[u8]) {
         self.greet();
         let number = stream.writer();
         let Some(known) = self.known(stream) else { return };
-        let Seen::Send { void } = known.account.see(record.sequence) else {
+        let SendDecision::Send { void } = known.account.see(record.sequence) else {
             self.counts.old += 1;
             return;
         };
@@ -236,7 +234,7 @@ impl<C: Carrier> Desk<C> {
         }
     }
 
-    /// Whoever begins to listen hears the names before anything else.
+    /// A receiver that connects gets the names first.
     #[inline]
     fn greet(&mut self) {
         if !self.was_connected && self.carrier.is_connected() {
@@ -252,7 +250,7 @@ impl<C: Carrier> Desk<C> {
         }
     }
 
-    /// The account of a stream. The first time, its name is told before its first record.
+    /// The account of a stream. The first time, its name is sent before its first record.
     #[inline]
     fn known(&mut self, stream: &StreamName) -> Option<&mut Stream> {
         let number = usize::try_from(stream.writer()).ok()?;
@@ -270,7 +268,7 @@ impl<C: Carrier> Desk<C> {
         }
     }
 
-    /// One that is not taken is followed by the next one.
+    /// A standing that is not accepted is followed by the next one.
     fn tell_standing(&mut self, number: usize) {
         let Some(Some(stream)) = self.streams.get(number) else { return };
         let (sequence, void) = stream.account.standing();
@@ -283,8 +281,8 @@ impl<C: Carrier> Desk<C> {
         }
     }
 
-    fn head(&self, stream: u32, sequence: u64, void: u64) -> Head {
-        Head { stream, run: self.run, epoch: self.epoch, sequence, void }
+    fn head(&self, stream: u32, sequence: u64, void: u64) -> FrameHead {
+        FrameHead { stream, run: self.run, epoch: self.epoch, sequence, void }
     }
 
     #[inline]
@@ -301,13 +299,13 @@ impl<C: Carrier> Desk<C> {
             if now >= *until_ns.get_or_insert(now.saturating_add(self.patience_ns)) {
                 return Offered::BackPressure;
             }
-            // Whoever makes room may need this CPU.
+            // The process that makes room may need this CPU.
             std::thread::yield_now();
         }
     }
 }
 
-/// When a run began: when its master made its socket.
+/// Start of a run: when its master created its socket.
 fn run_of(master: &Path) -> Result<u64, SenderError> {
     let failed = |source| SenderError::Run { path: master.to_owned(), source };
     let modified = std::fs::metadata(master).and_then(|metadata| metadata.modified()).map_err(failed)?;

@@ -1,4 +1,4 @@
-//! After their start, both ends ask the allocator for nothing.
+//! Both ends allocate nothing after their start.
 
 #[path = "../../trade/tests/common/allocator.rs"]
 mod allocator;
@@ -14,7 +14,7 @@ use lowlat_trade::{clock::now_ns, master::Master, node::Wait};
 use run::{Run, publish};
 use std::{cell::RefCell, rc::Rc};
 
-/// Frames one behind the other, in memory that was there before.
+/// Consecutive frames, in preallocated memory.
 #[derive(Debug, Clone)]
 struct Tape(Rc<RefCell<(Vec<u8>, Vec<usize>)>>);
 
@@ -33,7 +33,7 @@ impl Carrier for Tape {
 }
 
 impl Tape {
-    /// Plays what is on it from the beginning, and forgets it.
+    /// Replays its contents from the start, and clears it.
     fn play(&self, receiver: &mut Receiver) {
         let mut tape = self.0.borrow_mut();
         let mut begin = 0;
@@ -81,8 +81,8 @@ fn both_ends_allocate_nothing() {
         });
         asked.allocations
     };
-    assert!(round(100) > 0, "allocations are counted: the stream is named, and something told");
-    // The nodes hear their masters out.
+    assert!(round(100) > 0, "allocations are counted: the stream is named, and a notice sent");
+    // The nodes handle their masters' messages.
     round(1000);
     assert_eq!([round(1000), round(1000)], [0, 0]);
     assert_eq!((receiver.counts().published, receiver.counts().lost), (3100, 0));

@@ -1,5 +1,5 @@
 /*
- * A strategy in C: one order for each quote, buying and selling in turn.
+ * A strategy in C: one order per quote, alternately buying and selling.
  *
  *   cargo build --release -p lowlat-capi
  *   cc -std=c11 -Wall -Wextra -Icrates/capi/include crates/capi/examples/strategy.c \
@@ -17,28 +17,28 @@
 
 enum { INSTRUMENTS_MAX = 64 };
 
-typedef struct desk {
+typedef struct counts {
     uint64_t quotes, orders, accepted, rejected, filled, lost;
-    /* td answers a strategy's orders in their order: what is not the next one was answered twice, or never. */
+    /* td answers a strategy's orders in sequence: an unexpected number was answered twice, or never. */
     uint64_t last_answered, out_of_order;
     bool is_over, has_failed;
-} desk;
+} counts;
 
 static void failed(const char *doing)
 {
     fprintf(stderr, "strategy: cannot %s: %s\n", doing, lowlat_last_error());
 }
 
-static void on_quote(desk *desk, lowlat_node *node, const lowlat_record *record)
+static void on_quote(counts *counts, lowlat_node *node, const lowlat_record *record)
 {
     lowlat_quote quote;
     if (lowlat_quote_of(record, &quote) != LOWLAT_STATUS_OK) {
         failed("read a quote");
-        desk->has_failed = true;
+        counts->has_failed = true;
         return;
     }
-    desk->quotes++;
-    bool buys = desk->orders % 2 == 0;
+    counts->quotes++;
+    bool buys = counts->orders % 2 == 0;
     lowlat_order order = {
         .instrument = record->stamp.instrument,
         .side = buys ? LOWLAT_SIDE_BUY : LOWLAT_SIDE_SELL,
@@ -47,47 +47,47 @@ static void on_quote(desk *desk, lowlat_node *node, const lowlat_record *record)
     };
     if (lowlat_send_order(node, record, &order) != LOWLAT_STATUS_OK) {
         failed("send an order");
-        desk->has_failed = true;
+        counts->has_failed = true;
         return;
     }
-    desk->orders++;
+    counts->orders++;
 }
 
-static void on_answer(desk *desk, const lowlat_record *record)
+static void on_answer(counts *counts, const lowlat_record *record)
 {
     lowlat_answer answer;
     if (lowlat_answer_of(record, &answer) != LOWLAT_STATUS_OK) {
         failed("read an answer");
-        desk->has_failed = true;
+        counts->has_failed = true;
         return;
     }
     if (answer.outcome == LOWLAT_OUTCOME_FILLED) {
-        desk->filled += answer.quantity;
+        counts->filled += answer.quantity;
         return;
     }
-    desk->out_of_order += answer.order_number != desk->last_answered + 1;
-    desk->last_answered = answer.order_number;
+    counts->out_of_order += answer.order_number != counts->last_answered + 1;
+    counts->last_answered = answer.order_number;
     if (answer.outcome == LOWLAT_OUTCOME_ACCEPTED)
-        desk->accepted++;
+        counts->accepted++;
     else
-        desk->rejected++;
+        counts->rejected++;
 }
 
 static void on_event(void *user, lowlat_node *node, const lowlat_event *event)
 {
-    desk *desk = user;
+    counts *counts = user;
     switch (event->kind) {
     case LOWLAT_EVENT_RECORD:
         if (event->record->stamp.kind == LOWLAT_KIND_QUOTE)
-            on_quote(desk, node, event->record);
+            on_quote(counts, node, event->record);
         else if (event->record->stamp.kind == LOWLAT_KIND_ANSWER)
-            on_answer(desk, event->record);
+            on_answer(counts, event->record);
         break;
     case LOWLAT_EVENT_LOST:
-        desk->lost += event->lost;
+        counts->lost += event->lost;
         break;
     case LOWLAT_EVENT_STOP:
-        desk->is_over = true;
+        counts->is_over = true;
         break;
     default:
         break;
@@ -114,21 +114,21 @@ int main(int count, char **arguments)
         failed("join");
         return 1;
     }
-    desk desk = {0};
-    while (!desk.is_over && !desk.has_failed) {
+    counts counts = {0};
+    while (!counts.is_over && !counts.has_failed) {
         if (lowlat_wait(node, UINT64_MAX) != LOWLAT_STATUS_OK ||
-            lowlat_poll(node, on_event, &desk, NULL) != LOWLAT_STATUS_OK) {
-            failed("go on");
-            desk.has_failed = true;
+            lowlat_poll(node, on_event, &counts, NULL) != LOWLAT_STATUS_OK) {
+            failed("continue");
+            counts.has_failed = true;
         }
     }
     if (lowlat_ended(node) != LOWLAT_STATUS_OK) {
-        failed("go on");
-        desk.has_failed = true;
+        failed("continue");
+        counts.has_failed = true;
     }
     lowlat_leave(node);
     printf("quotes %" PRIu64 " orders %" PRIu64 " accepted %" PRIu64 " rejected %" PRIu64 " filled %" PRIu64
            " out-of-order %" PRIu64 " lost %" PRIu64 "\n",
-           desk.quotes, desk.orders, desk.accepted, desk.rejected, desk.filled, desk.out_of_order, desk.lost);
-    return desk.has_failed ? 1 : 0;
+           counts.quotes, counts.orders, counts.accepted, counts.rejected, counts.filled, counts.out_of_order, counts.lost);
+    return counts.has_failed ? 1 : 0;
 }

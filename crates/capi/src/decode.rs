@@ -1,4 +1,4 @@
-//! What payloads hold.
+//! Decodes payloads.
 
 use crate::{
     error::{Status, fail, guard, null},
@@ -9,27 +9,27 @@ use crate::{
 };
 use lowlat_trade::records::{self, DecodeError};
 
-/// The quote in a record. LOWLAT_STATUS_WRONG_RECORD when it holds none.
+/// Decodes the quote in a record. Returns LOWLAT_STATUS_WRONG_RECORD if it is not a quote.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_quote_of(record: *const Record, quote: *mut Quote) -> Status {
-    // SAFETY: the caller gives a record as it came, and the address of a quote, or NULL.
+    // SAFETY: the caller passes an unchanged record, and the address of a quote, or NULL.
     guard(
         || unsafe { decode(record, quote, (LOWLAT_KIND_QUOTE, "a quote"), |_, payload| quote_in(payload)) },
         || (),
     )
 }
 
-/// The order in a record. LOWLAT_STATUS_WRONG_RECORD when it holds none.
+/// Decodes the order in a record. Returns LOWLAT_STATUS_WRONG_RECORD if it is not an order.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_order_of(record: *const Record, order: *mut Order) -> Status {
-    // SAFETY: the caller gives a record as it came, and the address of an order, or NULL.
+    // SAFETY: the caller passes an unchanged record, and the address of an order, or NULL.
     guard(|| unsafe { decode(record, order, (LOWLAT_KIND_ORDER, "an order"), order_in) }, || ())
 }
 
-/// The answer in a record. LOWLAT_STATUS_WRONG_RECORD when it holds none.
+/// Decodes the answer in a record. Returns LOWLAT_STATUS_WRONG_RECORD if it is not an answer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_answer_of(record: *const Record, answer: *mut Answer) -> Status {
-    // SAFETY: the caller gives a record as it came, and the address of an answer, or NULL.
+    // SAFETY: the caller passes an unchanged record, and the address of an answer, or NULL.
     guard(
         || unsafe {
             decode(record, answer, (LOWLAT_KIND_ANSWER, "an answer"), |_, payload| answer_in(payload))
@@ -46,12 +46,12 @@ unsafe fn decode<T>(
     (kind, what): (u16, &str),
     read: impl FnOnce(&Record, &[u8]) -> Result<T, DecodeError>,
 ) -> Result<(), Status> {
-    // SAFETY: NULL, or a record that is valid until the handler returns, as the caller promises.
+    // SAFETY: NULL, or a record that is valid until the handler returns, as the caller guarantees.
     let record = unsafe { record.as_ref() }.ok_or_else(|| null("record"))?;
     let found = record.stamp.kind;
     if found != kind {
         let text = format_args!(
-            "record {} has kind {found}, expected {kind}, {what}; look at record->stamp.kind first",
+            "record {} has kind {found}, expected {kind} ({what})\nhint: check record->stamp.kind first",
             record.sequence
         );
         return Err(fail(Status::WrongRecord, &text));
@@ -62,25 +62,26 @@ unsafe fn decode<T>(
     if into.is_null() {
         return Err(null(what));
     }
-    // SAFETY: not NULL, and the caller promises room for one of these; nothing is dropped, for it is plain data.
+    // SAFETY: not NULL, and the caller guarantees space for one of these; nothing is dropped, because it is
+    // plain data.
     unsafe { into.write(value) };
     Ok(())
 }
 
 /// # Safety
-/// The payload is NULL, or so many bytes can be read there.
+/// The payload is NULL, or this many bytes can be read there.
 pub unsafe fn payload_of(record: &Record) -> &[u8] {
-    // SAFETY: as the caller promises; they do not change while the record is valid.
+    // SAFETY: guaranteed by the caller; they do not change while the record is valid.
     unsafe { bytes_at(record.payload, record.payload_bytes) }
 }
 
 /// # Safety
-/// NULL, or so many bytes can be read there and stay as they are while the slice is used.
+/// NULL, or this many bytes can be read there and do not change while the slice is used.
 pub unsafe fn bytes_at<'a>(first: *const u8, count: usize) -> &'a [u8] {
     if first.is_null() {
         return &[];
     }
-    // SAFETY: not NULL; the rest is the caller's promise.
+    // SAFETY: not NULL; the caller guarantees the rest.
     unsafe { std::slice::from_raw_parts(first, count) }
 }
 
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_refused_and_nothing_is_written() {
+    fn wrong_records_are_refused_and_nothing_is_written() {
         let mut quote = Quote { bid: 7, ..Quote::default() };
         let payload = records::Quote::default().encode();
         let at = &raw mut quote;

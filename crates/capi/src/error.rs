@@ -1,4 +1,4 @@
-//! Statuses, their texts, and the border that no panic crosses.
+//! Statuses, their texts, and the boundary that no panic crosses.
 
 use crate::text::Text;
 use lowlat_ipc::stream;
@@ -12,39 +12,39 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-/// What a function gives back.
+/// Result of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Status {
-    /// Done.
+    /// Success.
     Ok = 0,
-    /// An argument that cannot be: NULL, no UTF-8, a number out of its range.
+    /// An invalid argument: NULL, not UTF-8, or a number out of range.
     Argument = 1,
     /// The program was compiled with the header of another version.
     Version = 2,
-    /// The node is in use: its handler runs, or another thread is in a function of it.
+    /// The node is in use: its handler is running, or another thread is in one of its functions.
     Busy = 3,
-    /// Nobody listens at the socket.
+    /// No master listens at the socket.
     Unreachable = 4,
-    /// The master refuses this node, at once or after it has joined, or the stream refuses this record.
+    /// The master refused this node, when it joined or later, or the stream refused this record.
     Refused = 5,
-    /// The master does not answer, or closed the connection.
+    /// The master did not answer, or closed the connection.
     Silent = 6,
-    /// What came cannot be used: processes of different versions, or no memory to map.
+    /// The master's data is unusable: processes of different versions, or no memory to map.
     Unusable = 7,
-    /// The system refused.
+    /// A system error.
     System = 8,
-    /// The node joined without a stream to write.
+    /// The node joined without a stream.
     NoStream = 9,
-    /// The master gave this process up, and another may have its place. End, and start again.
+    /// The master dropped this process, and another may have replaced it. Exit and restart.
     Fenced = 10,
     /// The master died without stopping its nodes, and they stop with it.
     MasterGone = 11,
-    /// The payload is longer than the stream takes.
+    /// The payload is too long for the stream.
     TooLong = 12,
-    /// A subscriber that may lose nothing has no room. Try again once it has read.
+    /// A subscriber that must not lose records has no room. Retry once it has read.
     NoCredit = 13,
-    /// The record is not of that kind, or damaged.
+    /// The record has another kind, or is damaged.
     WrongRecord = 14,
     /// The recording cannot be read.
     Journal = 15,
@@ -52,30 +52,30 @@ pub enum Status {
     End = 16,
     /// The node belongs to the process that this one was forked from. Join in this process.
     Forked = 17,
-    /// A fault of this library. The handle is of no use any more: release it.
+    /// A bug in this library. The handle is unusable: release it.
     Internal = 99,
 }
 
-/// Bytes of an error's text.
+/// Largest error text, in bytes.
 const TEXT_BYTES: usize = 1024;
 
 thread_local! {
     static LAST: RefCell<Text<TEXT_BYTES>> = const { RefCell::new(Text::new()) };
 }
 
-/// What the last call of this thread that did not give back LOWLAT_STATUS_OK had to say: what was found, what was
-/// expected, and what to do. "" before the first. The text is valid until the next such call of this thread.
+/// Text of the last call of this thread that did not return LOWLAT_STATUS_OK: what was found, what was
+/// expected, and what to do. "" before the first. Valid until the next such call of this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn lowlat_last_error() -> *const c_char {
     LAST.with(|last| last.borrow().as_ptr())
 }
 
-/// A number of the calling thread that no other running thread has, and that is not 0.
+/// A nonzero number of the calling thread, unique among running threads.
 pub fn this_thread() -> usize {
     LAST.with(|last| std::ptr::from_ref(last).addr())
 }
 
-/// Keeps the text for [`lowlat_last_error`].
+/// Stores the text for [`lowlat_last_error`].
 pub fn fail(status: Status, text: &dyn Display) -> Status {
     LAST.with(|last| {
         // A Display that calls back into this library would find it borrowed; none does.
@@ -86,7 +86,7 @@ pub fn fail(status: Status, text: &dyn Display) -> Status {
     status
 }
 
-/// Runs what a function of C does. A panic becomes a status; `on_panic` is told.
+/// Runs the body of a C function. Turns a panic into a status, and calls `on_panic`.
 pub fn guard(work: impl FnOnce() -> Result<(), Status>, on_panic: impl FnOnce()) -> Status {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => Status::Ok,
@@ -96,7 +96,7 @@ pub fn guard(work: impl FnOnce() -> Result<(), Status>, on_panic: impl FnOnce())
             let status = fail(
                 Status::Internal,
                 &format_args!(
-                    "a fault of this library: {}; release the handle, and report this",
+                    "bug in lowlat: {}\nhint: release the handle, and report this",
                     words_of(&*panic)
                 ),
             );
@@ -109,11 +109,11 @@ pub fn guard(work: impl FnOnce() -> Result<(), Status>, on_panic: impl FnOnce())
 
 fn words_of(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without words")
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message")
 }
 
 pub fn null(what: &str) -> Status {
-    fail(Status::Argument, &format_args!("{what} is NULL; give its address"))
+    fail(Status::Argument, &format_args!("{what} is NULL"))
 }
 
 pub fn of_join(error: &JoinError) -> Status {
@@ -156,21 +156,21 @@ mod tests {
     use std::ffi::CStr;
 
     fn last() -> String {
-        // SAFETY: the function gives a text that ends with a zero, valid until the next failure of this thread.
+        // SAFETY: the function returns a zero-terminated text, valid until the next failure of this thread.
         unsafe { CStr::from_ptr(lowlat_last_error()) }.to_str().unwrap().to_owned()
     }
 
     #[test]
-    fn a_panic_becomes_a_status_and_its_words() {
+    fn a_panic_becomes_a_status_with_its_message() {
         let mut told = false;
         assert_eq!(guard(|| panic!("seven {}", 7), || told = true), Status::Internal);
         assert!(told && last().contains("seven 7"), "{}", last());
         let status = guard(|| std::panic::panic_any(5_u8), || ());
-        assert_eq!((status, last().contains("without words")), (Status::Internal, true));
+        assert_eq!((status, last().contains("without a message")), (Status::Internal, true));
     }
 
     #[test]
-    fn texts_belong_to_threads_and_outlive_good_calls() {
+    fn error_texts_are_per_thread_and_outlive_successful_calls() {
         assert_eq!(guard(|| Err(null("node")), || panic!()), Status::Argument);
         assert!(last().contains("node is NULL"));
         std::thread::spawn(|| assert_eq!(last(), "")).join().unwrap();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_have_statuses_of_their_own() {
+    fn refusals_have_distinct_statuses() {
         let too_long = stream::PublishError::TooLong { bytes: 9, bytes_max: 8 };
         for (error, status) in [
             (PublishError::NoStream, Status::NoStream),

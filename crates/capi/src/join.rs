@@ -1,4 +1,4 @@
-//! Joining a master.
+//! Joins a master.
 
 use crate::{
     LOWLAT_ABI_VERSION,
@@ -19,33 +19,33 @@ use std::{
 pub const LOWLAT_WAIT_PARKED: u32 = 0;
 /// wait: spin, and never sleep.
 pub const LOWLAT_WAIT_FAST: u32 = 1;
-/// wait: spin for as long as that pays, then sleep.
+/// wait: spin as long as that pays, then sleep.
 pub const LOWLAT_WAIT_ADAPTIVE: u32 = 2;
 
 /// which: all records of the streams.
 pub const LOWLAT_KEYS_ALL: u32 = 0;
-/// which: those of the instruments in keys; of answers those for the strategies in keys.
+/// which: those of the instruments in keys; for answers, those for the strategies in keys.
 pub const LOWLAT_KEYS_ONLY: u32 = 1;
-/// which: those whose number is the node's own.
+/// which: those with the node's own number.
 pub const LOWLAT_KEYS_OWN: u32 = 2;
 
-/// number: one that no other strategy of the master has, which the master chooses.
+/// number: an unused one, assigned by the master.
 pub const LOWLAT_NUMBER_FREE: u32 = u32::MAX;
 
-/// Keys, or streams, of one node at most.
+/// Maximum number of keys, or of streams, of one node.
 const LIST_MAX: usize = 1 << 16;
-/// Bytes of a stream's ring that was given none.
+/// Default size of a stream's ring, in bytes.
 const CAPACITY_BYTES: u64 = 1 << 20;
 
 /// Streams that a node reads.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Reads {
-    /// A stream's name, or the beginning of many and a star: "orders.*". They need not be there yet.
+    /// A stream's name, or a prefix and a star: "orders.*". The streams need not exist yet.
     pub streams: *const c_char,
     /// Instruments, with LOWLAT_KEYS_ONLY.
     pub keys: *const u32,
-    /// How many keys.
+    /// Number of keys.
     pub key_count: usize,
     /// LOWLAT_KEYS_...
     pub which: u32,
@@ -53,7 +53,7 @@ pub struct Reads {
     pub reserved: u32,
 }
 
-/// How a node joins. Begin with lowlat_node_options_default(), which sets the first two fields.
+/// Options of a node. Start with lowlat_node_options_default(), which sets the first two fields.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct NodeOptions {
@@ -63,26 +63,27 @@ pub struct NodeOptions {
     pub abi_version: u32,
     /// The master's socket: FOLDER/master.sock.
     pub socket: *const c_char,
-    /// The node's name, which no other node of the master has. One that is started again under it keeps its number.
+    /// The node's name, unique among the nodes of the master. A process restarted under it keeps its number.
     pub name: *const c_char,
-    /// Its role, for those who look at it.
+    /// Its role, for display.
     pub role: *const c_char,
     /// The stream that it writes; NULL: none.
     pub writes: *const c_char,
-    /// Bytes of that stream's ring: a power of two from 4096; 0: 1 MiB.
+    /// Bytes of that stream's ring: a power of two, at least 4096; 0: 1 MiB.
     pub capacity_bytes: u64,
-    /// Instruments of that stream are below this; 0: 1.
+    /// Upper bound of that stream's instruments; 0: 1.
     pub keys: u32,
     /// LOWLAT_WAIT_...
     pub wait: u32,
-    /// What it reads.
+    /// The streams that it reads.
     pub reads: *const Reads,
-    /// How many of them.
+    /// Number of reads.
     pub reads_count: usize,
 }
 
-/// How a strategy joins: it reads its instruments of "md" and its answers of "td", and writes "orders.NAME". Start with
-/// lowlat_strategy_options_default(), which sets the first two fields, and number to LOWLAT_NUMBER_FREE.
+/// Options of a strategy: it reads its instruments of "md" and its answers of "td", and writes "orders.NAME".
+/// Start with lowlat_strategy_options_default(), which sets the first two fields, and number to
+/// LOWLAT_NUMBER_FREE.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct StrategyOptions {
@@ -92,29 +93,30 @@ pub struct StrategyOptions {
     pub abi_version: u32,
     /// The master's socket: FOLDER/master.sock.
     pub socket: *const c_char,
-    /// The node's name, which no other node of the master has.
+    /// The node's name, unique among the nodes of the master.
     pub name: *const c_char,
-    /// The strategy's number: LOWLAT_NUMBER_FREE, or one below 1024, which the master refuses when another strategy has it.
-    /// A node that restarts under its name gets the same free number.
+    /// The strategy's number: LOWLAT_NUMBER_FREE, or a number below 1024, which the master refuses if another
+    /// strategy has it. A node that restarts under its name gets the same free number.
     pub number: u32,
     /// LOWLAT_WAIT_...
     pub wait: u32,
-    /// The instruments whose quotes it wants.
+    /// The instruments whose quotes it reads.
     pub instruments: *const u32,
-    /// How many of them.
+    /// Number of instruments.
     pub instrument_count: usize,
-    /// Bytes of its orders' ring: a power of two from 4096; 0: 1 MiB.
+    /// Bytes of its orders' ring: a power of two, at least 4096; 0: 1 MiB.
     pub capacity_bytes: u64,
 }
 
-/// Joins the master that listens at a socket, and gives a node to release with lowlat_leave. Once it returns, nothing is
-/// lost that is published from then on. It may take up to 30 s when the master or a publisher is slow.
+/// Joins the master that listens at a socket, and returns a node, to be released with lowlat_leave. Once it
+/// returns, the node loses nothing that is published from then on. It may take up to 30 s if the master or a
+/// publisher is slow.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_join(options: *const NodeOptions, node: *mut *mut Node) -> Status {
     let join = || {
-        // SAFETY: the caller gives options as their comments say, or NULL, and so the versions can be read.
+        // SAFETY: the caller passes options as documented, or NULL, so the versions can be read.
         let options = unsafe { checked(options, |options| (options.size_bytes, options.abi_version)) }?;
-        // SAFETY: as above: texts that end with a zero, or NULL.
+        // SAFETY: as above: zero-terminated texts, or NULL.
         let (socket, name, role, stream) = unsafe {
             (
                 path(options.socket)?,
@@ -129,31 +131,31 @@ pub unsafe extern "C" fn lowlat_join(options: *const NodeOptions, node: *mut *mu
             keys: options.keys.max(1),
             gives_credit: false,
         });
-        // SAFETY: as above: so many of them.
+        // SAFETY: as above: this many of them.
         let reads = unsafe { list(options.reads, options.reads_count, "reads") }?;
         // SAFETY: as above, of each of them.
         let reads = reads.iter().map(|reads| unsafe { reads_of(reads) }).collect::<Result<_, _>>()?;
         let wait = wait(options.wait)?;
-        // Fields that join the struct later keep their default.
+        // Fields added to the struct later keep their default.
         let mut join =
             Join { name: name.to_owned(), role: role.to_owned(), writes, reads, ..Join::default() };
         join.wait = wait;
-        // SAFETY: the caller gives room for a pointer, or NULL.
+        // SAFETY: the caller passes space for a pointer, or NULL.
         unsafe { join_as(&socket, &join, node) }
     };
     guard(join, || ())
 }
 
-/// Joins as a strategy, and gives a node to release with lowlat_leave. As lowlat_join.
+/// Joins as a strategy, and returns a node, to be released with lowlat_leave. Otherwise like lowlat_join.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_join_strategy(
     options: *const StrategyOptions,
     node: *mut *mut Node,
 ) -> Status {
     let join = || {
-        // SAFETY: the caller gives options as their comments say, or NULL, and so the versions can be read.
+        // SAFETY: the caller passes options as documented, or NULL, so the versions can be read.
         let options = unsafe { checked(options, |options| (options.size_bytes, options.abi_version)) }?;
-        // SAFETY: as above: texts that end with a zero, or NULL.
+        // SAFETY: as above: zero-terminated texts, or NULL.
         let (socket, name) = unsafe { (path(options.socket)?, text(options.name, "name")?) };
         let strategies = match options.number {
             LOWLAT_NUMBER_FREE => Strategies::Free,
@@ -166,33 +168,33 @@ pub unsafe extern "C" fn lowlat_join_strategy(
                 return Err(fail(Status::Argument, &text));
             }
         };
-        // SAFETY: as above: so many of them.
+        // SAFETY: as above: this many of them.
         let instruments = unsafe { list(options.instruments, options.instrument_count, "instruments") }?;
         let (wait, capacity_bytes) = (wait(options.wait)?, capacity(options.capacity_bytes));
         let join = roles::strategy::join(name, "strategy", strategies, instruments, capacity_bytes, wait);
-        // SAFETY: the caller gives room for a pointer, or NULL.
+        // SAFETY: the caller passes space for a pointer, or NULL.
         unsafe { join_as(&socket, &join, node) }
     };
     guard(join, || ())
 }
 
 /// # Safety
-/// `node` is NULL, or has room for a pointer.
+/// `node` is NULL, or has space for a pointer.
 unsafe fn join_as(socket: &Path, join: &Join, node: *mut *mut Node) -> Result<(), Status> {
     if node.is_null() {
         return Err(null("node"));
     }
     let joined = node::Node::join(socket, join).map_err(|error| of_join(&error))?;
     let made = Box::into_raw(Box::new(Node::new(joined)));
-    // SAFETY: not NULL, and the caller promises room for it.
+    // SAFETY: not NULL, and the caller guarantees the space.
     unsafe { node.write(made) };
     Ok(())
 }
 
-/// Options of this version of the library.
+/// Checks that options are of this version of the library.
 ///
 /// # Safety
-/// The pointer is NULL, or that of a struct which begins with its size and its version, as all versions do.
+/// The pointer is NULL, or that of a struct that starts with its size and version, as all versions do.
 unsafe fn checked<'a, T>(
     options: *const T,
     versions: impl FnOnce(&T) -> (u32, u32),
@@ -200,54 +202,54 @@ unsafe fn checked<'a, T>(
     if options.is_null() {
         return Err(null("options"));
     }
-    // SAFETY: not NULL, and the caller promises that two numbers stand there, however long the rest is.
+    // SAFETY: not NULL, and the caller guarantees that it starts with two numbers, whatever its length.
     let (size_bytes, abi_version) = unsafe { options.cast::<[u32; 2]>().read() }.into();
     if abi_version != LOWLAT_ABI_VERSION || usize::try_from(size_bytes).ok() != Some(size_of::<T>()) {
         let text = format_args!(
-            "options of interface {abi_version} with {size_bytes} bytes, and this library has interface {LOWLAT_ABI_VERSION} \
-             with {} bytes; begin with the function for the default, and compile with the library's own lowlat.h",
+            "cannot use options of interface {abi_version} with {size_bytes} bytes: this library has interface {LOWLAT_ABI_VERSION} \
+             with {} bytes\nhint: start with the default options, and compile with the library's lowlat.h",
             size_of::<T>()
         );
         return Err(fail(Status::Version, &text));
     }
-    // SAFETY: not NULL, and of the size that the caller's compiler gave it, which is the one that is read here.
+    // SAFETY: not NULL, and of the size set by the caller's compiler, which equals the size that is read here.
     let options = unsafe { &*options };
-    debug_assert_eq!(versions(options), (size_bytes, abi_version), "they stand first");
+    debug_assert_eq!(versions(options), (size_bytes, abi_version), "they are first");
     Ok(options)
 }
 
 /// # Safety
-/// The pointer is NULL, or that of a text which ends with a zero.
+/// The pointer is NULL, or that of a zero-terminated text.
 pub unsafe fn optional<'a>(text: *const c_char, what: &str) -> Result<Option<&'a str>, Status> {
     if text.is_null() {
         return Ok(None);
     }
-    // SAFETY: not NULL, and ends with a zero, as the caller promises.
+    // SAFETY: not NULL, and zero-terminated, as the caller guarantees.
     let text = unsafe { CStr::from_ptr(text) };
     let not_utf8 = |_| fail(Status::Argument, &format_args!("{what} {text:?}: expected UTF-8"));
     text.to_str().map(Some).map_err(not_utf8)
 }
 
 /// # Safety
-/// As [`optional`].
+/// As for [`optional`].
 unsafe fn text<'a>(text: *const c_char, what: &str) -> Result<&'a str, Status> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     unsafe { optional(text, what) }?.ok_or_else(|| null(what))
 }
 
 /// # Safety
-/// As [`optional`].
+/// As for [`optional`].
 unsafe fn path(path: *const c_char) -> Result<PathBuf, Status> {
     if path.is_null() {
         return Err(null("socket"));
     }
-    // SAFETY: not NULL, and ends with a zero, as the caller promises.
+    // SAFETY: not NULL, and zero-terminated, as the caller guarantees.
     let bytes = unsafe { CStr::from_ptr(path) }.to_bytes();
     Ok(PathBuf::from(OsStr::from_bytes(bytes)))
 }
 
 /// # Safety
-/// So many of them stand there, or none.
+/// This many of them exist there, or none.
 unsafe fn list<'a, T>(first: *const T, count: usize, what: &str) -> Result<&'a [T], Status> {
     if count == 0 {
         return Ok(&[]);
@@ -258,17 +260,17 @@ unsafe fn list<'a, T>(first: *const T, count: usize, what: &str) -> Result<&'a [
     if count > LIST_MAX {
         return Err(fail(
             Status::Argument,
-            &format_args!("{what}: {count} of them, expected {LIST_MAX} at most"),
+            &format_args!("{what}: found {count}, expected at most {LIST_MAX}"),
         ));
     }
-    // SAFETY: not NULL, and so many stand there and stay as they are, as the caller promises.
+    // SAFETY: not NULL, and this many exist there and do not change, as the caller guarantees.
     Ok(unsafe { std::slice::from_raw_parts(first, count) })
 }
 
 /// # Safety
-/// Its pointers are as the comments of [`Reads`] say, or NULL.
+/// Its pointers are as documented for [`Reads`], or NULL.
 unsafe fn reads_of(reads: &Reads) -> Result<node::Reads, Status> {
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let (streams, keys) =
         unsafe { (text(reads.streams, "streams")?, list(reads.keys, reads.key_count, "keys")?) };
     let keys = match reads.which {

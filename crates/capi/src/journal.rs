@@ -15,9 +15,9 @@ use std::{
     ptr,
 };
 
-/// Room for the words on a damage: it names a file.
+/// Largest description of damage, in bytes: it contains a file name.
 const WORDS_BYTES: usize = 4096;
-/// Room for a stream's name (255 bytes in a recording).
+/// Largest stream name, in bytes (255 in a recording).
 const NAME_BYTES: usize = 264;
 
 self_cell!(
@@ -28,7 +28,7 @@ self_cell!(
     }
 );
 
-/// A recording that is read from its beginning to its end, all chosen streams by time.
+/// A recording that is read from start to end, with the records of the selected streams in order of time.
 pub struct Journal {
     reading: Reading,
     payload: Vec<u8>,
@@ -39,8 +39,8 @@ pub struct Journal {
     is_broken: bool,
 }
 
-/// Opens the recording in a folder. `streams` is a stream's name, or the beginning of some and a star ("orders.*"); NULL:
-/// all of them. Release it with lowlat_journal_close.
+/// Opens the recording in a directory. `streams` is a stream's name, or a prefix and a star ("orders.*"); NULL:
+/// all. Release it with lowlat_journal_close.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_journal_open(
     folder: *const c_char,
@@ -51,38 +51,38 @@ pub unsafe extern "C" fn lowlat_journal_open(
         if folder.is_null() || journal.is_null() {
             return Err(null(if journal.is_null() { "journal" } else { "folder" }));
         }
-        // SAFETY: not NULL, and a text that ends with a zero, as the caller promises.
+        // SAFETY: not NULL, and a zero-terminated text, as the caller guarantees.
         let folder = Path::new(OsStr::from_bytes(unsafe { CStr::from_ptr(folder) }.to_bytes()));
-        // SAFETY: NULL, or a text that ends with a zero, as the caller promises.
+        // SAFETY: NULL, or a zero-terminated text, as the caller guarantees.
         let pattern = unsafe { optional(streams, "streams") }?.unwrap_or("*");
         let made = Journal::open(folder, pattern).map_err(|error| fail(Status::Journal, &error))?;
-        // SAFETY: not NULL, and the caller promises room for a pointer.
+        // SAFETY: not NULL, and the caller guarantees space for a pointer.
         unsafe { journal.write(Box::into_raw(Box::new(made))) };
         Ok(())
     };
     guard(open, || ())
 }
 
-/// The next event: LOWLAT_EVENT_RECORD, LOWLAT_EVENT_LOST or LOWLAT_EVENT_DAMAGE. LOWLAT_STATUS_END when there is none. The event
-/// is valid until the next call.
+/// Returns the next event: LOWLAT_EVENT_RECORD, LOWLAT_EVENT_LOST or LOWLAT_EVENT_DAMAGE. The status is
+/// LOWLAT_STATUS_END if there is none. The event is valid until the next call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_journal_next(journal: *mut Journal, event: *mut *const Event) -> Status {
-    // SAFETY: NULL or a journal that nobody else uses now, as the caller promises.
+    // SAFETY: NULL or a journal that is not in use otherwise, as the caller guarantees.
     let Some(journal) = (unsafe { journal.as_mut() }) else { return null("journal") };
     if journal.is_broken {
         return fail(
             Status::Internal,
-            &"this journal had a fault before; release it with lowlat_journal_close",
+            &"this journal has failed before\nhint: release it with lowlat_journal_close",
         );
     }
-    // Until it comes back from there.
+    // Until the call returns.
     journal.is_broken = true;
     let next = || {
         if event.is_null() {
             return Err(null("event"));
         }
         let found = journal.next().ok_or_else(|| fail(Status::End, &"the recording has no more records"))?;
-        // SAFETY: not NULL, and the caller promises room for a pointer.
+        // SAFETY: not NULL, and the caller guarantees space for a pointer.
         unsafe { event.write(found) };
         Ok(())
     };
@@ -91,12 +91,13 @@ pub unsafe extern "C" fn lowlat_journal_next(journal: *mut Journal, event: *mut 
     status
 }
 
-/// Releases a recording. NULL is nothing to release.
+/// Releases a recording. NULL is ignored.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_journal_close(journal: *mut Journal) -> Status {
     let close = || {
         if !journal.is_null() {
-            // SAFETY: it came from Box::into_raw in `lowlat_journal_open`, and its user forgets it.
+            // SAFETY: it came from Box::into_raw in `lowlat_journal_open`, and the caller does not use it any
+            // more.
             drop(unsafe { Box::from_raw(journal) });
         }
         Ok(())

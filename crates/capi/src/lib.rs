@@ -1,13 +1,17 @@
 //! The pipeline for programs in C and C++: nodes that join a running master, and recordings.
 //!
-//! `include/lowlat.h` is made of these files by cbindgen and committed; a test makes it again and compares. Comments on
-//! public items are therefore written for readers of C. What holds for all functions:
+//! cbindgen generates `include/lowlat.h` from these files; it is committed, and a test compares it. Comments on
+//! public items are therefore written for readers of C. Rules for all functions:
 //!
-//! * No panic leaves this library: it becomes a status, and its handle can only be released.
+//! * No panic leaves this library: it becomes a status, and its handle can then only be released.
 //! * Errors are reported as a status, with a text in [`lowlat_last_error`]. Neither allocates.
-//! * A handle is used by one thread at a time. From within a handler its node may publish, but not poll, wait or leave.
-//! * A node belongs to the process that joined. In a process forked from it, it refuses everything and harms nothing.
-#![expect(clippy::missing_safety_doc, reason = "in C nothing is safe; the header says what pointers must be")]
+//! * A handle is used by one thread at a time. From within a handler its node may publish, but not poll, wait
+//!   or leave.
+//! * A node belongs to the process that joined. In a forked process it refuses everything and harms nothing.
+#![expect(
+    clippy::missing_safety_doc,
+    reason = "in C nothing is safe; the header documents the requirements on pointers"
+)]
 #![cfg_attr(test, allow(clippy::borrow_as_ptr, reason = "as C gives addresses"))]
 
 mod decode;
@@ -45,8 +49,8 @@ pub use records::{
 
 use std::ffi::{CStr, c_char};
 
-/// The version of this interface: of its structs, statuses and functions. Joining checks that the program was compiled with
-/// the header of the library that it runs with.
+/// Version of this interface: of its structs, statuses and functions. Joining checks that the program was
+/// compiled with the header of the library in use.
 pub const LOWLAT_ABI_VERSION: u32 = 2;
 
 const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
@@ -54,13 +58,13 @@ const VERSION: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_V
     Err(_) => c"",
 };
 
-/// The version of lowlat, such as "0.1.0". The text lives as long as the program.
+/// Version of lowlat, such as "0.1.0". The text is valid as long as the program runs.
 #[unsafe(no_mangle)]
 pub extern "C" fn lowlat_version() -> *const c_char {
     VERSION.as_ptr()
 }
 
-/// LOWLAT_ABI_VERSION of the library. That of the header is the constant.
+/// LOWLAT_ABI_VERSION of the library; the constant is that of the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn lowlat_abi_version() -> u32 {
     LOWLAT_ABI_VERSION

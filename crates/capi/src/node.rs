@@ -24,31 +24,31 @@ use std::{
     },
 };
 
-/// Room for a stream's name.
+/// Largest stream name, in bytes.
 const NAME_BYTES: usize = 72;
-/// Room for a command.
+/// Largest command, in bytes.
 const COMMAND_BYTES: usize = 1024;
 
-/// Called by lowlat_poll with each event. It may publish and send orders through `node`, and read records; lowlat_poll,
-/// lowlat_wait, lowlat_ended and lowlat_leave return LOWLAT_STATUS_BUSY. It must return: neither exceptions nor longjmp may
-/// leave it.
+/// Called by lowlat_poll with each event. It may publish and send orders through `node`, and read records;
+/// lowlat_poll, lowlat_wait, lowlat_ended and lowlat_leave return LOWLAT_STATUS_BUSY. It must return: neither
+/// exceptions nor longjmp may leave it.
 pub type Handler = Option<unsafe extern "C" fn(user: *mut c_void, node: *mut Node, event: *const Event)>;
 
 /// A node of the pipeline.
 ///
-/// One thread at a time uses it, and hands it to another with a lock, a join or the like. A call from a second thread
-/// mostly returns LOWLAT_STATUS_BUSY. Two calls that start within the same nanoseconds may not notice each other, and are
-/// undefined behaviour.
+/// It is used by one thread at a time, and handed to another with a lock, a join or the like. A call from a
+/// second thread usually returns LOWLAT_STATUS_BUSY. Two calls that start within the same nanoseconds may not
+/// detect each other, and are undefined behaviour.
 ///
-/// It belongs to the process that joined. In a process forked from it every function returns LOWLAT_STATUS_FORKED, but
-/// lowlat_leave, which does nothing: the parent's node stays as it is.
+/// It belongs to the process that joined. In a forked process every function returns LOWLAT_STATUS_FORKED,
+/// except lowlat_leave, which does nothing: the parent's node is unaffected.
 pub struct Node {
     inner: UnsafeCell<Inner>,
-    /// The publisher while the handler runs.
+    /// The publisher, while the handler runs.
     current: Cell<*mut Publisher>,
     pub(crate) strategy: RefCell<Option<Strategy>>,
     mark: Arc<ForkMark>,
-    /// The thread that is in a function of this node ([`this_thread`]); 0: none.
+    /// The thread in a function of this node ([`this_thread`]); 0: none.
     user: AtomicUsize,
     is_broken: AtomicBool,
     number: u32,
@@ -56,27 +56,28 @@ pub struct Node {
     epoch: u64,
 }
 
-/// What a function that has entered the node has to itself.
+/// State that a function of the node accesses exclusively.
 struct Inner {
     node: node::Node,
     stream: Text<NAME_BYTES>,
     command: Text<COMMAND_BYTES>,
 }
 
-/// What a strategy's node has besides.
+/// Additional state of a strategy's node.
 pub struct Strategy {
     pub number: u32,
     pub numbers: Numbers,
 }
 
-/// A function of the node that runs. There is one at a time; the handler's publishing goes through [`Node::current`].
+/// A running function of the node. There is only one at a time; publishing by the handler uses
+/// [`Node::current`].
 struct Entered<'a>(&'a Node);
 
 impl Entered<'_> {
     fn inner(&mut self) -> &mut Inner {
-        // SAFETY: `Node::enter` makes one of these at a time: calls from the handler find their own thread in `user` and
-        // are turned away, and calls from two threads at the same moment are what the node's users promise not to make.
-        // Borrowing this value keeps its own function from making a second reference.
+        // SAFETY: `Node::enter` creates only one of these at a time: calls from the handler find their own
+        // thread in `user` and are refused, and the node's users guarantee that two threads do not call at the
+        // same moment. Borrowing this value keeps its own function from creating a second reference.
         unsafe { &mut *self.0.inner.get() }
     }
 }
@@ -84,7 +85,7 @@ impl Entered<'_> {
 impl Drop for Entered<'_> {
     fn drop(&mut self) {
         self.0.current.set(ptr::null_mut());
-        // Read by `Node::enter`. Relaxed: who hands the node to another thread orders the rest.
+        // Read by `Node::enter`. Relaxed: handing the node to another thread orders everything else.
         self.0.user.store(0, Ordering::Relaxed);
     }
 }
@@ -107,11 +108,11 @@ impl Node {
         }
     }
 
-    /// Begins a function of this node, which ends when the value is dropped, also by a panic.
+    /// Starts a function of this node, which ends when the value is dropped, also by a panic.
     fn enter(&self, what: &str) -> Result<Entered<'_>, Status> {
         let me = this_thread();
-        // Pairs with the stores here and in `Entered::drop`. Relaxed, and no exchange: it finds misuse, and orders
-        // nothing for those who hand a node from thread to thread.
+        // Pairs with the stores here and in `Entered::drop`. Relaxed, and no exchange: it detects misuse, and
+        // does not order anything for threads that hand over a node.
         let user = self.user.load(Ordering::Relaxed);
         if user == 0 {
             self.user.store(me, Ordering::Relaxed);
@@ -129,7 +130,7 @@ impl Node {
         Err(fail(Status::Busy, &text))
     }
 
-    /// Works with the publisher, inside and outside of a handler.
+    /// Uses the publisher, inside and outside of a handler.
     pub(crate) fn publish_with(
         &self,
         what: &str,
@@ -140,9 +141,9 @@ impl Node {
             return work(self.enter(what)?.inner().node.publisher());
         }
         let current = self.current.replace(ptr::null_mut());
-        // SAFETY: this thread is in a function of the node, so a pointer here is the publisher that the poll lent to the
-        // handler which runs now; the poll does not touch it before the handler returns, and nobody else has it, for it
-        // was taken out of the cell.
+        // SAFETY: this thread is in a function of the node, so a pointer here is the publisher that the poll
+        // lent to the handler that runs now; the poll does not access it before the handler returns, and it was
+        // taken out of the cell, so it is exclusive.
         let publisher = unsafe { current.as_mut() };
         let no_handler =
             || fail(Status::Busy, &format_args!("cannot run {what}: it was called from within this library"));
@@ -151,17 +152,17 @@ impl Node {
         done
     }
 
-    /// Hands an event to the handler, which may publish meanwhile.
+    /// Passes an event to the handler, which may publish meanwhile.
     ///
     /// # Safety
-    /// `to.node` is the pointer that this node is known by, and the handler keeps its promises.
+    /// `to.node` is the pointer of this node, and the handler keeps its guarantees.
     unsafe fn hand(&self, to: &Receiver, publisher: &mut Publisher, event: &Event) {
         if self.is_broken() {
             return;
         }
         self.current.set(ptr::from_mut(publisher));
-        // SAFETY: the user gave the handler together with its pointer; the event and what it points to outlive the call.
-        // The node outlives it as well: while its poll runs, lowlat_leave finds it in use.
+        // SAFETY: the user passed the handler together with its pointer; the event and what it points to
+        // outlive the call. The node outlives it too: while its poll runs, lowlat_leave finds it in use.
         unsafe { (to.handler)(to.user, to.node, ptr::from_ref(event)) };
         self.current.set(ptr::null_mut());
     }
@@ -172,7 +173,7 @@ impl Node {
     }
 }
 
-/// Who is given events.
+/// The receiver of events.
 struct Receiver {
     handler: unsafe extern "C" fn(*mut c_void, *mut Node, *const Event),
     user: *mut c_void,
@@ -180,9 +181,9 @@ struct Receiver {
 }
 
 /// # Safety
-/// The pointer is NULL, or that of a node which has not been released.
+/// The pointer is NULL, or that of a node that has not been released.
 pub unsafe fn with(node: *const Node, work: impl FnOnce(&Node) -> Result<(), Status>) -> Status {
-    // SAFETY: as the caller promises; it is only ever borrowed shared, its inside is behind cells.
+    // SAFETY: guaranteed by the caller; it is only ever borrowed shared, its state is in cells.
     let Some(node) = (unsafe { node.as_ref() }) else { return null("node") };
     if !node.mark.is_this_process() {
         return of_ended(&Ended::Forked { pid: node.mark.pid() });
@@ -194,10 +195,10 @@ pub unsafe fn with(node: *const Node, work: impl FnOnce(&Node) -> Result<(), Sta
 }
 
 fn broken() -> Status {
-    fail(Status::Internal, &"this node had a fault before\nhint: release it with lowlat_leave")
+    fail(Status::Internal, &"this node has failed before\nhint: release it with lowlat_leave")
 }
 
-/// Hands what is there to the handler, and never blocks. `events` is set to how many events there were; it may be NULL.
+/// Passes available events to the handler, and never blocks. Sets `events` to their number; it may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_poll(
     node: *mut Node,
@@ -212,7 +213,8 @@ pub unsafe extern "C" fn lowlat_poll(
         let Inner { node, stream: name, command } = entered.inner();
         let count = node.poll(&mut |publisher, event| {
             let mut give = |event: &Event| {
-                // SAFETY: the pointer is the one that this function was called with, and the handler is its caller's.
+                // SAFETY: the pointer is the one that this function was called with, and the handler is the
+                // caller's.
                 unsafe { this.hand(&to, publisher, event) };
             };
             match event {
@@ -241,80 +243,83 @@ pub unsafe extern "C" fn lowlat_poll(
             }
         });
         drop(entered);
-        // SAFETY: NULL, or room for a number, as the caller promises.
+        // SAFETY: NULL, or space for a number, as the caller guarantees.
         if let Some(events) = unsafe { events.as_mut() } {
             *events = count;
         }
         // In a function that the handler called.
         if this.is_broken() { Err(broken()) } else { Ok(()) }
     };
-    // SAFETY: NULL or a node, as the caller promises.
+    // SAFETY: NULL or a node, as the caller guarantees.
     unsafe { with(node, poll) }
 }
 
-/// Waits, as the node's options say, until a poll would find something or the pipeline's clock shows `until_ns`
-/// (lowlat_now_ns; UINT64_MAX: without end). Signals do not end it: give a time when a flag is to be looked at.
+/// Waits, as configured in the node's options, until a poll would find something or the pipeline's clock shows
+/// `until_ns` (lowlat_now_ns; UINT64_MAX: no limit). Signals do not end it: pass a limit if a flag must be
+/// checked.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_wait(node: *mut Node, until_ns: u64) -> Status {
     let wait = |node: &Node| {
         node.enter("lowlat_wait")?.inner().node.wait((until_ns != u64::MAX).then_some(until_ns));
         Ok(())
     };
-    // SAFETY: NULL or a node, as the caller promises.
+    // SAFETY: NULL or a node, as the caller guarantees.
     unsafe { with(node, wait) }
 }
 
-/// Why the node ends, as the last poll or wait found it. LOWLAT_STATUS_OK while it may continue, and when its master has
-/// stopped it: the ordinary end. LOWLAT_STATUS_MASTER_GONE when the master died, LOWLAT_STATUS_FENCED when it gave this
-/// process up, LOWLAT_STATUS_REFUSED when it refused the node after it had joined.
+/// Why the node ended, according to the last poll or wait. LOWLAT_STATUS_OK while it may continue, and after
+/// its master has stopped it, which is the normal end. LOWLAT_STATUS_MASTER_GONE if the master died,
+/// LOWLAT_STATUS_FENCED if it dropped this process, LOWLAT_STATUS_REFUSED if it refused the node after it had
+/// joined.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_ended(node: *const Node) -> Status {
     let ended = |node: &Node| {
         let ended = node.enter("lowlat_ended")?.inner().node.ended();
         ended.map_or(Ok(()), |ended| Err(of_ended(&ended)))
     };
-    // SAFETY: NULL or a node, as the caller promises.
+    // SAFETY: NULL or a node, as the caller guarantees.
     unsafe { with(node, ended) }
 }
 
-/// The node's number, below 1024: the same over restarts of the same name. UINT32_MAX for NULL.
+/// Number of the node, below 1024: the same after a restart under the same name. UINT32_MAX for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_node_number(node: *const Node) -> u32 {
-    // SAFETY: NULL or a node, as the caller promises.
+    // SAFETY: NULL or a node, as the caller guarantees.
     unsafe { node.as_ref() }.map_or(u32::MAX, |node| node.number)
 }
 
-/// The number of the node's strategy, by which its orders and answers are known: the one that it joined with, or that the
-/// master chose. UINT32_MAX for NULL, and for a node that did not join with lowlat_join_strategy.
+/// Number of the node's strategy, which identifies its orders and answers: the one that it joined with, or that
+/// the master assigned. UINT32_MAX for NULL, and for a node that did not join with lowlat_join_strategy.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_node_strategy(node: *const Node) -> u32 {
-    // SAFETY: NULL or a node, as the caller promises.
+    // SAFETY: NULL or a node, as the caller guarantees.
     unsafe { node.as_ref() }.and_then(|node| node.strategy_number).unwrap_or(u32::MAX)
 }
 
-/// How many processes of the node's name there were, this one counted: 1 for the first. 0 for NULL.
+/// Number of processes under the node's name, including this one: 1 for the first. 0 for NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_node_epoch(node: *const Node) -> u64 {
-    // SAFETY: NULL or a node, as the caller promises.
+    // SAFETY: NULL or a node, as the caller guarantees.
     unsafe { node.as_ref() }.map_or(0, |node| node.epoch)
 }
 
-/// Leaves the master and releases the node, which must not be used after LOWLAT_STATUS_OK. LOWLAT_STATUS_BUSY when it is
-/// in use, and nothing is released. NULL is nothing to release. In a process forked from the one that joined it does
-/// nothing: the memory stays until that process ends.
+/// Leaves the master and releases the node, which must not be used after LOWLAT_STATUS_OK. LOWLAT_STATUS_BUSY
+/// if it is in use; nothing is released then. NULL is ignored. In a forked process it does nothing: the memory
+/// remains until that process ends.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_leave(node: *mut Node) -> Status {
     let leave = || {
-        // SAFETY: NULL or a node that was not released, as the caller promises.
+        // SAFETY: NULL or a node that was not released, as the caller guarantees.
         let Some(this) = (unsafe { node.as_ref() }) else { return Ok(()) };
-        // A thread that the forked process does not have may have been changing it.
+        // A thread that does not exist in the forked process may have been changing it.
         if !this.mark.is_this_process() {
             return Ok(());
         }
         drop(this.enter("lowlat_leave")?);
-        // SAFETY: it came from Box::into_raw in `join_as`, and was not released, as the caller promises. `enter` found no
-        // function of it running in this thread, so no handler does, whatever panicked before. In other threads it finds
-        // those that began before; that none begins later is the caller's promise. `this` is not used any more.
+        // SAFETY: it came from Box::into_raw in `join_as`, and was not released, as the caller guarantees.
+        // `enter` found no function of it running in this thread, so no handler runs, whatever panicked before.
+        // In other threads it detects functions that started earlier; the caller guarantees that none starts
+        // later. `this` is not used any more.
         drop(unsafe { Box::from_raw(node) });
         Ok(())
     };
@@ -335,13 +340,13 @@ mod tests {
     use std::cell::Cell;
 
     unsafe extern "C" fn count(user: *mut c_void, _: *mut Node, _: *const Event) {
-        // SAFETY: the test gives a cell.
+        // SAFETY: the test passes a cell.
         let calls = unsafe { &*user.cast::<Cell<u64>>() };
         calls.set(calls.get() + 1);
     }
 
     #[test]
-    fn a_fault_ends_a_node_and_not_its_program() {
+    fn a_panic_ends_a_node_and_not_its_program() {
         let master = MasterThread::start(|_| ());
         let joined = master.join(&master_thread::join("faulty", None, vec![]));
         let node = Box::into_raw(Box::new(Node::new(joined)));
@@ -360,7 +365,7 @@ mod tests {
         master.expect("it has left", left);
     }
 
-    /// What a handler did with a node that has a fault, and what came of it.
+    /// Results of a handler's calls with a failed node.
     #[derive(Default)]
     struct Done {
         calls: u32,
@@ -368,7 +373,7 @@ mod tests {
     }
 
     unsafe extern "C" fn fail_and_leave(user: *mut c_void, node: *mut Node, _: *const Event) {
-        // SAFETY: the test gives a `Done`, and polls that node.
+        // SAFETY: the test passes a `Done`, and polls that node.
         unsafe {
             let done = &mut *user.cast::<Done>();
             done.calls += 1;
@@ -378,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handler_whose_publishing_panics_cannot_release_the_node_that_is_polled() {
+    fn a_handler_whose_publishing_panics_cannot_release_the_polled_node() {
         let master = MasterThread::start(|_| ());
         let joined = master.join(&master_thread::join("faulty", None, vec![]));
         let node = Box::into_raw(Box::new(Node::new(joined)));
@@ -393,7 +398,7 @@ mod tests {
             assert_eq!(lowlat_wait(node, u64::MAX), Status::Ok);
             assert_eq!(lowlat_poll(node, Some(fail_and_leave), user, ptr::null_mut()), Status::Internal);
             assert_eq!(done.statuses, [Status::Internal, Status::Busy, Status::Busy]);
-            assert_eq!(done.calls, 1, "a node that had a fault hands out nothing");
+            assert_eq!(done.calls, 1, "a failed node delivers nothing");
             assert_eq!(lowlat_poll(node, Some(fail_and_leave), user, ptr::null_mut()), Status::Internal);
             assert_eq!(lowlat_leave(node), Status::Ok);
         }

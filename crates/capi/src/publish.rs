@@ -1,4 +1,4 @@
-//! What a node says: records and orders.
+//! Publishes records and orders.
 
 use crate::{
     decode::{bytes_at, payload_of},
@@ -14,9 +14,9 @@ use lowlat_trade::{
 };
 use std::ffi::c_void;
 
-/// Appends a record to the node's stream and gives it to every reader that wants stamp.instrument; those that sleep are
-/// woken, with a system call each. `sequence` is set to its number; it may be NULL. Not before LOWLAT_EVENT_BEGIN, if all
-/// readers are to have it.
+/// Appends a record to the node's stream and delivers it to every reader that wants stamp.instrument; sleeping
+/// readers are woken, each with a system call. Sets `sequence` to its number; it may be NULL. Publish after
+/// LOWLAT_EVENT_BEGIN if all readers must get the record.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_publish(
     node: *mut Node,
@@ -26,29 +26,29 @@ pub unsafe extern "C" fn lowlat_publish(
     sequence: *mut u64,
 ) -> Status {
     let publish = |node: &Node| {
-        // SAFETY: NULL or a stamp, as the caller promises.
+        // SAFETY: NULL or a stamp, as the caller guarantees.
         let stamp = unsafe { stamp.as_ref() }.ok_or_else(|| null("stamp"))?;
         if payload.is_null() && payload_bytes > 0 {
             return Err(null("payload"));
         }
-        // SAFETY: so many bytes stand there while this runs, as the caller promises; NULL was looked at.
+        // SAFETY: this many bytes exist there during the call, as the caller guarantees; NULL was checked.
         let payload = unsafe { bytes_at(payload.cast(), payload_bytes) };
         node.publish_with("lowlat_publish", |publisher| {
             let published = publisher.publish(&stamp.to_publish(now_ns()), payload).map_err(of_publish)?;
-            // SAFETY: NULL, or room for a number, as the caller promises.
+            // SAFETY: NULL, or space for a number, as the caller guarantees.
             if let Some(sequence) = unsafe { sequence.as_mut() } {
                 *sequence = published.sequence;
             }
             Ok(())
         })
     };
-    // SAFETY: NULL or a node, as the caller promises.
+    // SAFETY: NULL or a node, as the caller guarantees.
     unsafe { with(node, publish) }
 }
 
-/// Sends an order of a node that joined with lowlat_join_strategy. instrument, side, price and quantity are the caller's;
-/// number, scheduled_ns and received_ns are set. `cause` is the record that it is sent because of, so that tick-to-order
-/// latency is known; NULL: none, which counts from now.
+/// Sends an order of a node that joined with lowlat_join_strategy. The caller sets instrument, side, price and
+/// quantity; number, scheduled_ns and received_ns are filled in. `cause` is the record that caused it, from
+/// which tick-to-order latency is measured; NULL: none, so latency is measured from now.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lowlat_send_order(
     node: *mut Node,
@@ -56,9 +56,9 @@ pub unsafe extern "C" fn lowlat_send_order(
     order: *mut Order,
 ) -> Status {
     let send = |node: &Node| {
-        // SAFETY: NULL or an order, as the caller promises.
+        // SAFETY: NULL or an order, as the caller guarantees.
         let order = unsafe { order.as_mut() }.ok_or_else(|| null("order"))?;
-        // SAFETY: NULL or a record that is still valid, as the caller promises.
+        // SAFETY: NULL or a valid record, as the caller guarantees.
         let cause =
             unsafe { cause.as_ref().map(|record| cause_of(record)) }.unwrap_or_else(|| Cause::at(now_ns()));
         let side = match order.side {
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn lowlat_send_order(
             }
         };
         let no_strategy =
-            || fail(Status::Argument, &"this node is no strategy; join with lowlat_join_strategy");
+            || fail(Status::Argument, &"this node is not a strategy\nhint: join with lowlat_join_strategy");
         node.publish_with("lowlat_send_order", |publisher| {
             let mut strategy = node.strategy.borrow_mut();
             let Strategy { number, numbers } = strategy.as_mut().ok_or_else(no_strategy)?;
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn lowlat_send_order(
             }
         })
     };
-    // SAFETY: NULL or a node, as the caller promises.
+    // SAFETY: NULL or a node, as the caller guarantees.
     unsafe { with(node, send) }
 }
 
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn lowlat_send_order(
 /// The record's payload is NULL or valid.
 unsafe fn cause_of(record: &Record) -> Cause {
     let Stamp { generated_ns, kind, .. } = record.stamp;
-    // SAFETY: as the caller promises.
+    // SAFETY: guaranteed by the caller.
     let payload = unsafe { payload_of(record) };
     let quote = if kind == LOWLAT_KIND_QUOTE { records::Quote::decode(payload).ok() } else { None };
     Cause {

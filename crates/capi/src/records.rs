@@ -1,10 +1,10 @@
-//! Events and records as C sees them.
+//! Events and records for C.
 
 use lowlat_ipc::stream;
 use lowlat_trade::records;
 use std::{ffi::c_char, ptr};
 
-/// Prices are whole numbers: so many of them make one of the instrument's currency.
+/// Prices are whole numbers in units of 1/LOWLAT_PRICE_SCALE of the instrument's currency.
 pub const LOWLAT_PRICE_SCALE: i64 = 10_000;
 /// Version of the payloads below, in stamp.schema.
 pub const LOWLAT_SCHEMA: u16 = 1;
@@ -16,7 +16,7 @@ pub const LOWLAT_KIND_ORDER: u16 = 2;
 /// stamp.kind of a lowlat_answer.
 pub const LOWLAT_KIND_ANSWER: u16 = 3;
 
-// Written out, for the header; they are those of the records.
+// Written out for the header; they equal those of the records.
 const _: () = assert!(
     LOWLAT_SCHEMA == records::SCHEMA
         && LOWLAT_KIND_QUOTE == records::kind::QUOTE
@@ -29,72 +29,74 @@ pub const LOWLAT_SIDE_BUY: u32 = 0;
 /// side: sell.
 pub const LOWLAT_SIDE_SELL: u32 = 1;
 
-/// outcome: the order is taken; fills may follow.
+/// outcome: the order is accepted; fills may follow.
 pub const LOWLAT_OUTCOME_ACCEPTED: u32 = 0;
-/// outcome: the order traded; quantity and price say how much at what price.
+/// outcome: the order is filled, with this quantity and price.
 pub const LOWLAT_OUTCOME_FILLED: u32 = 1;
-/// outcome: this or more says that the order is refused: 16 bad price, 17 unknown instrument, 18 bad quantity, 19 over a
-/// limit, 20 a number that was used before.
+/// outcome: values from this on mean that the order is rejected: 16 bad price, 17 unknown instrument, 18 bad
+/// quantity, 19 over a limit, 20 duplicate number.
 pub const LOWLAT_OUTCOME_REJECTED: u32 = 16;
 
 /// event.kind: event.record is a record.
 pub const LOWLAT_EVENT_RECORD: u32 = 1;
-/// event.kind: event.lost records of event.stream are lost: the node was too slow, or, of a recording, they are not in it.
+/// event.kind: event.lost records of event.stream are lost: the node was too slow, or they are missing from the
+/// recording.
 pub const LOWLAT_EVENT_LOST: u32 = 2;
-/// event.kind: all nodes are there; publishing may begin.
+/// event.kind: all nodes have joined; publishing may start.
 pub const LOWLAT_EVENT_BEGIN: u32 = 3;
-/// event.kind: the node should end; lowlat_ended says whether something else than the master's word is behind it.
+/// event.kind: the node should stop; lowlat_ended returns the reason, if the master did not request it.
 pub const LOWLAT_EVENT_STOP: u32 = 4;
-/// event.kind: event.text is a word of the master's user.
+/// event.kind: event.text is a command of the master's user.
 pub const LOWLAT_EVENT_COMMAND: u32 = 5;
-/// event.kind: event.text says what is damaged in a recording. Reading goes on behind it.
+/// event.kind: event.text describes damage of a recording. Reading continues after it.
 pub const LOWLAT_EVENT_DAMAGE: u32 = 6;
 
-/// What stands beside a payload.
+/// Header fields of a record, besides its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Stamp {
-    /// What the payload is: LOWLAT_KIND_..., or a kind of your own below 0xff00.
+    /// Kind of the payload: LOWLAT_KIND_..., or a custom kind below 0xff00.
     pub kind: u16,
-    /// Version of the payload's shape.
+    /// Version of the payload's format.
     pub schema: u16,
-    /// The instrument, by which readers are chosen; of an answer the number of the strategy that it is for.
+    /// The instrument, which selects the readers; for an answer, the number of its strategy.
     pub instrument: u32,
-    /// Who made it: of an order the strategy's number, else the node's.
+    /// Source: the strategy's number for an order, else the node's.
     pub source: u32,
     /// 0.
     pub reserved: u32,
-    /// When it was written, ns of the pipeline's clock. 0 when publishing: now.
+    /// When it was written, ns of the pipeline's clock. When publishing, 0 means now.
     pub generated_ns: u64,
-    /// When the record that caused it was written. 0 when publishing: its own time.
+    /// When the record that caused it was written. When publishing, 0 means its own time.
     pub trigger_ns: u64,
-    /// The sequence of the record that caused it; 0 without one.
+    /// Sequence of the record that caused it; 0 without a cause.
     pub cause_sequence: u64,
 }
 
-/// A record. It and what it points to are valid until the handler returns, or until lowlat_journal_next is called again.
+/// A record. It and what it points to are valid until the handler returns, or until the next
+/// lowlat_journal_next.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Record {
     /// The stream: "md", "td", "orders.NAME", ...
     pub stream: *const c_char,
-    /// Its payload, aligned to nothing.
+    /// Its payload, unaligned.
     pub payload: *const u8,
     /// Bytes of the payload.
     pub payload_bytes: usize,
-    /// Its number in the stream.
+    /// Its sequence in the stream.
     pub sequence: u64,
     /// When this process had read it, ns of the pipeline's clock; 0 in a recording.
     pub received_ns: u64,
-    /// What stands beside the payload.
+    /// Its header fields.
     pub stamp: Stamp,
 }
 
-/// What a node or a recording gives. It and what it points to are valid as long as a record is.
+/// An event of a node or a recording. It and what it points to are valid as long as a record is.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct Event {
-    /// LOWLAT_EVENT_... Pass over kinds that you do not know.
+    /// LOWLAT_EVENT_... Ignore unknown kinds.
     pub kind: u32,
     /// 0.
     pub reserved: u32,
@@ -102,9 +104,9 @@ pub struct Event {
     pub stream: *const c_char,
     /// The record; else NULL.
     pub record: *const Record,
-    /// How many records are lost.
+    /// Number of lost records.
     pub lost: u64,
-    /// A command; what is damaged; why records are not in a recording; else NULL.
+    /// A command, a description of damage, why records are missing from a recording; else NULL.
     pub text: *const c_char,
 }
 
@@ -112,7 +114,7 @@ pub struct Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Quote {
-    /// When it was due by its schedule, ns of the pipeline's clock.
+    /// When it was due in its schedule, ns of the pipeline's clock.
     pub scheduled_ns: u64,
     /// Best bid.
     pub bid: i64,
@@ -126,11 +128,11 @@ pub struct Quote {
     pub ask_size: u32,
 }
 
-/// An order. To send one, set instrument, side, price and quantity; lowlat_send_order sets the rest.
+/// An order. To send one, set instrument, side, price and quantity; lowlat_send_order sets the other fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Order {
-    /// The strategy's number for it, never used twice, also over restarts. Answers name it.
+    /// The strategy's number of it, never reused, even after restarts. Answers refer to it.
     pub number: u64,
     /// When the quote that caused it was due.
     pub scheduled_ns: u64,
@@ -138,7 +140,7 @@ pub struct Order {
     pub received_ns: u64,
     /// Limit price in LOWLAT_PRICE_SCALE-ths.
     pub price: i64,
-    /// How many.
+    /// Quantity.
     pub quantity: u32,
     /// LOWLAT_SIDE_...
     pub side: u32,
@@ -148,7 +150,7 @@ pub struct Order {
     pub reserved: u32,
 }
 
-/// td's word on an order. Each order gets exactly one that says accepted or rejected.
+/// td's answer to an order. Each order gets exactly one answer that accepts or rejects it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Answer {
@@ -156,9 +158,9 @@ pub struct Answer {
     pub order_number: u64,
     /// When td had read the order, ns of the pipeline's clock.
     pub received_ns: u64,
-    /// Price of the fill; of other answers that of the order.
+    /// Price of the fill; in other answers that of the order.
     pub price: i64,
-    /// Quantity of the fill; of other answers that of the order.
+    /// Quantity of the fill; in other answers that of the order.
     pub quantity: u32,
     /// LOWLAT_OUTCOME_...
     pub outcome: u32,
@@ -182,7 +184,7 @@ impl Stamp {
         }
     }
 
-    /// To be written now.
+    /// To be overwritten.
     pub(crate) fn to_publish(self, now_ns: u64) -> stream::Stamp {
         let generated = if self.generated_ns == 0 { now_ns } else { self.generated_ns };
         stream::Stamp {

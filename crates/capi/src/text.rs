@@ -1,8 +1,8 @@
-//! Texts of bounded length that end with a zero byte.
+//! Zero-terminated texts of bounded length.
 
 use std::{ffi::c_char, fmt};
 
-/// A text of less than `N` bytes, made without allocating. What does not fit is left out.
+/// A text of less than `N` bytes, without allocation. Longer texts are truncated.
 #[derive(Debug)]
 pub struct Text<const N: usize> {
     bytes: [u8; N],
@@ -25,14 +25,14 @@ impl<const N: usize> Text<N> {
         let take = (0..=room.min(text.len())).rev().find(fits).unwrap_or(0);
         let from = text.as_bytes().get(..take).unwrap_or_default();
         if let Some(to) = self.bytes.get_mut(self.length..self.length + take) {
-            // A zero would end it for who reads it.
+            // A zero would terminate it early.
             to.iter_mut().zip(from).for_each(|(to, from)| *to = if *from == 0 { b'?' } else { *from });
             self.length += take;
         }
         self.end();
     }
 
-    /// Makes it this text, unless it is already.
+    /// Sets the text, unless it is already equal.
     pub fn set(&mut self, text: &str) {
         if self.bytes.get(..self.length) != Some(text.as_bytes()) {
             self.clear();
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_end_within_their_room() {
+    fn texts_are_truncated_and_terminated() {
         let mut text = Text::<8>::new();
         assert_eq!(read(&text), "");
         text.set("orders");

@@ -1,4 +1,4 @@
-//! The example in C, compiled and run as a strategy of a pipeline; and the header by itself.
+//! The C example, compiled and run as a strategy of a pipeline, and the header alone.
 
 #[path = "common/compile.rs"]
 mod compile;
@@ -16,18 +16,19 @@ use std::process::Command;
 use threads::{QUOTES, STRATEGIES, start_md, start_td};
 
 #[test]
-fn the_header_stands_alone_in_c_and_in_cpp() {
+fn the_header_compiles_alone_in_c_and_in_cpp() {
     let sources = tempfile::tempdir().unwrap();
     let languages = [
         ("CC", "cc", "x.c", &["-std=c99", "-std=c11"]),
         ("CXX", "c++", "x.cc", &["-std=c++11", "-std=c++17"]),
     ];
     for (variable, usual, file, standards) in languages {
-        let Some(compiler) = compiler("the_header_stands_alone_in_c_and_in_cpp", variable, usual) else {
+        let Some(compiler) = compiler("the_header_compiles_alone_in_c_and_in_cpp", variable, usual) else {
             continue;
         };
         let file = sources.path().join(file);
-        // Twice, as programs of several files do. A status compares with 0 in both.
+        // Included twice, as happens in programs of several files. A status can be compared with 0 in both
+        // languages.
         let text = "#include \"lowlat.h\"\n#include \"lowlat.h\"\n\
                     int main(void) { lowlat_node_options o = lowlat_node_options_default();\n\
                     lowlat_strategy_options s = lowlat_strategy_options_default();\n\
@@ -55,7 +56,7 @@ fn the_example_in_c_answers_every_quote_once() {
         |it| matches!(it, Happened::Joined { name, .. } if name == "c-strategy"),
     );
     master.begin();
-    // A quote, an accepted and a fill each.
+    // One quote, one accept and one fill each.
     until("all answers are read", || {
         master.with(|master, _| {
             master.counters("c-strategy").is_some_and(|counters| counters.read() == 3 * QUOTES)

@@ -1,9 +1,9 @@
-//! The committed header is that of the sources.
+//! The committed header matches the sources.
 
 use std::{env, fs, path::Path};
 
 #[test]
-fn the_header_is_that_of_the_sources() {
+fn the_committed_header_matches_the_sources() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let config = cbindgen::Config::from_file(folder.join("cbindgen.toml")).unwrap();
     let made =
@@ -19,7 +19,7 @@ fn the_header_is_that_of_the_sources() {
     let differs = made.lines().zip(committed.lines()).find(|(made, committed)| made != committed);
     assert!(
         made == committed,
-        "{}: not what the sources give; first difference (made, committed): {differs:?}; write it with \
+        "{} differs from the sources; first difference (generated, committed): {differs:?}; write it with \
          LOWLAT_WRITE_HEADER=1 cargo test -p lowlat-capi --test header, and raise LOWLAT_ABI_VERSION when structs or statuses changed",
         path.display()
     );

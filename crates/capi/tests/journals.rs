@@ -1,4 +1,4 @@
-//! A recording, read as C reads it.
+//! A recording, read like from C.
 #![allow(clippy::borrow_as_ptr, reason = "as C gives addresses")]
 
 use lowlat_capi::*;
@@ -28,11 +28,11 @@ fn last_error() -> String {
     unsafe { CStr::from_ptr(lowlat_last_error()) }.to_str().unwrap().to_owned()
 }
 
-/// (stream, sequence or lost, payload) of everything.
+/// (stream, sequence or lost, payload) of every event.
 fn read_in_c(streams: Option<&CStr>) -> Vec<(String, u64, Vec<u8>)> {
     let folder = CString::new(golden().to_str().unwrap()).unwrap();
     let (mut journal, mut event, mut all) = (ptr::null_mut(), ptr::null(), Vec::new());
-    // SAFETY: texts and pointers are local, and events are read before the next one is asked for.
+    // SAFETY: texts and pointers are local, and events are read before the next call.
     unsafe {
         let pattern = streams.map_or(ptr::null(), CStr::as_ptr);
         assert_eq!(
@@ -66,7 +66,7 @@ fn read_in_c(streams: Option<&CStr>) -> Vec<(String, u64, Vec<u8>)> {
 }
 
 #[test]
-fn a_recording_is_read_as_rust_reads_it() {
+fn c_and_rust_read_the_same_from_a_recording() {
     let recording = read::Recording::open(&golden()).unwrap();
     let name = |stream: u32| recording.streams()[usize::try_from(stream).unwrap()].name.clone();
     let (mut merge, mut payload, mut expected) = (read::Merge::of_all(&recording), Vec::new(), Vec::new());
@@ -89,12 +89,12 @@ fn a_recording_is_read_as_rust_reads_it() {
 }
 
 #[test]
-fn what_is_no_recording_is_told() {
+fn invalid_recordings_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = CString::new(folder.path().to_str().unwrap()).unwrap();
     let golden = CString::new(golden().to_str().unwrap()).unwrap();
     let mut journal = ptr::null_mut();
-    // SAFETY: texts and pointers are local; NULL is told.
+    // SAFETY: texts and pointers are local; NULL is reported.
     unsafe {
         assert_eq!(lowlat_journal_open(path.as_ptr(), ptr::null(), &mut journal), Status::Journal);
         assert!(last_error().contains(folder.path().to_str().unwrap()), "{}", last_error());
@@ -108,11 +108,11 @@ fn what_is_no_recording_is_told() {
 }
 
 #[test]
-fn what_is_damaged_is_told_with_its_place_and_the_rest_is_read() {
+fn damage_is_reported_with_its_place_and_other_records_are_read() {
     let folder = damaged();
     let path = CString::new(folder.path().to_str().unwrap()).unwrap();
     let (mut journal, mut event, mut told, mut records) = (ptr::null_mut(), ptr::null(), Vec::new(), 0);
-    // SAFETY: texts and pointers are local, and events are read before the next one is asked for.
+    // SAFETY: texts and pointers are local, and events are read before the next call.
     unsafe {
         assert_eq!(
             lowlat_journal_open(path.as_ptr(), ptr::null(), &mut journal),

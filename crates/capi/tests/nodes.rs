@@ -1,4 +1,4 @@
-//! The functions of the header, called as C calls them.
+//! The functions of the header, called like from C.
 #![allow(clippy::borrow_as_ptr, reason = "as C gives addresses")]
 
 #[path = "../../trade/tests/common/allocator.rs"]
@@ -50,9 +50,9 @@ fn join(options: &NodeOptions) -> Result<*mut Node, (Status, String)> {
     }
 }
 
-/// What a handler counts.
+/// Counts of a handler.
 #[derive(Default)]
-struct Seen {
+struct EventCounts {
     records: u64,
     bytes: u64,
     lost: u64,
@@ -62,8 +62,8 @@ struct Seen {
 }
 
 unsafe extern "C" fn count(user: *mut c_void, node: *mut Node, event: *const Event) {
-    // SAFETY: `poll` below gives a `Seen`, and the library an event.
-    let (seen, event) = unsafe { (&mut *user.cast::<Seen>(), &*event) };
+    // SAFETY: `poll` below passes an `EventCounts`, and the library an event.
+    let (seen, event) = unsafe { (&mut *user.cast::<EventCounts>(), &*event) };
     match event.kind {
         LOWLAT_EVENT_RECORD => {
             // SAFETY: the event is of a record, and its stream's name ends with a zero.
@@ -90,8 +90,8 @@ unsafe extern "C" fn count(user: *mut c_void, node: *mut Node, event: *const Eve
     }
 }
 
-fn poll(node: *mut Node, seen: &mut Seen) {
-    // SAFETY: the node lives, and what is counted outlives the call.
+fn poll(node: *mut Node, seen: &mut EventCounts) {
+    // SAFETY: the node lives, and the counts outlive the call.
     unsafe {
         assert_eq!(lowlat_wait(node, lowlat_now_ns() + 20_000_000), Status::Ok);
         let mut events = usize::MAX;
@@ -100,7 +100,7 @@ fn poll(node: *mut Node, seen: &mut Seen) {
     }
 }
 
-fn poll_until(node: *mut Node, seen: &mut Seen, what: &str, is_so: impl Fn(&Seen) -> bool) {
+fn poll_until(node: *mut Node, seen: &mut EventCounts, what: &str, is_so: impl Fn(&EventCounts) -> bool) {
     master_thread::until(what, || {
         poll(node, seen);
         is_so(seen)
@@ -117,7 +117,7 @@ fn publish(node: *mut Node, instrument: u32, payload: &[u8]) -> (Status, u64) {
 }
 
 #[test]
-fn what_is_published_is_read_without_allocating() {
+fn published_records_are_read_without_allocating() {
     const RECORDS: u64 = 1000;
     let master = MasterThread::start(|_| ());
     let socket = c_path(&master.socket());
@@ -125,10 +125,10 @@ fn what_is_published_is_read_without_allocating() {
     let (keys, streams) = ([1, 3], c"num*".as_ptr());
     let wants = Reads { streams, keys: keys.as_ptr(), key_count: 2, which: LOWLAT_KEYS_ONLY, reserved: 0 };
     let reader = NodeOptions { reads: &raw const wants, reads_count: 1, ..options(&socket, c"reader") };
-    // The reader is told to the writer, who polls meanwhile, once all have begun; before that it waits for nobody.
+    // The writer learns of the reader by polling, after the begin; before that it waits for no reader.
     let reader = join(&reader).unwrap();
     master.begin();
-    let (mut at_writer, mut at_reader) = (Seen::default(), Seen::default());
+    let (mut at_writer, mut at_reader) = (EventCounts::default(), EventCounts::default());
     poll_until(writer, &mut at_writer, "the writer begins", |seen| seen.has_begun);
     poll_until(reader, &mut at_reader, "the reader begins", |seen| seen.has_begun);
     assert_eq!(at_writer.nested, Some([Status::Busy; 4]));
@@ -153,13 +153,13 @@ fn what_is_published_is_read_without_allocating() {
     assert_eq!((at_reader.records, at_reader.lost), (RECORDS.midpoint(100), 0));
     assert_eq!(at_reader.bytes, 5 * at_reader.records);
 
-    // A payload that is too long and a node without a stream are told apart.
+    // A payload that is too long and a node without a stream have different statuses.
     assert_eq!(publish(writer, 0, &vec![0; 1 << 16]).0, Status::TooLong);
     assert!(words(lowlat_last_error()).contains("takes"), "{}", words(lowlat_last_error()));
     assert_eq!(publish(reader, 0, b"").0, Status::NoStream);
 
     master.with(|master, _| master.stop());
-    poll_until(reader, &mut at_reader, "the word to end", |seen| seen.is_over);
+    poll_until(reader, &mut at_reader, "the stop request", |seen| seen.is_over);
     // SAFETY: both live, and are not used any more.
     unsafe {
         assert_eq!(lowlat_ended(reader), Status::Ok);
@@ -173,7 +173,7 @@ fn what_is_published_is_read_without_allocating() {
 }
 
 #[test]
-fn what_cannot_be_joined_is_told() {
+fn failed_joins_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let nobody = c_path(&folder.path().join("master.sock"));
     let check = |options: NodeOptions, status: Status, part: &str| {
@@ -195,7 +195,7 @@ fn what_cannot_be_joined_is_told() {
     check(NodeOptions { reads_count: 1, ..good }, Status::Argument, "reads is NULL");
     let wants = Reads { streams: c"md".as_ptr(), keys: ptr::null(), key_count: 0, which: 9, reserved: 0 };
     check(NodeOptions { reads: &raw const wants, reads_count: 1, ..good }, Status::Argument, "which 9");
-    // SAFETY: NULL is told, whatever it stands for.
+    // SAFETY: NULL is reported, whatever it stands for.
     unsafe {
         let mut node = ptr::null_mut();
         assert_eq!(lowlat_join(ptr::null(), &mut node), Status::Argument);
@@ -259,18 +259,18 @@ fn strategies_and_names_are_refused_with_a_reason() {
 }
 
 #[test]
-fn a_node_that_is_given_up_is_told_and_publishes_nothing() {
+fn a_dropped_node_learns_it_and_cannot_publish() {
     let master = MasterThread::start(|_| ());
     let socket = c_path(&master.socket());
     let node = join(&NodeOptions { writes: c"numbers".as_ptr(), ..options(&socket, c"given-up") }).unwrap();
     // SAFETY: it lives.
     assert_eq!(unsafe { lowlat_ended(node) }, Status::Ok);
-    master.with(|master, _| master.give_up("given-up").unwrap());
-    let mut seen = Seen::default();
-    poll_until(node, &mut seen, "the word to end", |seen| seen.is_over);
+    master.with(|master, _| master.drop_node("given-up").unwrap());
+    let mut seen = EventCounts::default();
+    poll_until(node, &mut seen, "the stop request", |seen| seen.is_over);
     // SAFETY: as above.
     assert_eq!(unsafe { lowlat_ended(node) }, Status::Fenced);
-    assert!(words(lowlat_last_error()).contains("start this program again"));
+    assert!(words(lowlat_last_error()).contains("restart this program"));
     assert_eq!(publish(node, 0, b"late").0, Status::Fenced);
     // SAFETY: as above, and it is not used any more.
     assert_eq!(unsafe { lowlat_leave(node) }, Status::Ok);

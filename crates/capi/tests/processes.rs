@@ -1,4 +1,4 @@
-//! Programs in C that fork, and that use one node from two threads.
+//! C programs that fork, and that use one node from two threads.
 
 #[path = "common/compile.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]
@@ -26,11 +26,12 @@ fn words(output: &Output) -> String {
     format!("{}: {}{}", output.status, String::from_utf8_lossy(said), String::from_utf8_lossy(complaint))
 }
 
-/// What the program said, once it has ended, while the reader reads. Panics when it reads anything but consecutive records.
+/// Output of the program after its end, while the reader reads. Panics if the reader gets anything but
+/// consecutive records.
 fn ended(mut child: Child, reader: &mut Node, last: &mut u64) -> Output {
     let start = Instant::now();
     let mut is_ended = false;
-    // Once more when it has ended, for what came last.
+    // Once more after its end, for the last records.
     while !std::mem::replace(&mut is_ended, child.try_wait().unwrap().is_some()) {
         if start.elapsed() > LONG {
             child.kill().unwrap();
@@ -40,9 +41,9 @@ fn ended(mut child: Child, reader: &mut Node, last: &mut u64) -> Output {
         reader.poll(&mut |_, event| match event {
             Event::Record { payload, .. } => {
                 *last += 1;
-                assert_eq!(payload, last.to_le_bytes(), "a record of somebody else");
+                assert_eq!(payload, last.to_le_bytes(), "a foreign record");
             }
-            Event::Lost { count, .. } => panic!("{count} are lost"),
+            Event::Lost { count, .. } => panic!("{count} lost"),
             _ => {}
         });
     }
@@ -50,8 +51,8 @@ fn ended(mut child: Child, reader: &mut Node, last: &mut u64) -> Output {
 }
 
 #[test]
-fn forked_children_neither_publish_for_their_parent_nor_end_it() {
-    let test = "forked_children_neither_publish_for_their_parent_nor_end_it";
+fn forked_children_cannot_use_or_end_their_parents_node() {
+    let test = "forked_children_cannot_use_or_end_their_parents_node";
     let programs = tempfile::tempdir().unwrap();
     let source = "tests/programs/fork.c";
     let master = MasterThread::start(|_| ());
@@ -74,16 +75,15 @@ fn forked_children_neither_publish_for_their_parent_nor_end_it() {
         assert_eq!(count(|it| matches!(it, Happened::Died { .. })), 0, "{happened:?}");
         let has_joined =
             |it: &Happened| matches!(it, Happened::Joined { name, .. } if name.starts_with("child"));
-        assert_eq!(count(has_joined), ROUNDS / 4, "children that joined for themselves: {happened:?}");
+        assert_eq!(count(has_joined), ROUNDS / 4, "children that joined themselves: {happened:?}");
     }
 }
 
 #[test]
-fn a_second_thread_is_turned_away() {
+fn a_second_thread_is_refused() {
     let programs = tempfile::tempdir().unwrap();
     let source = "tests/programs/threads.c";
-    let Some(mut program) = compile::program("a_second_thread_is_turned_away", source, programs.path())
-    else {
+    let Some(mut program) = compile::program("a_second_thread_is_refused", source, programs.path()) else {
         return;
     };
     let master = MasterThread::start(|_| ());

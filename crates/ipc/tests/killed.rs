@@ -13,7 +13,7 @@ mod subscriber;
 
 use std::time::{Duration, SystemTime};
 
-/// Not a test of its own: one process of a round.
+/// Not a test, but one process of a round.
 #[test]
 fn process_of_a_round() {
     run::play_if_started_so();

@@ -1,6 +1,7 @@
-//! One turn of the sampling loop, in ratio to a plain loop that tests a flag, reads the counter and compares.
+//! One turn of the sampling loop, relative to a plain loop that tests a flag, reads the counter and compares.
 //!
-//! The ratio comes from interleaved rounds of one run on one pinned CPU; criterion's figures stand beside it.
+//! The ratio comes from interleaved rounds of one run on one pinned CPU; criterion's figures are printed as
+//! well.
 
 use criterion::{Criterion, Throughput, criterion_group};
 use lowlat_host::CpuSet;
@@ -18,12 +19,12 @@ use std::{
 
 const ROUNDS: usize = 401;
 const TURNS: u32 = 64 * STRETCH_TURNS;
-/// No gap reaches it, so that all turns are made.
+/// No gap reaches it, so all turns are made.
 const NEVER: u64 = i64::MAX.cast_unsigned();
 
 static GO: AtomicBool = AtomicBool::new(true);
 
-/// Our loop as the sampler runs it: stretches, and between two of them the time and the flag.
+/// Our loop as the sampler runs it: stretches, with a check of the time and the flag between two of them.
 fn ours(turns: u32) -> u64 {
     let end = ArchCounter.now().wrapping_add(NEVER / 2);
     let mut last = ArchCounter.now();
@@ -36,7 +37,7 @@ fn ours(turns: u32) -> u64 {
     last
 }
 
-/// The usual loop: a flag in memory each turn, a reading, a difference, a comparison.
+/// The plain loop: in each turn a flag in memory, a reading, a difference, a comparison.
 fn plain(turns: u32) -> u64 {
     let threshold = black_box(NEVER);
     let mut last = ArchCounter.now();
@@ -64,7 +65,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values[values.len() / 2]
 }
 
-/// The two in turn, so that whatever the machine does meets both.
+/// Both in turn, so that other load affects both.
 fn print_ratio() {
     let rounds: Vec<(f64, f64)> = (0..ROUNDS).map(|_| (ns_per_turn(ours), ns_per_turn(plain))).collect();
     let ours = median(rounds.iter().map(|round| round.0).collect());
@@ -88,7 +89,7 @@ fn main() {
     if let Some(Err(error)) = cpu.map(|cpu| pin_to(&CpuSet::of(cpu))) {
         eprintln!("not pinned: {error}");
     }
-    // `cargo test --benches` only wants to see it run.
+    // `cargo test --benches` only checks that it runs.
     if std::env::args().any(|argument| argument == "--bench") {
         print_ratio();
     }

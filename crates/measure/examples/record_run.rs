@@ -1,5 +1,5 @@
-//! Records a short run of one CPU with its trace, for tests of attribution: what the trace decoded to, and the gaps that
-//! the sampler saw. Names of threads that are none of ours and none of the kernel's are made neutral.
+//! Records a short run of one CPU with its trace, for tests of attribution: the decoded trace, and the gaps
+//! that the sampler saw. Names of threads other than ours and the kernel's are anonymized.
 //!
 //! As root: `cargo run --release -p lowlat-measure --example record_run -- fixtures/trace/run.json.gz 1`
 
@@ -29,7 +29,7 @@ use std::{
 
 const DURATION: Duration = Duration::from_millis(400);
 const THRESHOLD_NS: u64 = 1_000;
-/// The load takes the CPU for so long, so often.
+/// Length and interval of the load.
 const LOAD_SPIN: Duration = Duration::from_micros(300);
 const LOAD_SLEEP: Duration = Duration::from_millis(20);
 
@@ -113,9 +113,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     write(&file, recording)
 }
 
-/// A thread that wants the CPU now and then.
+/// A thread that takes the CPU now and then.
 fn load(cpu: CpuId, is_over: &AtomicBool) {
-    pin_to(&CpuSet::of(cpu)).expect("the CPU is there");
+    pin_to(&CpuSet::of(cpu)).expect("the CPU exists");
     while !is_over.load(Ordering::Relaxed) {
         let began = Instant::now();
         while began.elapsed() < LOAD_SPIN {}
@@ -124,7 +124,7 @@ fn load(cpu: CpuId, is_over: &AtomicBool) {
 }
 
 fn write(file: &str, recording: Recording) -> Result<(), Box<dyn Error>> {
-    let decoder = recording.decoder.ok_or("the run did not begin")?;
+    let decoder = recording.decoder.ok_or("the run did not start")?;
     let mut names = decoder.names().clone();
     function_names(decoder.functions())?.add_to(&mut names);
     make_neutral(&mut names, recording.sampler_tid);
@@ -143,7 +143,7 @@ fn write(file: &str, recording: Recording) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The kernel's own threads have well-known names; others are somebody's.
+/// The kernel's own threads have well-known names; others may reveal something.
 fn make_neutral(names: &mut TraceNames, sampler_tid: i32) {
     const KNOWN: [&str; 10] = [
         "load",

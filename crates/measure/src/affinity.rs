@@ -1,6 +1,7 @@
-//! Where threads may run, for CPU numbers of any size.
+//! Affinity of threads, for CPU numbers of any size.
 //!
-//! The C library's `cpu_set_t` ends at 1,024 CPUs, so the kernel's own calls are used with masks as long as needed.
+//! The C library's `cpu_set_t` ends at 1,024 CPUs, so the system calls are used directly with masks of any
+//! length.
 
 use lowlat_host::{CPU_ID_MAX, CpuSet};
 use std::{ffi::c_ulong, io, thread};
@@ -8,40 +9,40 @@ use thiserror::Error;
 
 /// Bits in a word of the kernel's masks.
 const WORD_BITS: u32 = c_ulong::BITS;
-/// Words in the longest mask: one bit for each CPU number that is accepted.
+/// Words of the longest mask: one bit per accepted CPU number.
 const WORDS_MAX: usize = (CPU_ID_MAX / WORD_BITS) as usize + 1;
 
-/// Why a thread can't be put where it should run.
+/// Why the affinity of a thread cannot be set.
 #[derive(Debug, Error)]
 pub enum AffinityError {
     /// The kernel refused the mask.
-    #[error("cannot run on {cpus:#}: {source}; name CPUs that are online and inside this process's cpuset")]
+    #[error("cannot run on {cpus:#}: {source}; the CPUs must be online and inside this process's cpuset")]
     Set {
-        /// The CPUs asked for.
+        /// The requested CPUs.
         cpus: CpuSet,
-        /// What the kernel said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The kernel took only part of the mask.
+    /// The kernel accepted only part of the mask.
     #[error(
-        "the kernel allows only {granted:#} of {cpus}; name CPUs that are online and inside this process's cpuset"
+        "the kernel allows only {granted:#} of {cpus}; the CPUs must be online and inside this process's cpuset"
     )]
     Partial {
-        /// The CPUs asked for.
+        /// The requested CPUs.
         cpus: CpuSet,
-        /// What the kernel made of it.
+        /// The CPUs that the kernel granted.
         granted: CpuSet,
     },
-    /// The mask of the thread can't be read.
-    #[error("cannot read on which CPUs this thread may run: {0}")]
+    /// The mask of the thread cannot be read.
+    #[error("cannot read the CPU affinity of this thread: {0}")]
     Get(io::Error),
 }
 
-/// Lets the calling thread, and what it starts later, run on these CPUs and no others.
+/// Pins the calling thread, and threads that it starts later, to these CPUs.
 ///
 /// # Errors
-/// [`AffinityError`] when the kernel refuses any of the CPUs. The kernel drops CPUs that are offline or outside of
-/// the cpuset without a word, so the mask is read back; then the thread runs on what was granted.
+/// [`AffinityError`] if the kernel refuses any of the CPUs. The kernel silently drops CPUs that are offline or
+/// outside the cpuset, so the mask is read back; in that case the thread runs on the granted CPUs.
 pub fn pin_to(cpus: &CpuSet) -> Result<(), AffinityError> {
     set(cpus)?;
     let granted = current()?;
@@ -51,7 +52,7 @@ pub fn pin_to(cpus: &CpuSet) -> Result<(), AffinityError> {
 /// The CPUs on which the calling thread may run.
 ///
 /// # Errors
-/// [`AffinityError::Get`] when the kernel gives no answer.
+/// [`AffinityError::Get`] if the kernel returns an error.
 pub fn current() -> Result<CpuSet, AffinityError> {
     let mut words: Vec<c_ulong> = vec![0; WORDS_MAX];
     let this_thread: libc::pid_t = 0;
@@ -70,20 +71,20 @@ pub fn current() -> Result<CpuSet, AffinityError> {
     Ok(set_of(&words))
 }
 
-/// Those of `cpus` on which this process could run, whatever mask it has now: the kernel bounds a mask by the
-/// cpuset and by what is online, not by the mask before. Asked in a thread of its own, so nothing changes here.
+/// Those of `cpus` on which this process could run, whatever its present mask: the kernel limits a mask by the
+/// cpuset and the online CPUs, not by the previous mask. Tested in a separate thread, so nothing changes here.
 ///
 /// # Errors
-/// [`AffinityError::Get`] when the kernel gives no answer.
+/// [`AffinityError::Get`] if the kernel returns an error.
 pub fn settable(cpus: &CpuSet) -> Result<CpuSet, AffinityError> {
     thread::scope(|scope| {
         let asking = thread::Builder::new().name("lowlat-ask".into()).spawn_scoped(scope, || {
-            // EINVAL is the answer when no CPU is left.
+            // EINVAL means that no CPU is left.
             if set(cpus).is_err() { Ok(CpuSet::new()) } else { current() }
         });
         match asking.map(thread::ScopedJoinHandle::join) {
             Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => Err(AffinityError::Get(io::Error::other("the asking thread died"))),
+            Ok(Err(_)) => Err(AffinityError::Get(io::Error::other("the testing thread died"))),
             Err(error) => Err(AffinityError::Get(error)),
         }
     })
@@ -92,8 +93,8 @@ pub fn settable(cpus: &CpuSet) -> Result<CpuSet, AffinityError> {
 fn set(cpus: &CpuSet) -> Result<(), AffinityError> {
     let words = words_of(cpus);
     let this_thread: libc::pid_t = 0;
-    // SAFETY: the mask is alive and as long as the length says; the kernel only reads it. Bits beyond the kernel's
-    // own CPU count are ignored by it.
+    // SAFETY: the mask is alive and as long as the length says; the kernel only reads it. It ignores bits
+    // beyond its own CPU count.
     let result = unsafe {
         libc::syscall(libc::SYS_sched_setaffinity, this_thread, size_of_val(words.as_slice()), words.as_ptr())
     };
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn cpus_that_are_not_there_are_named() {
+    fn missing_cpus_are_named() {
         thread::spawn(|| {
             let allowed = current().unwrap();
             let beyond = CPU_ID_MAX - 3;

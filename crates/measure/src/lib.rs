@@ -1,4 +1,4 @@
-//! Measurements of lowlat. Each gives a raw record; the study of it is pure and lives in `lowlat-jitter`.
+//! Measurements of lowlat. Each produces a raw record; its evaluation is pure and in `lowlat-jitter`.
 
 pub mod affinity;
 pub mod clock;

@@ -1,4 +1,4 @@
-//! Runs of the sampler on this host, with interruptions of known moments and lengths put in its way.
+//! Runs of the sampler on this host, with injected interruptions of known times and lengths.
 //!
 //! No test asserts an upper time: the machine may be busy with anything else.
 
@@ -31,7 +31,7 @@ use std::{
 
 static STOP_NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Two runs at a time would only measure each other.
+/// Two concurrent runs would only measure each other.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -62,7 +62,7 @@ fn check(record: &JitterRecord, cpu: &JitterCpu) {
 }
 
 #[test]
-fn each_allowed_cpu_is_sampled_for_the_time_asked() {
+fn each_allowed_cpu_is_sampled_for_the_requested_time() {
     let _alone = alone();
     let progress = AtomicU32::new(0);
     let options = JitterOptions::new(allowed(), Duration::from_secs(1));
@@ -82,7 +82,7 @@ fn each_allowed_cpu_is_sampled_for_the_time_asked() {
     let study = study(&record).unwrap();
     assert_eq!(study.all.count, record.cpus.iter().map(|cpu| cpu.interruption_count).sum::<u64>());
     assert!(study.all.rate.unwrap().per_s_high > 0.0);
-    assert_eq!(allowed(), options.cpus, "the calling thread may run where it could before");
+    assert_eq!(allowed(), options.cpus, "the calling thread's affinity is unchanged");
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn one_cpu_and_nothing_kept() {
 }
 
 #[test]
-fn stop_keeps_what_was_measured() {
+fn a_stopped_run_keeps_its_results() {
     let _alone = alone();
     let stop = AtomicBool::new(false);
     let options = JitterOptions::new(allowed(), Duration::from_secs(3_600));
@@ -114,43 +114,44 @@ fn stop_keeps_what_was_measured() {
     let record = run(&Root::live(), &options, &stop, &raise).unwrap();
     for cpu in &record.cpus {
         check(&record, cpu);
-        // A starved machine may start a sampler late, so that it has less than the time waited for.
+        // A busy machine may start a sampler late, so that it has less than the time waited for.
         assert!(cpu.runtime_ns > 0 && cpu.runtime_ns < record.duration_ns);
         assert!(cpu.seconds.len() < 3_600);
     }
-    // Raised from the start, it is still a record.
+    // Raised from the start, the result is still a record.
     let record = run(&Root::live(), &options, &stop, &quiet).unwrap();
     assert_eq!(record.cpus.len(), allowed().len());
 }
 
-/// A time in which a thread had the CPU for itself, in ticks: its own readings lie close together all the way.
-struct Held {
+/// A time in which a thread had the CPU exclusively, in ticks: its own readings are close together throughout.
+struct HeldCpu {
     from: u64,
     to: u64,
 }
 
-/// Spins for `ticks` and gives the stretches in which nobody took the CPU away.
-fn hold(ticks: u64, gap_ticks_max: u64) -> Vec<Held> {
+/// Spins for `ticks` and returns the stretches in which it kept the CPU.
+fn hold(ticks: u64, gap_ticks_max: u64) -> Vec<HeldCpu> {
     let began = ArchCounter.now();
     let (mut held, mut from, mut last) = (Vec::new(), began, began);
     while last - began < ticks {
         let now = ArchCounter.now();
         if now - last > gap_ticks_max {
-            held.push(Held { from, to: last });
+            held.push(HeldCpu { from, to: last });
             from = now;
         }
         last = now;
     }
-    held.push(Held { from, to: last });
+    held.push(HeldCpu { from, to: last });
     held
 }
 
-/// Each stretch of at least `ns_min` that lies inside of the run must lie inside of one interruption: two threads
-/// cannot run on one CPU at once.
-fn check_recall(record: &JitterRecord, held: &[Held], ns_min: u64) -> usize {
+/// Each stretch of at least `ns_min` inside the run must be inside one interruption: two threads cannot run on
+/// one CPU at once.
+fn check_recall(record: &JitterRecord, held: &[HeldCpu], ns_min: u64) -> usize {
     let scale = TickScale::new(record.counter_hz);
     let cpu = &record.cpus[0];
-    // Far enough from both ends for the sampler to be surely at work; readings are rounded to the nanosecond.
+    // Far enough from both ends for the sampler to be certainly running; readings are rounded to the
+    // nanosecond.
     let (margin, rounding) = (50_000_000, 2);
     let mut found = 0;
     for one in held.iter().filter(|one| one.from > record.start_ticks) {
@@ -168,7 +169,10 @@ fn check_recall(record: &JitterRecord, held: &[Held], ns_min: u64) -> usize {
     found
 }
 
-fn injected_run(cpu: CpuId, inject: impl FnOnce(&AtomicBool) -> Option<Vec<Held>> + Send) -> Option<usize> {
+fn injected_run(
+    cpu: CpuId,
+    inject: impl FnOnce(&AtomicBool) -> Option<Vec<HeldCpu>> + Send,
+) -> Option<usize> {
     let options = JitterOptions {
         threshold_ns: Some(50_000),
         first_count: 65_536,
@@ -195,7 +199,7 @@ fn a_busy_neighbour_is_found_each_time_it_runs() {
     let cpu = allowed().highest().unwrap();
     let found = injected_run(cpu, |over| {
         let mut held = Vec::new();
-        // Gaps above 20 us split a stretch; a tick is at most 1 ns on every counter that is read here.
+        // Gaps above 20 us split a stretch; a tick is at most 1 ns on every supported counter.
         while !over.load(Ordering::Relaxed) {
             held.extend(hold(40_000_000, 20_000));
         }
@@ -221,7 +225,7 @@ fn every_injected_interruption_is_found() {
         Some(held)
     });
     match found {
-        None => eprintln!("skipped: SCHED_FIFO is not permitted here"),
+        None => eprintln!("skipped: SCHED_FIFO is not permitted"),
         Some(found) => {
             eprintln!("found all {found} injected interruptions");
             assert!(found > 0);
@@ -237,7 +241,7 @@ fn become_fifo() -> bool {
 }
 
 #[test]
-fn a_sampler_that_is_moved_away_keeps_what_it_measured() {
+fn a_moved_sampler_keeps_its_results() {
     let _alone = alone();
     let (from, to) = (allowed().highest().unwrap(), allowed().lowest().unwrap());
     if from == to {
@@ -266,8 +270,8 @@ fn shove_thread(name: &str, to: CpuId) {
         if root.read(&format!("/proc/self/task/{task}/comm")).text() != name {
             continue;
         }
-        // SAFETY: a cpu_set_t is plain bits, all zero is the empty set; `to` is an allowed CPU of a test machine and
-        // so below its 1,024 bits. The set is alive through the call, which only reads it.
+        // SAFETY: a cpu_set_t is plain bits, all zero is the empty set; `to` is an allowed CPU of a test
+        // machine and so below its 1,024 bits. The set is alive during the call, which only reads it.
         let result = unsafe {
             let mut set: libc::cpu_set_t = std::mem::zeroed();
             libc::CPU_SET(to as usize, &mut set);
@@ -279,7 +283,7 @@ fn shove_thread(name: &str, to: CpuId) {
     panic!("no thread {name}");
 }
 
-/// Counts what comes through the rings, and looks at the samplers while they run.
+/// Counts what arrives through the rings, and inspects the samplers while they run.
 #[derive(Default)]
 struct Counting {
     started: Option<Started>,
@@ -299,7 +303,7 @@ impl Companion for Counting {
                 Root::live().read(&format!("/proc/self/task/{}/stat", lane.thread_id)).into_known().unwrap();
             let (before_name, after_name) = stat.split_once(") ").unwrap();
             assert!(before_name.ends_with(&format!("(lowlat/{}", lane.cpu)), "{before_name}");
-            // Its scheduling policy is the 41st field.
+            // The scheduling policy is the 41st field.
             self.policies.push(after_name.split(' ').nth(41 - 3).unwrap().to_owned());
         }
     }
@@ -344,7 +348,7 @@ fn a_companion_gets_every_interruption() {
         let started = counting.started.unwrap();
         assert_eq!((started.threshold_ns, started.duration), (record.threshold_ns, options.duration));
         assert_eq!(started.is_on_measured_cpu, allowed().is_subset(&options.cpus));
-        let shares = record.warnings.iter().any(|warning| warning.contains("the thread that collects"));
+        let shares = record.warnings.iter().any(|warning| warning.contains("the collecting thread"));
         assert_eq!(shares, started.is_on_measured_cpu);
     }
 }
@@ -363,12 +367,12 @@ fn real_time_samplers_run_as_such_within_limits() {
     let record = match run_beside(&Root::live(), &options, &STOP_NEVER, &see, &mut counting) {
         Ok(record) => record,
         Err(JitterError::RealTimeEverywhere { .. }) => {
-            eprintln!("skipped: real-time samplers need a CPU beside those measured");
+            eprintln!("skipped: real-time samplers need an unmeasured CPU");
             return;
         }
         Err(error @ JitterError::RealTime { .. }) => {
-            assert!(error.to_string().contains("can't have SCHED_FIFO 10"), "{error}");
-            eprintln!("skipped: SCHED_FIFO is not permitted here");
+            assert!(error.to_string().contains("SCHED_FIFO 10"), "{error}");
+            eprintln!("skipped: SCHED_FIFO is not permitted");
             return;
         }
         Err(error) => panic!("{error}"),
@@ -381,7 +385,7 @@ fn real_time_samplers_run_as_such_within_limits() {
     assert_eq!(getrlimit(Resource::Rttime), before);
 }
 
-/// Raw files, and what the rings before them lost, by CPU.
+/// Raw files, and what the rings lost, by CPU.
 struct Kept {
     files: RawFiles,
     lost: BTreeMap<CpuId, u64>,
@@ -403,7 +407,7 @@ impl Companion for Kept {
 }
 
 #[test]
-fn raw_files_hold_every_interruption() {
+fn raw_files_contain_every_interruption() {
     let _alone = alone();
     let directory = tempfile::tempdir().unwrap();
     let options = JitterOptions::new(allowed(), Duration::from_millis(500));
@@ -411,8 +415,8 @@ fn raw_files_hold_every_interruption() {
     let mut kept = Kept { files: RawFiles::create(&prefix, &options.cpus).unwrap(), lost: BTreeMap::new() };
     let record = run_beside(&Root::live(), &options, &STOP_NEVER, &quiet, &mut kept).unwrap();
     let warnings = kept.files.convert(&record);
-    // Who drains the rings may itself be kept from running, by a busy machine or its hypervisor: then some are lost,
-    // and just as many are told.
+    // A busy machine or its hypervisor may delay the thread that drains the rings: then some are lost, and
+    // reported exactly.
     let lost_total: u64 = kept.lost.values().sum();
     assert_eq!(warnings.len(), usize::from(lost_total > 0), "{warnings:?}");
     assert!(
@@ -432,8 +436,8 @@ fn raw_files_hold_every_interruption() {
         let first: Vec<(u64, u64)> =
             file.rows.iter().map(|row| (row.end_ns, row.length_ns)).take(cpu.first.len()).collect();
         for (seen, kept) in first.iter().zip(&cpu.first) {
-            // Beginning, end and length are each rounded to the nanosecond; what began before the epoch, by a counter
-            // that differs a little, is kept as if it began with it.
+            // Start, end and length are each rounded to the nanosecond; an interruption that started before the
+            // epoch, by a slightly different counter, is kept as if it started with it.
             let end_ns = kept.at_ns + kept.length_ns;
             assert!(seen.0 <= end_ns + 2 && (kept.at_ns == 0 || seen.0 + 2 >= end_ns), "{seen:?} {kept:?}");
             assert_eq!(seen.1, kept.length_ns);

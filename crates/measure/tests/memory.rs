@@ -17,7 +17,7 @@ use std::time::Duration;
 const KEPT: usize = 64;
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// Lengths and moments that differ, from 100 ns to some milliseconds.
+/// Varying lengths and times, from 100 ns to some milliseconds.
 struct Noise(u64);
 
 impl Noise {
@@ -33,7 +33,7 @@ impl Noise {
 #[test]
 fn a_day_allocates_nothing() {
     const INTERRUPTIONS: u64 = 2_000_000;
-    // Between two polls of the collector. Each tenth is left out: by then more came than the ring holds.
+    // Time between two polls of the collector. Every tenth poll is skipped, so that the ring overflows.
     const POLLED: u64 = 40_000;
     let directory = tempfile::tempdir().unwrap();
     let mut files = RawFiles::create(&directory.path().join("raw"), &CpuSet::of(0)).unwrap();
@@ -60,7 +60,7 @@ fn a_day_allocates_nothing() {
         files.finish(&lanes);
     });
     assert_eq!((asked.allocations, asked.bytes_max), (0, 0));
-    assert!(lanes[0].ring.lost_count() > 0, "the ring was full at times, which costs no memory either");
+    assert!(lanes[0].ring.lost_count() > 0, "the ring was full at times, without costing memory");
 
     let record = recorder.into_record(now);
     assert_eq!(record.interruption_count, INTERRUPTIONS);
@@ -71,7 +71,7 @@ fn a_day_allocates_nothing() {
 }
 
 #[test]
-fn writing_the_text_takes_the_same_memory_for_any_number() {
+fn writing_the_text_takes_constant_memory() {
     let convert = |count: u64| {
         let directory = tempfile::tempdir().unwrap();
         let mut files = RawFiles::create(&directory.path().join("raw"), &CpuSet::of(0)).unwrap();
@@ -92,7 +92,7 @@ fn writing_the_text_takes_the_same_memory_for_any_number() {
 }
 
 #[test]
-fn a_sampler_takes_what_is_stated() {
+fn a_sampler_takes_the_documented_memory() {
     let kib = |cpus: u32, seconds| {
         let cpus = cpus as usize;
         let series = SeriesPlan::of(Duration::from_secs(seconds), cpus);
@@ -102,7 +102,7 @@ fn a_sampler_takes_what_is_stated() {
         });
         (asked.bytes_max + 1_023) / 1_024
     };
-    // Histogram, series, ring, kept; see memory.rs.
+    // Histogram, series, ring, kept interruptions; see memory.rs.
     for (cpus, seconds, kib_max) in
         [(1, 600, 1_320), (64, 86_400, 3_340), (1_024, 600, 360), (1_024, 86_400, 480), (8_192, 86_400, 340)]
     {

@@ -1,4 +1,4 @@
-"""A strategy: it buys whenever the spread is narrow. SOCKET INSTRUMENT..."""
+"""A strategy that buys whenever the spread is narrow. Arguments: SOCKET INSTRUMENT..."""
 
 import sys
 

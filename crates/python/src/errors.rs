@@ -9,14 +9,14 @@ use pyo3::{
 };
 use std::fmt::Display;
 
-create_exception!(lowlat, LowlatError, PyException, "What went wrong, and what to do next.");
-create_exception!(lowlat, JoinError, LowlatError, "The master could not be joined.");
+create_exception!(lowlat, LowlatError, PyException, "Base class: what went wrong, and what to do about it.");
+create_exception!(lowlat, JoinError, LowlatError, "Joining the master failed.");
 create_exception!(lowlat, PublishError, LowlatError, "A record or an order was not published.");
 create_exception!(
     lowlat,
     Fenced,
     LowlatError,
-    "The master gave this process up, and another may have its place: start again."
+    "The master dropped this process, and another may have replaced it: restart the program."
 );
 create_exception!(lowlat, Refused, LowlatError, "The master refused the node after it had joined.");
 create_exception!(
@@ -29,14 +29,9 @@ create_exception!(
     lowlat,
     Forked,
     LowlatError,
-    "The node belongs to the process that this one was forked from: join in this process."
+    "The node belongs to the process that this one was forked from: join again in this process."
 );
-create_exception!(
-    lowlat,
-    BusyError,
-    LowlatError,
-    "Another thread uses the node or the journal at this moment."
-);
+create_exception!(lowlat, BusyError, LowlatError, "Another thread is using the node or the journal.");
 create_exception!(lowlat, JournalError, LowlatError, "A recording cannot be read.");
 
 pub fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -63,7 +58,7 @@ pub fn of_publish(error: node::PublishError) -> PyErr {
         }
         node::PublishError::Forked { .. } => Forked::new_err(error.to_string()),
         node::PublishError::NoStream => PublishError::new_err(
-            "this node joined without a stream to write; give join_node a name in writes",
+            "cannot publish: this node joined without a stream\nhint: pass writes=NAME to join_node",
         ),
         node::PublishError::Refused(_) => PublishError::new_err(error.to_string()),
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     errors::{BusyError, JournalError},
-    events::{Lost, Names, Record, Seen},
+    events::{Lost, Names, PendingEvent, Record},
 };
 use lowlat_journal::read::{Gap, Merge, OpenError, Read, Recording};
 use pyo3::prelude::*;
@@ -13,7 +13,7 @@ use std::{
     sync::{Mutex, MutexGuard},
 };
 
-/// Events that are read in one go.
+/// Events read per batch.
 const EVENTS: usize = 256;
 
 self_cell!(
@@ -24,7 +24,8 @@ self_cell!(
     }
 );
 
-/// The recording in a folder: an iterator of its records by time, with Lost and Damage where some are missing.
+/// The recording in a directory: an iterator of its records in order of time, with Lost and Damage where some
+/// are missing.
 #[pyclass(frozen, module = "lowlat")]
 pub struct Journal {
     folder: PathBuf,
@@ -36,14 +37,14 @@ struct Inner {
     reading: Reading,
     names: Names,
     payload: Vec<u8>,
-    events: VecDeque<Seen>,
+    events: VecDeque<PendingEvent>,
     is_over: bool,
 }
 
 #[pymethods]
 impl Journal {
-    /// Opens the recording in a folder. `streams` is a stream's name, or the beginning of some and a star ("orders.*").
-    /// With `from_ns` it begins with the records that were written at that time or later.
+    /// Opens the recording in a directory. `streams` is a stream's name, or a prefix and a star ("orders.*").
+    /// `from_ns` skips records written before that time.
     #[new]
     #[pyo3(signature = (folder, streams = "*", from_ns = None))]
     #[expect(clippy::needless_pass_by_value, reason = "as it comes from Python")]
@@ -51,13 +52,13 @@ impl Journal {
         Self::open(&folder, streams, from_ns).map_err(|error| JournalError::new_err(error.to_string()))
     }
 
-    /// The folder.
+    /// The directory.
     #[getter]
     fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The names of the recording's streams, chosen or not.
+    /// Names of all streams of the recording, selected or not.
     #[getter]
     fn streams(&self) -> Vec<String> {
         self.streams.clone()
@@ -97,7 +98,8 @@ impl Journal {
     }
 
     fn lock(&self) -> PyResult<MutexGuard<'_, Inner>> {
-        let busy = |_| BusyError::new_err("another thread reads this journal; open one for each thread");
+        let busy =
+            |_| BusyError::new_err("another thread is reading this journal\nhint: open one per thread");
         self.inner.try_lock().map_err(busy)
     }
 }
@@ -108,11 +110,14 @@ impl Inner {
             let payload = &mut self.payload;
             let read = self.reading.with_dependent_mut(|_, merge| merge.next(payload));
             let event = match read {
-                Read::Record(found) => {
-                    Seen::Record(Record::new(self.name(found.stream), &found.record, &self.payload, None))
-                }
-                Read::Gap(gap) => Seen::Lost(self.lost(&gap)),
-                Read::Damaged(damage) => Seen::Damage(damage.to_string()),
+                Read::Record(found) => PendingEvent::Record(Record::new(
+                    self.name(found.stream),
+                    &found.record,
+                    &self.payload,
+                    None,
+                )),
+                Read::Gap(gap) => PendingEvent::Lost(self.lost(&gap)),
+                Read::Damaged(damage) => PendingEvent::Damage(damage.to_string()),
                 Read::Nothing | Read::Ended => {
                     self.is_over = true;
                     return;

@@ -1,7 +1,7 @@
 //! The Python module `lowlat`: nodes that join a running master, and recordings.
 //!
-//! `lowlat.pyi` describes it for readers and type checkers; a test holds it against the module. What waits releases the
-//! interpreter lock, and looks every 100 ms whether Ctrl-C was pressed.
+//! `lowlat.pyi` documents it for readers and type checkers; a test compares it with the module. Waiting
+//! functions release the interpreter lock, and check for Ctrl-C every 100 ms.
 
 mod errors;
 mod events;
@@ -12,10 +12,10 @@ use lowlat_trade::address::RunFolder;
 use pyo3::{prelude::*, types::PyModule};
 use std::path::PathBuf;
 
-/// Prices are whole numbers: so many of them make one of the instrument's currency.
+/// Prices are whole numbers in units of 1/PRICE_SCALE of the instrument's currency.
 const PRICE_SCALE: i64 = 10_000;
 
-/// The socket of the master of that name, where it usually is: below $XDG_RUNTIME_DIR/lowlat, /run/lowlat or /tmp/lowlat-UID.
+/// Default socket of the master with that name: in $XDG_RUNTIME_DIR/lowlat, /run/lowlat or /tmp/lowlat-UID.
 #[pyfunction]
 fn socket_of(name: &str) -> PyResult<PathBuf> {
     let folder = RunFolder::named(name).map_err(|error| errors::value(&error))?;

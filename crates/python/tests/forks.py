@@ -1,6 +1,6 @@
-"""A node that publishes while its process is forked in every usual way. SOCKET WAIT
+"""A node that publishes while its process is forked in all usual ways. Arguments: SOCKET WAIT
 
-No child may take part in the pipeline as its parent, nor harm it. Prints how many records were published.
+No child may act as its parent in the pipeline, or harm it. Prints the number of published records.
 """
 
 import gc
@@ -18,7 +18,7 @@ LONG_S = 60.0
 
 
 def uses(node):
-    """Every use of the parent's node in a child says whose it is."""
+    """Every use of the parent's node in a child raises an error that names the owner."""
     owner = f"process {os.getppid()}"
     for use in (
         lambda: node.publish(b"stolen", kind=77),
@@ -67,7 +67,7 @@ def grandchild(node):
 
 
 def os_fork(work):
-    """A child that ends as Python programs end: interpreter, destructors and all."""
+    """A child that exits like Python programs do: with interpreter shutdown and destructors."""
     child = os.fork()
     if child == 0:
         work(parent)
@@ -77,7 +77,7 @@ def os_fork(work):
 
 
 def worker(work):
-    """A child of multiprocessing, which is given the node."""
+    """A child of multiprocessing, which gets the node."""
     child = multiprocessing.get_context("fork").Process(target=work, args=(parent,))
     child.start()
     return child.is_alive, lambda: check(child.exitcode == 0, child.exitcode)
@@ -121,7 +121,7 @@ for start, work in [
         assert not events and not parent.is_over, (wait, work, events, parent.is_over)
     verify()
 
-# While one thread waits in the node, and so has it to itself, another forks.
+# While one thread waits in the node, and so occupies it, another forks.
 waiter = threading.Thread(target=lambda: [event for event in parent])
 waiter.start()
 deadline = time.monotonic() + LONG_S

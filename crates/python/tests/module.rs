@@ -1,4 +1,4 @@
-//! The module as Python sees it: the scripts in this folder, run with what cargo built.
+//! The module from Python's view: the scripts in this directory, run with what cargo built.
 
 #[path = "../../trade/tests/runtime/master_thread.rs"]
 #[allow(dead_code, clippy::unnecessary_wraps, reason = "other tests use the rest")]
@@ -28,8 +28,8 @@ use threads::{QUOTES, STRATEGIES, start_md, start_td};
 /// The oldest Python that the module loads into.
 const OLDEST: &str = "import sys; sys.exit(sys.version_info < (3, 9))";
 
-/// A Python with the module, which lies in a folder of its own; else the test says that it is skipped. With
-/// LOWLAT_INSTALLED set it is the one that is installed in that Python: a wheel.
+/// A Python with the module, in a private directory; without one the test prints that it is skipped. With
+/// LOWLAT_INSTALLED set, the module installed in that Python is used: a wheel.
 struct Python {
     program: String,
     module: Option<TempDir>,
@@ -56,7 +56,7 @@ impl Python {
     fn command(&self, script: &str) -> Command {
         let mut command = Command::new(&self.program);
         if let Some(module) = &self.module {
-            // What is installed must not stand in for what was built.
+            // An installed module must not replace the built one.
             command.env("PYTHONPATH", module.path());
         }
         command.env("PYTHONDONTWRITEBYTECODE", "1");
@@ -75,7 +75,7 @@ fn words(output: &Output) -> String {
     )
 }
 
-/// A script that runs, and may end before what is waited for.
+/// A running script, which may end before the awaited event.
 struct ChildWaiter(thread::JoinHandle<Output>);
 
 impl ChildWaiter {
@@ -83,7 +83,7 @@ impl ChildWaiter {
         Self(thread::spawn(move || child.wait_with_output().unwrap()))
     }
 
-    /// Whether it came while the script ran.
+    /// Waits for a condition; returns whether it became true while the script ran.
     fn until(&self, is_so: impl Fn() -> bool) -> bool {
         until("a node, or the end of the script", || is_so() || self.0.is_finished());
         is_so()
@@ -95,8 +95,8 @@ impl ChildWaiter {
 }
 
 #[test]
-fn the_module_does_what_its_stub_says() {
-    let Some(python) = Python::find("the_module_does_what_its_stub_says") else { return };
+fn the_module_matches_its_stub() {
+    let Some(python) = Python::find("the_module_matches_its_stub") else { return };
     let master = MasterThread::start(|_| ());
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let child = python
@@ -106,7 +106,7 @@ fn the_module_does_what_its_stub_says() {
         .env("LOWLAT_RECORDING", folder.join("../journal/tests/golden/v1"))
         .spawn()
         .unwrap();
-    // What test_words_of_the_master waits for; it comes before or after the others.
+    // What test_words_of_the_master waits for; it arrives before or after other events.
     let joined = |name: &'static str| {
         master.with(move |_, all| {
             all.iter().any(|it| matches!(it, Happened::Joined { name: joined, .. } if joined == name))
@@ -120,13 +120,13 @@ fn the_module_does_what_its_stub_says() {
         });
     }
     if waiter.until(|| joined("given-up")) {
-        master.with(|master, _| master.give_up("given-up").unwrap());
+        master.with(|master, _| master.drop_node("given-up").unwrap());
     }
     let output = waiter.output();
     assert!(output.status.success(), "{}", words(&output));
 }
 
-/// Runs a strategy against a pipeline, and gives back what it said at its end.
+/// Runs a strategy against a pipeline, and returns its final output.
 fn run_strategy(test: &str, script: &str, name: &'static str, number: Option<&str>) -> Option<String> {
     let python = Python::find(test)?;
     let master = MasterThread::start(|options| options.areas = roles::areas());
@@ -140,7 +140,7 @@ fn run_strategy(test: &str, script: &str, name: &'static str, number: Option<&st
         move |it| matches!(it, Happened::Joined { name: joined, .. } if joined == name),
     );
     master.begin();
-    // A quote, an accepted and a fill each.
+    // One quote, one accept and one fill each.
     until("all answers are read", || {
         master.with(move |master, _| {
             master.counters(name).is_some_and(|counters| counters.read() == 3 * QUOTES)
@@ -163,8 +163,8 @@ fn a_strategy_in_ten_lines_answers_every_quote() {
 }
 
 #[test]
-fn a_strategy_with_methods_is_told_everything_once() {
-    let test = "a_strategy_with_methods_is_told_everything_once";
+fn a_strategy_with_methods_gets_every_event_once() {
+    let test = "a_strategy_with_methods_gets_every_event_once";
     let Some(said) = run_strategy(test, "tests/strategy_with_methods.py", "methods", Some("7")) else {
         return;
     };
@@ -174,18 +174,18 @@ fn a_strategy_with_methods_is_told_everything_once() {
     assert_eq!(said.trim_end(), expected);
 }
 
-/// The records of one poll are given out one by one, and it works on each.
+/// The records of one poll are returned one by one, and it works on each.
 #[test]
-fn a_node_that_works_long_on_each_record_shows_that_it_lives() {
+fn a_node_that_works_long_on_each_record_sends_heartbeats() {
     const RECORDS: usize = 30;
-    let test = "a_node_that_works_long_on_each_record_shows_that_it_lives";
+    let test = "a_node_that_works_long_on_each_record_sends_heartbeats";
     let Some(python) = Python::find(test) else { return };
     let master = MasterThread::start(|_| ());
     let mut writer = master.join(&join("writer", writes("numbers", 1), vec![]));
     let mut command = python.command("tests/slow_reader.py");
     let child = command.arg(master.socket()).arg(RECORDS.to_string()).spawn().unwrap();
     master.expect("it has joined", |it| matches!(it, Happened::Joined { name, .. } if name == "slow"));
-    until("it is given all", || {
+    until("it has read all", || {
         writer.poll(&mut |_, _| ());
         writer.publisher().publish(&Stamp::default(), b"").unwrap().delivered.subscribers == 1
     });
@@ -198,16 +198,16 @@ fn a_node_that_works_long_on_each_record_shows_that_it_lives() {
     });
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", words(&output));
-    // Work for a second and a half, and a beat each tenth of one.
+    // Work for a second and a half, and a heartbeat every tenth of one.
     assert!(beats.len() >= 8, "{beats:?}");
 }
 
 #[test]
-fn forked_children_neither_publish_for_their_parent_nor_end_it() {
-    let test = "forked_children_neither_publish_for_their_parent_nor_end_it";
+fn forked_children_cannot_use_or_end_their_parents_node() {
+    let test = "forked_children_cannot_use_or_end_their_parents_node";
     let Some(python) = Python::find(test) else { return };
     for wait in ["parked", "fast"] {
-        // One that has begun would have the parent begin twice.
+        // A child that starts would make the parent start twice.
         let master = MasterThread::start(|options| options.areas = roles::areas());
         let mut reader = master.join(&join("reader", None, vec![reads("numbers", Keys::All)]));
         let child = python.command("tests/forks.py").arg(master.socket()).arg(wait).spawn().unwrap();
@@ -221,9 +221,9 @@ fn forked_children_neither_publish_for_their_parent_nor_end_it() {
             reader.poll(&mut |_, event| match event {
                 Event::Record { payload, .. } => {
                     last += 1;
-                    assert_eq!(payload, last.to_le_bytes(), "a record of somebody else");
+                    assert_eq!(payload, last.to_le_bytes(), "a foreign record");
                 }
-                Event::Lost { count, .. } => panic!("{count} are lost"),
+                Event::Lost { count, .. } => panic!("{count} lost"),
                 _ => {}
             });
             is_ended

@@ -1,4 +1,4 @@
-"""A node that works long on each of so many records. SOCKET COUNT"""
+"""A node that works long on each record. Arguments: SOCKET COUNT"""
 
 import sys
 import time

@@ -1,4 +1,4 @@
-"""A strategy as a class: it buys and sells in turn, and counts. SOCKET NUMBER INSTRUMENT..."""
+"""A strategy as a class: it buys and sells alternately, and counts. Arguments: SOCKET NUMBER INSTRUMENT..."""
 
 import sys
 
@@ -23,7 +23,7 @@ class Desk:
         if answer.outcome == "filled":
             self.filled += answer.quantity
             return
-        # td answers a strategy's orders in their order.
+        # td answers a strategy's orders in sequence.
         self.out_of_order += answer.order_number != self.last_answered + 1
         self.last_answered = answer.order_number
         self.accepted += answer.outcome == "accepted"

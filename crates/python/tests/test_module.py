@@ -30,7 +30,7 @@ class Stub(unittest.TestCase):
 
     def test_it_names_what_the_module_has(self):
         told = set(self.classes) | set(self.functions) | public(self.values)
-        # A wheel has the module inside of a package of its name.
+        # A wheel has the module inside a package of the same name.
         self.assertEqual(told, public(dir(lowlat)) - {"lowlat"})
 
     def test_its_classes_have_what_the_module_s_have(self):
@@ -62,9 +62,9 @@ class Errors(unittest.TestCase):
     def test_they_name_the_path_and_the_next_step(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "master.sock"
-            with self.assertRaisesRegex(lowlat.JoinError, "master.sock.*start one"):
+            with self.assertRaisesRegex(lowlat.JoinError, "(?s)master.sock.*start one"):
                 lowlat.join(path, "x", number=1, instruments=[])
-            with self.assertRaisesRegex(lowlat.JournalError, f"{folder}.*name the folder"):
+            with self.assertRaisesRegex(lowlat.JournalError, f"(?s){folder}.*name the directory"):
                 lowlat.Journal(folder)
         self.assertTrue(issubclass(lowlat.JoinError, lowlat.LowlatError))
 
@@ -92,7 +92,7 @@ class Nodes(unittest.TestCase):
     def test_records_go_from_node_to_node(self):
         with lowlat.join_node(SOCKET, "reader", reads=[("numbers", [1, 3])]) as reader:
             with lowlat.join_node(SOCKET, "writer", writes="numbers", keys=4) as writer:
-                # The link is told to both, and each hears of it when it polls.
+                # Both are notified of the link, and handle it when they poll.
                 deadline, events = time.monotonic() + 60, []
                 sequence = -1
                 while not events and time.monotonic() < deadline:
@@ -135,14 +135,14 @@ class Nodes(unittest.TestCase):
                 node.order(None, "buy", 1.5, 1, instrument=0)
 
     def test_words_of_the_master(self):
-        # The master says something to "commanded" and stops it, then gives "given-up" up.
+        # The master sends a command to "commanded" and stops it, then drops "given-up".
         with lowlat.join_node(SOCKET, "commanded") as node:
             events = list(node)
             self.assertEqual([type(event) for event in events], [lowlat.Command])
             self.assertEqual(events[0].text, "faster")
             self.assertEqual((node.is_over, node.poll()), (True, []))
         with lowlat.join(SOCKET, "given-up", number=12, instruments=[0]) as node:
-            with self.assertRaisesRegex(lowlat.Fenced, "start this program again"):
+            with self.assertRaisesRegex(lowlat.Fenced, "restart this program"):
                 list(node)
             with self.assertRaises(lowlat.Fenced):
                 node.poll()
@@ -152,7 +152,7 @@ class Nodes(unittest.TestCase):
     def test_ctrl_c_ends_a_wait_and_other_threads_run_meanwhile(self):
         for place, wait in enumerate(("parked", "fast", "adaptive")):
             with lowlat.join(SOCKET, f"ctrl-c-{wait}", number=100 + place, instruments=[0], wait=wait) as node:
-                # It runs while the wait has released the lock, and finds the node busy then; the signal comes during the wait.
+                # It runs while the wait has released the lock, and finds the node busy; the signal arrives during the wait.
                 busy = []
 
                 def press():
@@ -176,7 +176,7 @@ class Nodes(unittest.TestCase):
     def test_leaving_from_another_thread_ends_the_iteration(self):
         for wait in ("parked", "fast", "adaptive"):
             with lowlat.join(SOCKET, f"leave-{wait}", instruments=[0], wait=wait) as node:
-                # It leaves once the main thread waits in the node, which it then has to itself.
+                # It leaves once the main thread waits in the node, which is busy then.
                 def leave():
                     while True:
                         time.sleep(0.01)
@@ -195,7 +195,7 @@ class Nodes(unittest.TestCase):
                 with self.assertRaisesRegex(lowlat.LowlatError, "has left"):
                     node.order(None, "buy", 1, 1, instrument=0)
                 node.leave()
-            # It has left when leave returns: its name is free.
+            # After leave has returned, its name is free.
             lowlat.join(SOCKET, f"leave-{wait}", instruments=[0]).leave()
 
     def test_leaving_from_a_signal_handler_or_a_method_ends_the_iteration(self):

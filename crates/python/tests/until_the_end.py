@@ -1,4 +1,4 @@
-"""A strategy that runs until its run ends. SOCKET"""
+"""A strategy that runs until its run ends. Arguments: SOCKET"""
 
 import sys
 

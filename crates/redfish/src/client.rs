@@ -4,7 +4,7 @@ use crate::{
     Credentials, Limits, Origin, RedfishError, Trust,
     address::{ROOT, cut},
     answer::Answer,
-    failure::Asked,
+    failure::RequestContext,
     session::Login,
 };
 use serde_json::Value;
@@ -199,7 +199,8 @@ impl Client {
     }
 
     fn once(&self, call: &Call<'_>, path: &str, time: Duration) -> Result<Answer, RedfishError> {
-        let asked = Asked { origin: &self.options.origin, method: call.method.as_str(), path, waited: time };
+        let asked =
+            RequestContext { origin: &self.options.origin, method: call.method.as_str(), path, waited: time };
         let failed = |error| asked.failed(error);
         let mut request = Request::builder()
             .method(call.method.clone())

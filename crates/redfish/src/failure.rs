@@ -6,14 +6,14 @@ use std::{io, time::Duration};
 
 /// A request as its errors describe it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct RequestContext<'a> {
     pub origin: &'a Origin,
     pub method: &'a str,
     pub path: &'a str,
     pub waited: Duration,
 }
 
-impl Asked<'_> {
+impl RequestContext<'_> {
     pub fn failed(&self, error: ureq::Error) -> RedfishError {
         let service = self.origin.shown();
         match error {

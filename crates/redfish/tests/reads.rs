@@ -107,7 +107,9 @@ fn bad_credentials_are_tried_once() {
         let error =
             read_with(Options { credentials: Some(credentials), ..options(&service.url()) }).unwrap_err();
         all_of(&error.to_string(), &["rejected user operator", "tried once"]);
-        let is_try = |seen: &&service::Seen| seen.method == "POST" || seen.header("authorization").is_some();
+        let is_try = |seen: &&service::ReceivedRequest| {
+            seen.method == "POST" || seen.header("authorization").is_some()
+        };
         assert_eq!(service.state().seen.iter().filter(is_try).count(), 1, "{:?}", service.requests());
     }
     let service = Service::start();

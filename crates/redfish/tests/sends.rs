@@ -65,13 +65,13 @@ fn all_of(text: &str, parts: &[&str]) {
 }
 
 /// Answers the PATCH this way; the closure does what the controller does with it.
-fn at_patch(reply: impl Fn(&service::Seen, &mut State) -> Reply + Send + 'static) -> Service {
+fn at_patch(reply: impl Fn(&service::ReceivedRequest, &mut State) -> Reply + Send + 'static) -> Service {
     let service = Service::start();
     service.fault(move |seen, state| seen.is("PATCH", SETTINGS).then(|| reply(seen, state)));
     service
 }
 
-fn take(state: &mut State, seen: &service::Seen) {
+fn take(state: &mut State, seen: &service::ReceivedRequest) {
     let _ = service::route(state, seen);
 }
 

@@ -1,13 +1,14 @@
-//! A simple strategy: it buys when a fast moving average of the middle price crosses a slow one from below, and sells when
-//! it crosses from above. What it needs is all it does: no allocation, no waiting, no look at the clock.
+//! A simple strategy: it buys when a fast moving average of the middle price crosses a slow one from below, and
+//! sells when it crosses from above. It shows the rules for a strategy's calls: no allocation, no waiting, no
+//! clock reads.
 //!
-//! Against a pipeline that runs (its master's socket), on instrument 3:
+//! With a running pipeline (given its master's socket), on instrument 3:
 //!
 //! ```text
 //! cargo run -p lowlat-trade --example moving_average -- /run/lowlat/NAME/master.sock average 3
 //! ```
 //!
-//! Without arguments it shows what it would do with simulated quotes.
+//! Without arguments it prints its orders for simulated quotes.
 
 use lowlat_ipc::stream::Stamp;
 use lowlat_trade::{
@@ -20,11 +21,11 @@ use lowlat_trade::{
 };
 use std::path::Path;
 
-/// An exponential moving average whose weight of the newest price is 1 / 2^shift.
+/// An exponential moving average in which the newest price has weight 1 / 2^shift.
 #[derive(Debug, Clone, Copy)]
 struct Average {
     shift: u32,
-    /// The average times 2^shift; none before the first price.
+    /// The average times 2^shift; `None` before the first price.
     sum: Option<Price>,
 }
 
@@ -40,20 +41,20 @@ impl Average {
     }
 }
 
-/// The strategy, with what it must remember between calls.
+/// The strategy, with its state between calls.
 #[derive(Debug)]
-struct Cross {
+struct Crossover {
     fast: Average,
     slow: Average,
     was_above: Option<bool>,
-    /// Bought less sold, as far as fills have come.
+    /// Quantity bought minus quantity sold, from the fills so far.
     position: i64,
-    /// The order that is on its way; no second one before it is answered.
+    /// The pending order; no other is sent before its answer.
     waits_for: Option<u64>,
     orders: u64,
 }
 
-impl Cross {
+impl Crossover {
     fn new() -> Self {
         Self {
             fast: Average::new(3),
@@ -66,7 +67,7 @@ impl Cross {
     }
 }
 
-impl Strategy for Cross {
+impl Strategy for Crossover {
     fn on_quote(&mut self, orders: &mut Orders<'_>, seen: &QuoteSeen) {
         let middle = seen.quote.bid.midpoint(seen.quote.ask);
         let is_above = self.fast.take(middle) > self.slow.take(middle);
@@ -101,7 +102,7 @@ impl Strategy for Cross {
     }
 
     fn on_gap(&mut self, _: &mut Orders<'_>, gap: Gap) {
-        // Averages of what is missing are wrong; an answer that is missing would be waited for without end.
+        // Averages over missing quotes are wrong, and a missing answer would never arrive.
         match gap {
             Gap::Quotes(_) => {
                 *self = Self {
@@ -122,12 +123,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         [] => show(),
         [socket, name, instrument] => {
             let instruments = [instrument.parse()?];
-            // The master chooses the strategy's number.
+            // The master assigns the strategy's number.
             let (strategies, wait) = (Strategies::Free, Wait::Parked);
             let join = roles::strategy::join(name, "strategy", strategies, &instruments, 1 << 20, wait);
             let node = Node::join(Path::new(socket), &join)?;
-            let number = *node.strategies().first().ok_or("the master gave no strategy number")?;
-            let mut strategy = Cross::new();
+            let number = *node.strategies().first().ok_or("the master assigned no strategy number")?;
+            let mut strategy = Crossover::new();
             let done =
                 roles::strategy::run(node, &roles::strategy::StrategyOptions { number }, &mut strategy)?;
             println!("{} quotes, {} orders, position {}", done.quotes, strategy.orders, strategy.position);
@@ -157,15 +158,15 @@ impl OrderSink for Printer {
 
 fn show() -> Result<(), Box<dyn std::error::Error>> {
     let scenario = Scenario::at_rate(1, 1000.0, 0.5).ok_or("no scenario")?;
-    let (mut strategy, mut printer) = (Cross::new(), Printer::default());
+    let (mut strategy, mut printer) = (Crossover::new(), Printer::default());
     for (sequence, due) in (1..).zip(Feed::simulated(&scenario, 1)) {
         let (generated_ns, received_ns) = (due.due_ns, due.due_ns);
         let seen = QuoteSeen { instrument: 0, sequence, generated_ns, received_ns, quote: due.quote };
         strategy.on_quote(&mut Orders::new(&mut printer, 0, (&seen).into()), &seen);
-        // Filled at once, as the simulated exchange does.
+        // Filled at once, as by the simulated exchange.
         if let Some(number) = strategy.waits_for.take() {
             strategy.position = if strategy.was_above == Some(true) { 1 } else { -1 };
-            println!("  order {number} is filled, position {}", strategy.position);
+            println!("  order {number} filled, position {}", strategy.position);
         }
     }
     println!("{} orders", strategy.orders);

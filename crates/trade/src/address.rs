@@ -1,13 +1,13 @@
-//! Where a master is found: its run folder, and the files in it.
+//! Addresses of masters: the run folder and its files.
 //!
 //! ```text
 //! FOLDER/            one per master; /run/user/UID/lowlat/NAME, /run/lowlat/NAME, or /tmp/lowlat-UID/NAME
-//!   lock             held by the master as long as it lives; holds its process id
+//!   lock             locked by the master while it runs; contains its process id
 //!   master.sock      where nodes join
-//!   log/ROLE.log     what the processes wrote that the master started
+//!   log/ROLE.log     output of the processes that the master started
 //! ```
 //!
-//! No other user can change any of it, nor what leads to it: a folder of which that does not hold is refused.
+//! No other user can change any of it, nor any directory above it: a folder that violates this is refused.
 
 pub use crate::private::Untrusted;
 
@@ -20,27 +20,27 @@ use std::{
 };
 use thiserror::Error;
 
-/// Bytes that the path of a unix socket may have (unix(7): sun_path, its end included).
+/// Longest path of a unix socket, in bytes (unix(7): sun_path, including its terminator).
 const SOCKET_PATH_BYTES_MAX: usize = 107;
-/// Bytes of a name.
+/// Longest name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
-/// Bytes of a lock that are read: a process id.
+/// Bytes read from a lock: a process id.
 const LOCK_BYTES_MAX: u64 = 32;
 
-/// Why there is no such place.
+/// Why an address is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum AddressError {
-    /// No name.
+    /// An invalid name.
     #[error(
-        "name {name:?}: expected 1 to {NAME_BYTES_MAX} of the characters a-z, A-Z, 0-9, '.', '_' and '-', and no '.' first"
+        "invalid name {name:?}: expected 1 to {NAME_BYTES_MAX} characters of a-z, A-Z, 0-9, '.', '_' and '-', not starting with '.'"
     )]
     Name {
-        /// What was given.
+        /// The name given.
         name: String,
     },
     /// Too long for a socket.
     #[error(
-        "{path}: {bytes} bytes, and the path of a unix socket has {SOCKET_PATH_BYTES_MAX} at most; take a shorter folder or name"
+        "cannot use socket {path}: its path has {bytes} bytes, and unix sockets allow {SOCKET_PATH_BYTES_MAX} at most\nhint: use a shorter directory or name"
     )]
     TooLong {
         /// The socket's path.
@@ -50,7 +50,7 @@ pub enum AddressError {
     },
 }
 
-/// Whether something can be the name of a master, a node or a stream.
+/// Whether this is a valid name of a master, a node or a stream.
 pub fn is_name(name: &str) -> bool {
     let is_right = |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
     (1..=NAME_BYTES_MAX).contains(&name.len()) && name.chars().all(is_right) && !name.starts_with('.')
@@ -63,8 +63,8 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// The folder of the master of that name: below $XDG_RUNTIME_DIR/lowlat where that is set, else below /run/lowlat
-    /// for root, else below /tmp/lowlat-UID.
+    /// The folder of the master with this name: in $XDG_RUNTIME_DIR/lowlat if that is set, else in /run/lowlat
+    /// for root, else in /tmp/lowlat-UID.
     pub fn named(name: &str) -> Result<Self, AddressError> {
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
         let base = match runtime {
@@ -78,7 +78,7 @@ impl RunFolder {
         Self::at(&base.join(name))
     }
 
-    /// This folder.
+    /// The folder at this path.
     pub fn at(path: &Path) -> Result<Self, AddressError> {
         let folder = Self { path: path.to_owned() };
         let socket = folder.socket();
@@ -89,27 +89,27 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// The folder itself.
+    /// The folder's path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where nodes join.
+    /// The socket at which nodes join.
     pub fn socket(&self) -> PathBuf {
         self.path.join("master.sock")
     }
 
-    /// What the master holds.
+    /// The lock held by the master.
     pub fn lock(&self) -> PathBuf {
         self.path.join("lock")
     }
 
-    /// Opens the lock to look at it, whoever owns the folder: nothing but a file is opened, and nothing waits.
+    /// Opens the lock for inspection, whoever owns the folder: opens only regular files, and never blocks.
     pub fn open_lock(&self) -> Result<File, Untrusted> {
         private::foreign_file(&self.lock())
     }
 
-    /// Removes the folder with all that is in it, unless another user has, or could have, changed what is there.
+    /// Removes the folder with its contents, unless another user has, or could have, changed them.
     pub fn remove(&self) -> Result<(), Untrusted> {
         private::open(&self.path)?;
         std::fs::remove_dir_all(&self.path).map_err(|source| {
@@ -118,13 +118,13 @@ impl RunFolder {
         })
     }
 
-    /// What a started process wrote.
+    /// Log of a started process.
     pub fn log(&self, role: &str) -> PathBuf {
         self.path.join("log").join(format!("{role}.log"))
     }
 }
 
-/// The process id that a lock holds; none if it holds something else.
+/// The process id in a lock; `None` if it contains something else.
 pub fn holder(lock: &File) -> Option<u32> {
     let mut text = String::new();
     lock.take(LOCK_BYTES_MAX).read_to_string(&mut text).ok()?;
@@ -144,6 +144,6 @@ mod tests {
         assert!(RunFolder::named("orders.s-1").unwrap().socket().ends_with("orders.s-1/master.sock"));
         let long = format!("/tmp/{}", "x".repeat(100));
         let error = RunFolder::at(Path::new(&long)).unwrap_err().to_string();
-        assert!(error.contains("107 at most") && error.contains(&long), "{error}");
+        assert!(error.contains("allow 107 at most") && error.contains(&long), "{error}");
     }
 }

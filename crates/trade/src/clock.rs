@@ -2,8 +2,9 @@
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Now, in nanoseconds of CLOCK_MONOTONIC: the same clock in all processes of a host, never set back, not slewed by
-/// more than NTP does. It says nothing across hosts. No system call where the kernel's vDSO knows the clock.
+/// Now, in nanoseconds of CLOCK_MONOTONIC: the same clock in all processes of a host, never set back, and
+/// slewed only by NTP. Not comparable across hosts. Makes no system call if the kernel's vDSO supports the
+/// clock.
 #[inline]
 pub fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
@@ -16,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_goes_on_and_is_shared_by_threads() {
+    fn the_clock_advances_and_is_shared_by_threads() {
         let before = now_ns();
         let other = std::thread::spawn(now_ns).join().unwrap();
         assert!(before > 0 && before <= other && other <= now_ns());

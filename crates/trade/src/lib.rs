@@ -4,8 +4,8 @@
 //! md --quotes, by instrument--> strategies --orders, one stream each--> td --answers, by strategy--> strategies
 //! ```
 //!
-//! *master* starts and watches the others, makes their memory and hands it to them; *cached* keeps the latest state in
-//! SQLite; *md* publishes quotes, *td* answers orders.
+//! *master* starts and supervises the others, and allocates and shares their memory; *cached* keeps the latest
+//! state in SQLite; *md* publishes quotes, *td* answers orders.
 
 pub mod address;
 pub mod cached;

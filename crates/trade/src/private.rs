@@ -1,8 +1,9 @@
 //! Paths that no other user can change or redirect.
 //!
-//! Each level is opened from the one above it, without following links, and must belong to this user or to root. Where other
-//! users may write, the sticky bit must keep them from replacing what is not theirs, as in /tmp. A path that passes stays
-//! what it is, so that it can be used by its name afterwards. Root, this user's processes, and who owns `/` are trusted.
+//! Each level is opened relative to the one above it, without following links, and must belong to this user or
+//! to root. In directories that other users may write, the sticky bit must keep them from replacing entries, as
+//! in /tmp. A path that passes stays valid, so it can be used by name afterwards. Root, this user's processes,
+//! and the owner of `/` are trusted.
 
 use rustix::{
     fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fchmod, fstat, mkdirat, openat, statat},
@@ -21,7 +22,7 @@ use std::{
 };
 use thiserror::Error;
 
-/// Bits of a mode that let others write.
+/// Mode bits that let other users write.
 const WRITABLE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
@@ -30,46 +31,46 @@ const STICKY: u32 = 0o1000;
 pub enum Untrusted {
     /// Another user owns it.
     #[error(
-        "cannot use {path}: it belongs to user {found}, expected user {expected} or root\nhint: remove it, or take a folder of your own, for example with XDG_RUNTIME_DIR"
+        "cannot use {path}: it belongs to user {found}, expected user {expected} or root\nhint: remove it, or use a directory of your own, for example with XDG_RUNTIME_DIR"
     )]
     Owner {
-        /// The level that was checked.
+        /// The checked level.
         path: String,
-        /// Who owns it.
+        /// Its owner.
         found: u32,
         /// This user.
         expected: u32,
     },
-    /// Other users can put something else in its place.
+    /// Other users can replace its contents.
     #[error(
         "cannot use {path}: other users can write it (mode {mode:o})\nhint: chmod go-w {path}, after checking what it contains"
     )]
     Writable {
-        /// The level that was checked.
+        /// The checked level.
         path: String,
         /// Its permissions.
         mode: u32,
     },
-    /// It is something else.
-    #[error("cannot use {path}: found {found}, expected {expected}\nhint: remove it, or name what is meant")]
+    /// It has another type.
+    #[error("cannot use {path}: found {found}, expected {expected}\nhint: remove it, or name another path")]
     Kind {
-        /// What was checked.
+        /// The checked path.
         path: String,
-        /// What it is.
+        /// Its type.
         found: &'static str,
-        /// What it must be.
+        /// The required type.
         expected: &'static str,
     },
-    /// The system refused.
+    /// A system error.
     #[error(
-        "cannot {doing} {path}: {source}\nhint: take a folder that this user can write, on a disk with room"
+        "cannot {doing} {path}: {source}\nhint: use a directory that this user can write, on a disk with free space"
     )]
     System {
-        /// What was opened.
+        /// The path.
         path: String,
-        /// What was attempted.
+        /// The attempted operation.
         doing: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -79,31 +80,31 @@ impl Untrusted {
         Self::System { path: path.display().to_string(), doing, source: errno.into() }
     }
 
-    /// Whether nothing exists there.
+    /// Whether the path does not exist.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::System { source, .. } if source.kind() == io::ErrorKind::NotFound)
     }
 }
 
-/// Makes a directory, for this user alone, with the levels above it, unless they exist. Returns it if it is private.
+/// Creates a private directory, with missing levels above it. Returns it if it is private.
 pub fn make(path: &Path) -> Result<OwnedFd, Untrusted> {
     private(path, walk(path, true)?)
 }
 
-/// Opens a directory if it is private: this user's, and writable by nobody else.
+/// Opens a directory if it is private: owned by this user, and writable by nobody else.
 pub fn open(path: &Path) -> Result<OwnedFd, Untrusted> {
     private(path, walk(path, false)?)
 }
 
-/// Makes a directory inside one that is private.
+/// Creates a directory inside a private one.
 pub fn make_inside(directory: impl AsFd, path: &Path) -> Result<OwnedFd, Untrusted> {
     private(path, step(directory, name_of(path), path, true)?)
 }
 
-/// Opens a file of a private directory, or creates it if `flags` say so. Links are not followed; what is no file, or not this
-/// user's alone, is refused. Others may not write the file afterwards.
+/// Opens a file of a private directory, or creates it according to `flags`. Links are not followed; anything
+/// but this user's private file is refused. Others may not write the file afterwards.
 pub fn file(directory: impl AsFd, path: &Path, flags: OFlags) -> Result<File, Untrusted> {
-    // Not blocking: a pipe would wait for its other end.
+    // Non-blocking: a pipe would wait for its other end.
     let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = openat(directory.as_fd(), name_of(path), flags, Mode::RUSR | Mode::WUSR);
     let fd = match opened {
@@ -114,7 +115,7 @@ pub fn file(directory: impl AsFd, path: &Path, flags: OFlags) -> Result<File, Un
         }
         opened => opened.map_err(|errno| Untrusted::system(path, "open", errno))?,
     };
-    let stat = fstat(&fd).map_err(|errno| Untrusted::system(path, "look at", errno))?;
+    let stat = fstat(&fd).map_err(|errno| Untrusted::system(path, "inspect", errno))?;
     expect(path, &stat, FileType::RegularFile, "a file")?;
     if stat.st_nlink > 1 {
         let path = path.display().to_string();
@@ -132,7 +133,7 @@ pub fn file(directory: impl AsFd, path: &Path, flags: OFlags) -> Result<File, Un
     Ok(fd.into())
 }
 
-/// Checks that no other user can have put this socket here.
+/// Checks that no other user can have created this socket here.
 pub fn check_socket(path: &Path) -> Result<(), Untrusted> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let directory = walk(folder, false)?;
@@ -142,12 +143,13 @@ pub fn check_socket(path: &Path) -> Result<(), Untrusted> {
     expect_trusted_owner(path, &stat, root_of_namespace())
 }
 
-/// Opens a file that any user may have made, to read it. Links are not followed, and nothing but a file is opened.
+/// Opens a file that any user may have created, for reading. Links are not followed, and only regular files are
+/// opened.
 pub fn foreign_file(path: &Path) -> Result<File, Untrusted> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let fd =
         openat(CWD, path, flags, Mode::empty()).map_err(|errno| Untrusted::system(path, "open", errno))?;
-    let stat = fstat(&fd).map_err(|errno| Untrusted::system(path, "look at", errno))?;
+    let stat = fstat(&fd).map_err(|errno| Untrusted::system(path, "inspect", errno))?;
     expect(path, &stat, FileType::RegularFile, "a file")?;
     Ok(fd.into())
 }
@@ -172,7 +174,7 @@ fn walk(path: &Path, is_made: bool) -> Result<OwnedFd, Untrusted> {
     Ok(directory)
 }
 
-/// Opens one level; makes it first if it may.
+/// Opens one level, and creates it first if allowed.
 fn step(directory: impl AsFd, name: &OsStr, path: &Path, is_made: bool) -> Result<OwnedFd, Untrusted> {
     let open = |more: OFlags| {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | more;
@@ -190,9 +192,9 @@ fn step(directory: impl AsFd, name: &OsStr, path: &Path, is_made: bool) -> Resul
         return opened.map_err(|errno| Untrusted::system(path, "open", errno));
     };
     let stat = statat(directory.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW)
-        .map_err(|errno| Untrusted::system(path, "look at", errno))?;
-    let above = fstat(directory.as_fd()).map_err(|errno| Untrusted::system(path, "look at", errno))?;
-    // A link of the system, as /var/run is: nobody but root can have made it. What it leads to is checked as any level is.
+        .map_err(|errno| Untrusted::system(path, "inspect", errno))?;
+    let above = fstat(directory.as_fd()).map_err(|errno| Untrusted::system(path, "inspect", errno))?;
+    // A system link, such as /var/run: only root can have created it. Its target is checked like any level.
     let is_system = [stat.st_uid, above.st_uid].iter().all(|uid| *uid == root_of_namespace())
         && above.st_mode & WRITABLE == 0
         && FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
@@ -203,9 +205,9 @@ fn step(directory: impl AsFd, name: &OsStr, path: &Path, is_made: bool) -> Resul
     Err(Untrusted::system(path, "open", errno))
 }
 
-/// Checks a level that something below it is reached through.
+/// Checks a level above the target.
 fn check_level(path: &Path, directory: &OwnedFd) -> Result<(), Untrusted> {
-    let stat = fstat(directory).map_err(|errno| Untrusted::system(path, "look at", errno))?;
+    let stat = fstat(directory).map_err(|errno| Untrusted::system(path, "inspect", errno))?;
     expect_trusted_owner(path, &stat, root_of_namespace())?;
     if stat.st_mode & WRITABLE != 0 && stat.st_mode & STICKY == 0 {
         return Err(writable(path, &stat));
@@ -213,9 +215,9 @@ fn check_level(path: &Path, directory: &OwnedFd) -> Result<(), Untrusted> {
     Ok(())
 }
 
-/// Checks a directory in which this user makes files.
+/// Checks a directory in which this user creates files.
 fn private(path: &Path, directory: OwnedFd) -> Result<OwnedFd, Untrusted> {
-    let stat = fstat(&directory).map_err(|errno| Untrusted::system(path, "look at", errno))?;
+    let stat = fstat(&directory).map_err(|errno| Untrusted::system(path, "inspect", errno))?;
     expect_owner(path, &stat)?;
     if stat.st_mode & WRITABLE != 0 { Err(writable(path, &stat)) } else { Ok(directory) }
 }
@@ -253,7 +255,7 @@ fn writable(path: &Path, stat: &Stat) -> Untrusted {
     Untrusted::Writable { path: path.display().to_string(), mode: stat.st_mode & 0o7777 }
 }
 
-/// Who owns `/`: root, whose number may be another one in a namespace of users.
+/// The owner of `/`: root, which has another number in a user namespace.
 fn root_of_namespace() -> u32 {
     rustix::fs::stat("/").map_or(0, |stat| stat.st_uid)
 }
@@ -279,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_are_made_for_this_user_alone() {
+    fn levels_are_created_private() {
         let folder = folder();
         let path = folder.path().join("a/b/c");
         assert!(open(&path).unwrap_err().is_absent());
@@ -300,7 +302,7 @@ mod tests {
         symlink(real.join("run"), real.join("last")).unwrap();
         symlink("nowhere", real.join("dangling")).unwrap();
         if geteuid().is_root() {
-            // Root's own links are the system's.
+            // Root's links belong to the system.
             make(&folder.path().join("link/run")).unwrap();
             for link in ["link", "real/last", "real/dangling"] {
                 std::os::unix::fs::lchown(folder.path().join(link), Some(65534), None).unwrap();
@@ -314,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_can_write_is_refused_but_under_a_sticky_bit() {
+    fn paths_that_others_can_write_are_refused_except_in_sticky_directories() {
         let folder = folder();
         let shared = folder.path().join("shared");
         make(&shared.join("run")).unwrap();
@@ -328,12 +330,12 @@ mod tests {
         chmod(&shared.join("run"), 0o1777);
         assert!(
             matches!(open(&shared.join("run")), Err(Untrusted::Writable { .. })),
-            "its files are made in it"
+            "its files are created in it"
         );
     }
 
     #[test]
-    fn only_files_of_one_name_are_opened() {
+    fn only_files_with_a_single_name_are_opened() {
         let folder = folder();
         let inside = |name: &str| folder.path().join(name);
         let directory = open(folder.path()).unwrap();
@@ -360,10 +362,10 @@ mod tests {
     }
 
     #[test]
-    fn other_users_folders_are_refused_by_every_way() {
+    fn other_users_folders_are_refused_by_every_function() {
         if !geteuid().is_root() {
             eprintln!(
-                "skipped: other_users_folders_are_refused_by_every_way: only root can make another user's folder"
+                "skipped: other_users_folders_are_refused_by_every_function: only root can create another user's folder"
             );
             return;
         }

@@ -1,15 +1,16 @@
-//! The payloads of the pipeline's records: little-endian, of fixed size, each a cache line, so that a record takes two.
+//! Payloads of the pipeline's records: little-endian, of fixed size, one cache line each, so that a record
+//! takes two.
 //!
-//! What stands in the record's stamp is not repeated here: a quote's instrument is `stamp.instrument`, when it was
-//! written is `stamp.generated`; an order's `stamp.trigger` is the time its quote was written, `stamp.cause` that
-//! quote's sequence, `stamp.source` the strategy. An answer's `stamp.instrument` is the number of the strategy that it
-//! is for: answers are routed by strategy as quotes are by instrument.
+//! Fields of the record's stamp are not repeated: a quote's instrument is `stamp.instrument`, its write time
+//! `stamp.generated`; an order's `stamp.trigger` is the write time of its quote, `stamp.cause` that quote's
+//! sequence, `stamp.source` the strategy. An answer's `stamp.instrument` is the number of its strategy: answers
+//! are routed by strategy, as quotes are by instrument.
 
 use thiserror::Error;
 
-/// Bytes of every payload here.
+/// Bytes of every payload.
 pub const PAYLOAD_BYTES: usize = 64;
-/// Version of these shapes, in `stamp.schema`.
+/// Version of these payloads, in `stamp.schema`.
 pub const SCHEMA: u16 = 1;
 
 /// Record kinds in `stamp.kind`.
@@ -22,25 +23,27 @@ pub mod kind {
     pub const ANSWER: u16 = 3;
 }
 
-/// Why a payload is not what its record's kind says.
+/// Why a payload does not match its record's kind.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DecodeError {
-    /// Of another size.
+    /// Wrong size.
     #[error(
-        "payload of {found} bytes, expected {PAYLOAD_BYTES}: written by another version; use one lowlat for all processes"
+        "cannot decode a payload of {found} bytes, expected {PAYLOAD_BYTES}: another version wrote it\nhint: use one lowlat version for all processes"
     )]
     Size {
-        /// Bytes found.
+        /// Its size.
         found: usize,
     },
-    /// A number that stands for nothing.
-    #[error("{field}: found {found}, expected {expected}: written by another version, or damaged")]
+    /// An undefined value.
+    #[error(
+        "cannot decode {field}: found {found}, expected {expected}; another version wrote it, or it is damaged"
+    )]
     Value {
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
-        /// What it holds.
+        /// Its value.
         found: u64,
-        /// What it may hold.
+        /// The defined values.
         expected: &'static str,
     },
 }
@@ -51,7 +54,8 @@ pub type Price = i64;
 /// Best bid and offer of an instrument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Quote {
-    /// When the quote was due by its schedule, in the pipeline's clock, ns. Equal to the stamp's time for a live feed.
+    /// Due time of the quote in its schedule, in the pipeline's clock, ns. Equals the stamp's time in a live
+    /// feed.
     pub scheduled_ns: u64,
     /// Best bid.
     pub bid: Price,
@@ -65,7 +69,7 @@ pub struct Quote {
     pub ask_size: u32,
 }
 
-/// Which way an order goes.
+/// Side of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Side {
     /// Buy.
@@ -78,15 +82,15 @@ pub enum Side {
 /// An order of a strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Order {
-    /// The strategy's number for it, from 1, never used twice, also over restarts.
+    /// The strategy's number of it, from 1, never reused, even after restarts.
     pub number: u64,
-    /// The due time of the quote that caused it ([`Quote::scheduled_ns`]).
+    /// Due time of the quote that caused it ([`Quote::scheduled_ns`]).
     pub scheduled_ns: u64,
     /// When the strategy had read that quote, in the pipeline's clock, ns.
     pub received_ns: u64,
     /// Limit price.
     pub price: Price,
-    /// How many.
+    /// Quantity.
     pub quantity: u32,
     /// Buy or sell.
     pub side: Side,
@@ -97,39 +101,39 @@ pub struct Order {
 pub enum Reject {
     /// Not above 0, or too far from the market.
     BadPrice,
-    /// Nobody knows the instrument.
+    /// Unknown instrument.
     UnknownInstrument,
     /// 0, or above the limit of one order.
     BadQuantity,
-    /// The strategy's position, or the number of its open orders, would go over its limit.
+    /// The strategy's position, or its number of open orders, would exceed its limit.
     OverLimit,
-    /// The number was used before.
+    /// The number was already used.
     DuplicateNumber,
 }
 
-/// What became of an order.
+/// Outcome of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Taken; fills may follow.
+    /// Accepted; fills may follow.
     Accepted,
-    /// Refused; nothing follows.
+    /// Rejected; nothing follows.
     Rejected(Reject),
-    /// Traded; `quantity` and `price` of the answer say how much at what price.
+    /// Filled, with the `quantity` and `price` of the answer.
     Filled,
 }
 
-/// td's word on an order. Each order gets exactly one that is [`Outcome::Accepted`] or [`Outcome::Rejected`].
+/// td's answer to an order. Each order gets exactly one that is [`Outcome::Accepted`] or [`Outcome::Rejected`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Answer {
     /// [`Order::number`].
     pub order_number: u64,
-    /// What became of it.
+    /// The outcome.
     pub outcome: Outcome,
     /// When td had read the order, in the pipeline's clock, ns.
     pub received_ns: u64,
-    /// Price of the fill; of other answers that of the order.
+    /// Price of the fill; in other answers that of the order.
     pub price: Price,
-    /// Quantity of the fill; of other answers that of the order.
+    /// Quantity of the fill; in other answers that of the order.
     pub quantity: u32,
     /// The order's instrument.
     pub instrument: u32,
@@ -214,7 +218,7 @@ fn unpack(word: u64) -> (u32, u32) {
 }
 
 impl Quote {
-    /// As the bytes of a record's payload.
+    /// Encodes it as the payload of a record.
     #[inline]
     pub fn encode(&self) -> [u8; PAYLOAD_BYTES] {
         let sizes = pack(self.bid_size, self.ask_size);
@@ -222,7 +226,7 @@ impl Quote {
         bytes_of([self.scheduled_ns, bid, ask, last, sizes, 0, 0, 0])
     }
 
-    /// Out of a record's payload.
+    /// Decodes the payload of a record.
     #[inline]
     pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
         let [scheduled_ns, bid, ask, last, sizes, ..] = words_of(payload)?;
@@ -233,7 +237,7 @@ impl Quote {
 }
 
 impl Order {
-    /// As the bytes of a record's payload.
+    /// Encodes it as the payload of a record.
     #[inline]
     pub fn encode(&self) -> [u8; PAYLOAD_BYTES] {
         bytes_of([
@@ -248,7 +252,7 @@ impl Order {
         ])
     }
 
-    /// Out of a record's payload.
+    /// Decodes the payload of a record.
     #[inline]
     pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
         let [number, scheduled_ns, received_ns, price, quantity, side, ..] = words_of(payload)?;
@@ -264,7 +268,7 @@ impl Order {
 }
 
 impl Answer {
-    /// As the bytes of a record's payload.
+    /// Encodes it as the payload of a record.
     #[inline]
     pub fn encode(&self) -> [u8; PAYLOAD_BYTES] {
         bytes_of([
@@ -279,14 +283,14 @@ impl Answer {
         ])
     }
 
-    /// Out of a record's payload.
+    /// Decodes the payload of a record.
     #[inline]
     pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
         let [order_number, outcome, received_ns, price, quantity, side, instrument, _] = words_of(payload)?;
         let instrument = u32::try_from(instrument).map_err(|_| DecodeError::Value {
             field: "instrument",
             found: instrument,
-            expected: "a number of 32 bits",
+            expected: "a 32-bit number",
         })?;
         Ok(Self {
             order_number,
@@ -304,7 +308,7 @@ fn quantity_of(word: u64) -> Result<u32, DecodeError> {
     u32::try_from(word).map_err(|_| DecodeError::Value {
         field: "quantity",
         found: word,
-        expected: "a number of 32 bits",
+        expected: "a 32-bit number",
     })
 }
 
@@ -359,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_means_nothing_is_named() {
+    fn an_undefined_value_is_reported() {
         let mut order = Order::default().encode();
         order[40] = 9;
         let error = Order::decode(&order).unwrap_err().to_string();

@@ -1,25 +1,25 @@
-//! The latencies of a run as histograms in shared memory: td counts, everybody else looks while it does.
+//! Latencies of a run as histograms in shared memory, written by td and read by others meanwhile.
 //!
 //! ```text
 //! words, for each stage
-//!   0  shortest latency, counted from 1 so that 0 means none
-//!   1  longest latency, likewise
+//!   0  shortest latency + 1, or 0 if there is none
+//!   1  longest latency + 1, or 0
 //!   2  sum of all latencies, wrapping
-//!   8  cells: how often
+//!   8  cells: counts
 //! ```
 //!
-//! A cell's width grows with its values, so that every latency up to [`LATENCY_NS_MAX`] keeps three significant digits:
-//! below 2,048 ns a cell each, then 1,024 cells for each doubling. HdrHistogram lays its cells out in the same way, so a
-//! [`Histogram`] made of them is the one that would have come of recording into it.
+//! A cell's width grows with its values, so that every latency up to [`LATENCY_NS_MAX`] keeps three significant
+//! digits: one cell per ns below 2,048 ns, then 1,024 cells per doubling. HdrHistogram lays out its cells in
+//! the same way, so a [`Histogram`] built from them equals one that recorded the latencies directly.
 
 use hdrhistogram::Histogram;
 use lowlat_ipc::region::Region;
 use lowlat_pipeline::{StageFigures, Stages};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The longest latency that has a cell, 18 minutes; longer ones are counted in the last.
+/// The longest latency with a cell, 18 minutes; longer ones are counted in the last cell.
 pub const LATENCY_NS_MAX: u64 = 1 << 40;
-/// Cells of the first, exact part; each doubling beyond it takes half as many.
+/// Cells of the first, exact part; each further doubling takes half as many.
 const EXACT: u32 = 2048;
 const HALF: u32 = EXACT / 2;
 const EXACT_BITS: u32 = EXACT.ilog2();
@@ -28,14 +28,14 @@ const CELLS: u32 = EXACT + DOUBLINGS * HALF;
 const SHORTEST: usize = 0;
 const LONGEST: usize = 1;
 const SUM: usize = 2;
-/// The cells begin on a cache line of their own.
+/// The cells start on a separate cache line.
 const FIRST_CELL: usize = 8;
 const STAGE_WORDS: usize = FIRST_CELL + CELLS as usize;
-/// What is believed of a cell: no run counts further, and the sum over all cells still fits.
+/// Largest plausible count of a cell: no run exceeds it, and the sum over all cells does not overflow.
 const COUNT_MAX: u64 = 1 << 47;
 const _: () = assert!(COUNT_MAX.checked_mul(CELLS as u64).is_some() && FIRST_CELL * 8 == 64);
 
-/// A part of the way from a quote to its order.
+/// A stage of the path from a quote to its order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// [`Stages::md`].
@@ -49,21 +49,21 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// All of them, in the order of their words.
+    /// All stages, in the order of their words.
     pub const ALL: [Self; 4] = [Self::Md, Self::Order, Self::T2o, Self::T2oScheduled];
 }
 
-/// The histograms in memory that one process writes. Readers may see a latency in one word and not yet in another.
+/// The histograms, in memory that one process writes. Readers may see a latency in one word before another.
 #[derive(Debug)]
 pub struct StageRecorder<R> {
     region: R,
 }
 
 impl<R: Region> StageRecorder<R> {
-    /// Bytes of memory that they take.
+    /// Bytes of their memory.
     pub const BYTES: u64 = (Stage::ALL.len() * STAGE_WORDS * 8) as u64;
 
-    /// The histograms in zeroed memory, or in memory that another process writes; none when that is too small.
+    /// The histograms in zeroed memory, or in memory that another process writes; `None` if it is too small.
     pub fn new(region: R) -> Option<Self> {
         (region.words().len() >= Stage::ALL.len() * STAGE_WORDS).then_some(Self { region })
     }
@@ -73,7 +73,7 @@ impl<R: Region> StageRecorder<R> {
         self.region.words().get(start..start + STAGE_WORDS).unwrap_or_default()
     }
 
-    /// Counts a latency. Only one process, and in it one thread, may do so.
+    /// Counts a latency. Only one thread of one process may do so.
     #[inline]
     pub fn record(&self, stage: Stage, latency_ns: u64) {
         let words = self.words(stage);
@@ -84,7 +84,8 @@ impl<R: Region> StageRecorder<R> {
         if let Some(longest) = words.get(LONGEST)
             && longest.load(Ordering::Relaxed) < counted
         {
-            // Pairs with the load in `word`, as do the stores below. Relaxed: one writer, and each word stands for itself.
+            // Pairs with the load in `word`, as do the stores below. Relaxed: one writer, and each word is
+            // independent.
             longest.store(counted, Ordering::Relaxed);
         }
         if let Some(shortest) = words.get(SHORTEST)
@@ -94,7 +95,7 @@ impl<R: Region> StageRecorder<R> {
         }
     }
 
-    /// Forgets everything: what was measured before the run began does not count. For the writer.
+    /// Clears everything: latencies from before the run do not count. For the writer.
     pub fn clear(&self) {
         for stage in Stage::ALL {
             // Pairs with the load in `word`.
@@ -102,7 +103,7 @@ impl<R: Region> StageRecorder<R> {
         }
     }
 
-    /// How many latencies were counted.
+    /// Number of latencies.
     pub fn count(&self, stage: Stage) -> u64 {
         self.cells(stage).map(|(_, count)| count).sum()
     }
@@ -112,7 +113,7 @@ impl<R: Region> StageRecorder<R> {
         (0..).zip(cells).map(|(cell, word)| (value_of(cell), load(word).min(COUNT_MAX)))
     }
 
-    /// What was counted so far as a histogram of nanoseconds.
+    /// The latencies so far as a histogram of nanoseconds.
     pub fn histogram(&self, stage: Stage) -> Histogram<u64> {
         let mut histogram = empty();
         for (value, count) in self.cells(stage).filter(|(_, count)| *count > 0) {
@@ -121,14 +122,15 @@ impl<R: Region> StageRecorder<R> {
         histogram
     }
 
-    /// The figures of a stage so far; mean and maximum are exact, percentiles good to three digits.
+    /// Figures of a stage so far; mean and maximum are exact, percentiles have three digits.
     pub fn figures(&self, stage: Stage) -> StageFigures {
         let histogram = self.histogram(stage);
         let figures = StageFigures::of(&histogram);
         let word = |at| self.words(stage).get(at).map_or(0, load);
         let count = figures.count;
         let (sum, longest) = (word(SUM), word(LONGEST).checked_sub(1));
-        // A reader can be between two stores of the writer, or the memory can be damaged: then the histogram tells.
+        // A reader may run between two stores of the writer, or the memory may be damaged: then the histogram
+        // is used.
         let near = |ns: &u64| histogram.equivalent(*ns, histogram.max());
         let mean = sum as f64 / count.max(1) as f64;
         let is_near = figures.mean_ns.is_some_and(|of| (of - mean).abs() <= of / 1e3 + 1.0);
@@ -139,7 +141,7 @@ impl<R: Region> StageRecorder<R> {
         }
     }
 
-    /// The figures of all stages so far.
+    /// Figures of all stages so far.
     pub fn stages(&self) -> Stages {
         Stages {
             md: self.figures(Stage::Md),
@@ -151,7 +153,7 @@ impl<R: Region> StageRecorder<R> {
 }
 
 fn empty() -> Histogram<u64> {
-    // Bounds and digits are constants that the crate takes; the fallback is one that it takes too.
+    // Bounds and digits are constants that the crate accepts, and so is the fallback.
     Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3)
         .or_else(|_| Histogram::new(3))
         .unwrap_or_else(|_| unreachable!("three digits are few enough"))
@@ -163,7 +165,7 @@ fn load(word: &AtomicU64) -> u64 {
     word.load(Ordering::Relaxed)
 }
 
-/// One writer: a load and a store are enough, and cost less than a locked addition.
+/// With a single writer a load and a store suffice, and cost less than a locked addition.
 #[inline]
 fn add(word: Option<&AtomicU64>, by: u64) {
     if let Some(word) = word {
@@ -172,7 +174,7 @@ fn add(word: Option<&AtomicU64>, by: u64) {
     }
 }
 
-/// The cell of a latency of at most [`LATENCY_NS_MAX`].
+/// The cell of a latency up to [`LATENCY_NS_MAX`].
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "cells are few")]
 fn cell_of(latency_ns: u64) -> usize {
@@ -197,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_lie_side_by_side() {
+    fn cells_are_contiguous() {
         for cell in 0..CELLS {
             assert_eq!(cell_of(value_of(cell)), cell as usize, "the first of cell {cell}");
             if let Some(before) = value_of(cell).checked_sub(1) {
@@ -208,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_do_not_mix_and_can_be_forgotten() {
+    fn stages_are_separate_and_can_be_cleared() {
         let recorder = recorder();
         for (stage, latency_ns) in Stage::ALL.into_iter().zip([0, 5_000, 70_003, u64::MAX]) {
             recorder.record(stage, latency_ns);
@@ -230,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_look_while_it_is_written() {
+    fn readers_see_consistent_counts_during_writes() {
         let recorder = recorder();
         std::thread::scope(|scope| {
             let writing = scope.spawn(|| (0..20_000).for_each(|ns| recorder.record(Stage::T2o, ns)));

@@ -1,18 +1,18 @@
-//! After their start, the hot paths ask the allocator for nothing.
+//! The hot paths allocate nothing after their start.
 
 #[path = "common/allocator.rs"]
 mod allocator;
 
 use lowlat_ipc::{region::Heap, stream::Stamp};
 use lowlat_trade::{
-    md::{Feed, Pacer, Step},
+    md::{Feed, Pacer, PacerStep},
     records::{Answer, Order, Outcome, PAYLOAD_BYTES, Quote, Side},
     scenario::Scenario,
     strategy::{
         AnswerSeen, Numbers, OnEachRecord, OrderSink, QuoteSeen, SendError,
         host::{Budget, Host, SinkOf},
     },
-    td::{Begun, Exchange, Limits, Rules, Taken, ledger},
+    td::{Decision, Exchange, Limits, ReadOrder, Rules, ledger},
 };
 fn allocations(work: impl FnOnce()) -> u64 {
     allocator::asked(work).0.allocations
@@ -24,7 +24,7 @@ fn md_allocates_nothing() {
     let mut pacer = Pacer::new(Feed::simulated(&scenario, 1), 0);
     let mut quotes = 0;
     let count = allocations(|| {
-        while let Step::Publish(due) = pacer.step(u64::MAX) {
+        while let PacerStep::Publish(due) = pacer.step(u64::MAX) {
             quotes += u64::from(due.quote.encode().len() == PAYLOAD_BYTES);
         }
     });
@@ -42,8 +42,8 @@ fn td_allocates_nothing() {
             let order = Order { number, price: 5, quantity: 3, ..Order::default() };
             let instrument = u32::try_from(number % 80).unwrap();
             let stamp = Stamp { source: instrument, instrument, ..Stamp::default() };
-            let taken = Taken { writer: 3, sequence: number, stamp, order };
-            let Begun::Answers(pending) = exchange.begin(1, &taken, 5, answers) else { panic!() };
+            let taken = ReadOrder { writer: 3, sequence: number, stamp, order };
+            let Decision::Answers(pending) = exchange.begin(1, &taken, 5, answers) else { panic!() };
             answers += u64::try_from(pending.answers().count()).unwrap();
             assert!(exchange.finish(&pending));
         }

@@ -1,6 +1,7 @@
-//! Publishing and polling take no memory and make no system call, once a node has joined.
+//! Publishing and polling allocate nothing and make no system call once a node has joined.
 //!
-//! A process that the kernel ends at its first system call (seccomp's strict mode) does what a process in fast mode does.
+//! The test process is killed at its first system call (seccomp's strict mode) while it acts like a process in
+//! fast mode.
 
 #[path = "common/allocator.rs"]
 mod allocator;
@@ -25,9 +26,10 @@ use std::{
 };
 
 const ROLE: &str = "LOWLAT_TEST_STRICT";
-/// The exit code of a process whose thread was ended for a system call.
+/// Exit code of a process whose thread was killed for a system call.
 const CALLED: i32 = 9;
-/// Fewer polls than lie between two looks at the clock: strict mode also takes the counter that the clock is read from.
+/// Fewer polls than between two reads of the clock: strict mode also blocks the time-stamp counter behind the
+/// clock.
 const ROUNDS: u64 = 2000;
 
 fn node(socket: &Path, name: &str, writes: &str, reads: &str) -> Node {
@@ -64,8 +66,8 @@ fn pair(folder: &Path, is_over: &Arc<AtomicBool>) -> (thread::JoinHandle<()>, No
     (thread, one, other)
 }
 
-/// Publishes in both directions until each node has received a record and none is left. From then on the links are
-/// connected, so the master sends nothing more, and no poll reads the control socket.
+/// Publishes in both directions until each node has received a record and none is left. From then on the links
+/// are connected, so the master sends nothing more, and no poll reads the control socket.
 fn settle(one: &mut Node, other: &mut Node) {
     let stamp = Stamp { instrument: 1, kind: 1, ..Stamp::default() };
     let mut received = [false; 2];
@@ -80,15 +82,15 @@ fn settle(one: &mut Node, other: &mut Node) {
     while drain(one) | drain(other) {}
 }
 
-/// Takes what is there. True if a record was among it.
+/// Takes what is available. Returns true if it included a record.
 fn drain(node: &mut Node) -> bool {
     let mut has_record = false;
     node.poll(&mut |_, event| has_record |= matches!(event, Event::Record { .. }));
     has_record
 }
 
-/// There and back, again and again, with or without waiting, which looks at the clock now and then. Gives back how many
-/// records came.
+/// Repeated round trips, with or without waiting, which reads the clock now and then. Returns the number of
+/// records.
 fn exchange(one: &mut Node, other: &mut Node, waits: bool) -> u64 {
     let stamp = Stamp { instrument: 1, kind: 1, ..Stamp::default() };
     let mut came = 0;
@@ -122,7 +124,7 @@ fn publishing_and_polling_allocate_nothing() {
     thread.join().unwrap();
 }
 
-/// Started as a test it does nothing; started by the test below it does the exchange where no system call is allowed.
+/// Does nothing as a test; the test below starts it to do the exchange where system calls are forbidden.
 #[test]
 fn strict_child() {
     let Ok(kind) = env::var(ROLE) else { return };
@@ -151,7 +153,7 @@ fn strict_child() {
     while seen.load(Ordering::Acquire) == 0 {
         thread::sleep(Duration::from_millis(5));
         let id = thread_id.load(Ordering::Acquire);
-        // The kernel ends the thread that made a call, and no other.
+        // The kernel kills only the calling thread.
         if id != 0 && !Path::new(&format!("/proc/self/task/{id}")).exists() {
             drop(folder);
             std::process::exit(CALLED);
@@ -174,5 +176,5 @@ fn publishing_and_polling_in_fast_mode_make_no_system_call() {
         eprintln!("skipped: system calls of the hot path: this kernel has no seccomp");
         return;
     }
-    assert_eq!(run("with-a-call").status.code(), Some(CALLED), "one call is one too many");
+    assert_eq!(run("with-a-call").status.code(), Some(CALLED), "a single call is fatal");
 }

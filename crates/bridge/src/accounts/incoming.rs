@@ -1,53 +1,53 @@
 //! The receiver's account of one stream.
 
-use crate::frame::Head;
+use crate::frame::FrameHead;
 use std::fmt;
 
 /// What a receiver knows of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Incoming {
-    /// Run and epoch of the newest sender that was heard; none before the first.
+    /// Run and epoch of the newest known sender; `None` before the first.
     newest: Option<(u64, u64)>,
-    /// What is new about that sender, until it is told with a number.
+    /// News about that sender, until reported with a number.
     news: Option<Why>,
-    /// The number that comes next.
+    /// The next expected number.
     expected: u64,
-    /// Void numbers that the newest sender had told so far.
+    /// Void numbers reported by the newest sender so far.
     void_told: u64,
     lost: u64,
     void: u64,
 }
 
-/// What is to be done with a frame.
+/// How to handle a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It counts. Readers are told first, if there is something to tell.
-    Accept(Option<Told>),
-    /// Its number was there already.
+    /// Accept it. If there is a notice, readers get it first.
+    Accept(Option<Notice>),
+    /// A duplicate: its number was already accepted.
     Duplicate,
-    /// Of a sender that has a successor: refused, whatever it says.
+    /// A frame of a sender with a successor: refused, whatever it contains.
     Fenced,
 }
 
-/// Why there is something to tell.
+/// Reason of a notice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// The first that this receiver hears of the stream. What was before did not come through it.
+    /// The first frame of the stream. Earlier records did not come through this receiver.
     Start,
-    /// The origin has a new run, and numbers begin anew.
+    /// The origin has a new run, and numbers restart.
     NewRun,
-    /// The origin has a new sender, and numbers go on.
+    /// The origin has a new sender, and numbers continue.
     NewSender,
-    /// Records are lost on the way.
+    /// Records were lost on the way.
     Gap,
-    /// Nothing is lost: the stream's writer started anew, which took a number.
+    /// Nothing is lost: the stream's writer restarted, which used a number.
     NewWriter,
 }
 
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Start => "the first that is heard",
+            Self::Start => "first frame",
             Self::NewRun => "a new run",
             Self::NewSender => "a new sender",
             Self::Gap => "a gap",
@@ -56,22 +56,22 @@ impl fmt::Display for Why {
     }
 }
 
-/// What readers are told.
+/// A notice for readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Told {
-    /// Why.
+pub struct Notice {
+    /// Its reason.
     pub why: Why,
     /// Records of the origin that readers here never get.
     pub lost: u64,
-    /// Numbers that no record has.
+    /// Numbers without a record.
     pub void: u64,
 }
 
 impl Incoming {
-    /// A record is there.
+    /// Handles a record.
     #[inline]
-    pub fn take(&mut self, head: &Head) -> Verdict {
-        // The usual: nothing to tell, and one number further.
+    pub fn take(&mut self, head: &FrameHead) -> Verdict {
+        // The usual case: no notice, and the next number.
         if self.newest == Some((head.run, head.epoch))
             && head.sequence == self.expected
             && head.void == self.void_told
@@ -87,14 +87,14 @@ impl Incoming {
         verdict
     }
 
-    /// A standing is there: numbers below its own are lost, if they have not come.
-    pub fn stand(&mut self, head: &Head) -> Verdict {
+    /// Handles a standing: numbers below its own are lost, unless they arrived.
+    pub fn stand(&mut self, head: &FrameHead) -> Verdict {
         if head.sequence == 0 {
-            // It knows no number. Who sends counts all the same.
+            // It knows no number. The sender is still relevant.
             return if self.hear(head) { Verdict::Accept(None) } else { Verdict::Fenced };
         }
         match self.catch_up(head) {
-            // What a sender has not sent since it began, another one has.
+            // What a sender has not sent since its start, another one has.
             Verdict::Duplicate => Verdict::Accept(None),
             verdict => {
                 if matches!(verdict, Verdict::Accept(_)) {
@@ -105,34 +105,34 @@ impl Incoming {
         }
     }
 
-    /// The number that comes next; 0 before the first frame.
+    /// The next expected number; 0 before the first frame.
     pub fn expected(&self) -> u64 {
         self.expected
     }
 
-    /// Records of the origin that readers here never got. Those before the first frame are among them.
+    /// Records of the origin that readers here never got, including those before the first frame.
     pub fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Numbers that no record has.
+    /// Numbers without a record.
     pub fn void(&self) -> u64 {
         self.void
     }
 
-    /// A record that was accepted cannot be published here.
+    /// An accepted record could not be published here.
     pub fn lose_one(&mut self) {
         self.lost = self.lost.saturating_add(1);
     }
 
-    /// Who sends; false for a sender that has a successor.
-    fn hear(&mut self, head: &Head) -> bool {
+    /// Updates the sender; returns false for a sender with a successor.
+    fn hear(&mut self, head: &FrameHead) -> bool {
         let sender = (head.run, head.epoch);
         let news = match self.newest {
             Some(newest) if sender <= newest => return sender == newest,
             None => Why::Start,
             Some((run, _)) if head.run > run => Why::NewRun,
-            // Of a run that nothing was told of yet, that is the news.
+            // If nothing was reported of the run yet, that is the news.
             Some(_) => self.news.unwrap_or(Why::NewSender),
         };
         if self.newest.is_none_or(|(run, _)| head.run > run) {
@@ -145,16 +145,16 @@ impl Incoming {
     }
 
     /// Accounts for the numbers between the expected one and this.
-    fn catch_up(&mut self, head: &Head) -> Verdict {
+    fn catch_up(&mut self, head: &FrameHead) -> Verdict {
         if !self.hear(head) {
             return Verdict::Fenced;
         }
         let Some(jump) = head.sequence.checked_sub(self.expected) else {
-            // Its void numbers so far are below the expected one, and accounted for.
+            // Its void numbers so far are below the expected one, and already counted.
             self.void_told = self.void_told.max(head.void);
             return Verdict::Duplicate;
         };
-        // A sender that counts backwards is not believed: all of the jump is lost.
+        // A sender that counts backwards is not trusted: the whole jump counts as lost.
         let void = head.void.saturating_sub(self.void_told).min(jump);
         let lost = jump - void;
         self.void_told = head.void;
@@ -165,6 +165,6 @@ impl Incoming {
             (0, _) => Some(Why::NewWriter),
             _ => Some(Why::Gap),
         });
-        Verdict::Accept(why.map(|why| Told { why, lost, void }))
+        Verdict::Accept(why.map(|why| Notice { why, lost, void }))
     }
 }

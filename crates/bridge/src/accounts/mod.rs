@@ -1,14 +1,14 @@
-//! What is known of each stream at each end: which number comes next, what is lost, who is too old to be heard. No clock,
-//! no memory but its own, no transport.
+//! Account of each stream at each end: the next number, losses, and obsolete senders. No clock, no shared
+//! memory, no transport.
 //!
-//! Numbers of a stream go up by one with each record, over restarts of its writer as well. A number can be missing for
-//! two reasons. A writer that starts anew spends one to say that what it had begun is abandoned: that one is *void*, no
-//! record has it. Every other one is *lost*.
+//! Numbers of a stream increase by one with each record, also across restarts of its writer. A number can be
+//! missing for two reasons. A restarted writer uses one to mark that unfinished records are abandoned: that
+//! number is *void*, no record has it. Any other missing number is *lost*.
 
 mod incoming;
 mod outgoing;
 #[cfg(test)]
 mod tests;
 
-pub use incoming::{Incoming, Told, Verdict, Why};
-pub use outgoing::{Outgoing, Seen};
+pub use incoming::{Incoming, Notice, Verdict, Why};
+pub use outgoing::{Outgoing, SendDecision};

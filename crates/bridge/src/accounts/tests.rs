@@ -1,18 +1,18 @@
 use super::*;
-use crate::frame::Head;
+use crate::frame::FrameHead;
 use proptest::{collection::vec, prelude::*};
 
-fn head(run: u64, epoch: u64, sequence: u64, void: u64) -> Head {
-    Head { stream: 0, run, epoch, sequence, void }
+fn head(run: u64, epoch: u64, sequence: u64, void: u64) -> FrameHead {
+    FrameHead { stream: 0, run, epoch, sequence, void }
 }
 
 fn told(why: Why, lost: u64, void: u64) -> Verdict {
-    Verdict::Accept(Some(Told { why, lost, void }))
+    Verdict::Accept(Some(Notice { why, lost, void }))
 }
 
 const GOOD: Verdict = Verdict::Accept(None);
 
-/// A receiver that has heard records 1 to 4 of run 7, sender 1.
+/// A receiver that has accepted records 1 to 4 of run 7, sender 1.
 fn under_way() -> Incoming {
     let mut incoming = Incoming::default();
     assert_eq!(incoming.take(&head(7, 1, 1, 0)), told(Why::Start, 0, 0));
@@ -42,20 +42,20 @@ fn a_void_number_is_not_lost() {
     assert_eq!(incoming.take(&head(7, 1, 6, 1)), told(Why::NewWriter, 0, 1));
     assert_eq!(incoming.take(&head(7, 1, 10, 2)), told(Why::Gap, 2, 1));
     assert_eq!((incoming.lost(), incoming.void()), (2, 2));
-    // Void numbers beyond the jump, or fewer than before, are not believed.
+    // Void numbers beyond the jump, or fewer than before, are not trusted.
     assert_eq!(incoming.take(&head(7, 1, 12, 9)), told(Why::NewWriter, 0, 1));
     assert_eq!(incoming.take(&head(7, 1, 14, 0)), told(Why::Gap, 1, 0));
 }
 
 #[test]
-fn a_new_sender_goes_on_and_an_old_one_is_fenced() {
+fn a_new_sender_continues_and_an_old_one_is_fenced() {
     let mut incoming = under_way();
     assert_eq!(incoming.take(&head(7, 2, 5, 0)), told(Why::NewSender, 0, 0));
     assert_eq!(incoming.take(&head(7, 1, 6, 0)), Verdict::Fenced);
     assert_eq!(incoming.stand(&head(7, 1, 9, 0)), Verdict::Fenced);
     assert_eq!(incoming.stand(&head(7, 1, 0, 0)), Verdict::Fenced);
     assert_eq!((incoming.take(&head(7, 2, 6, 0)), incoming.lost()), (GOOD, 0));
-    // Also when the new one has only said that it is there.
+    // Also if the new one has only announced itself.
     assert_eq!(incoming.stand(&head(7, 3, 0, 0)), GOOD);
     assert_eq!(incoming.take(&head(7, 2, 7, 0)), Verdict::Fenced);
     assert_eq!(incoming.take(&head(7, 3, 8, 0)), told(Why::NewSender, 1, 0));
@@ -70,19 +70,19 @@ fn duplicates_are_refused_within_and_across_senders() {
     assert_eq!(incoming.lost(), 0);
 }
 
-/// Each sender counts void numbers from its own beginning.
+/// Each sender counts void numbers from its own start.
 #[test]
 fn void_numbers_of_a_new_sender_count_once() {
     let mut incoming = under_way();
     assert_eq!(incoming.take(&head(7, 1, 6, 1)), told(Why::NewWriter, 0, 1));
     assert_eq!(incoming.take(&head(7, 2, 8, 1)), told(Why::NewSender, 0, 1));
-    // One that has seen less than those before it: its void number is below what has come.
+    // A sender that has read less than its predecessors: its void number is below the expected one.
     assert_eq!(incoming.take(&head(7, 3, 7, 1)), Verdict::Duplicate);
     assert_eq!(incoming.take(&head(7, 3, 10, 1)), told(Why::NewSender, 1, 0));
 }
 
 #[test]
-fn a_new_run_begins_anew_and_the_old_one_is_fenced() {
+fn a_new_run_restarts_numbers_and_the_old_one_is_fenced() {
     let mut incoming = under_way();
     assert_eq!(incoming.take(&head(8, 1, 1, 0)), told(Why::NewRun, 0, 0));
     assert_eq!(incoming.take(&head(7, 9, 5, 0)), Verdict::Fenced);
@@ -101,108 +101,108 @@ fn a_standing_without_a_number_keeps_the_news() {
 }
 
 #[test]
-fn a_standing_tells_a_gap_behind_which_nothing_comes() {
+fn a_standing_reports_a_trailing_gap() {
     let mut incoming = under_way();
     assert_eq!(incoming.stand(&head(7, 1, 5, 0)), GOOD);
     assert_eq!(incoming.stand(&head(7, 1, 8, 0)), told(Why::Gap, 3, 0));
     assert_eq!(incoming.stand(&head(7, 1, 8, 0)), GOOD);
-    // Of a sender that has seen less than those before it.
+    // From a sender that has read less than its predecessors.
     assert_eq!(incoming.stand(&head(7, 1, 2, 0)), GOOD);
     assert_eq!((incoming.take(&head(7, 1, 8, 0)), incoming.lost()), (GOOD, 3));
 }
 
 #[test]
-fn a_sender_tells_lost_numbers_from_void_ones() {
+fn a_sender_distinguishes_lost_numbers_from_void_ones() {
     let mut outgoing = Outgoing::default();
     assert_eq!(outgoing.standing(), (0, 0));
-    assert_eq!(outgoing.see(10), Seen::Send { void: 0 });
+    assert_eq!(outgoing.see(10), SendDecision::Send { void: 0 });
     outgoing.lose(2);
     assert_eq!(outgoing.standing(), (13, 0));
-    assert_eq!(outgoing.see(14), Seen::Send { void: 1 });
-    assert_eq!(outgoing.see(12), Seen::Old);
-    assert_eq!(outgoing.see(15), Seen::Send { void: 1 });
+    assert_eq!(outgoing.see(14), SendDecision::Send { void: 1 });
+    assert_eq!(outgoing.see(12), SendDecision::Old);
+    assert_eq!(outgoing.see(15), SendDecision::Send { void: 1 });
     outgoing.lose(1);
-    assert_eq!(outgoing.see(15), Seen::Old);
-    assert_eq!(outgoing.see(17), Seen::Send { void: 1 }, "what is lost is not forgotten over an old one");
+    assert_eq!(outgoing.see(15), SendDecision::Old);
+    assert_eq!(outgoing.see(17), SendDecision::Send { void: 1 }, "an old record does not hide the loss");
     assert_eq!((outgoing.standing(), outgoing.lost()), ((18, 1), 3));
 }
 
 /// What happens to a stream and its frames on their way.
 #[derive(Debug, Clone)]
-enum Step {
+enum NetworkStep {
     Record,
-    /// A record that never comes to the sender, which is told.
+    /// A record that the sender loses and knows about.
     Missed,
-    /// The writer starts anew.
+    /// The writer restarts.
     NewWriter,
-    /// The sender starts anew; its node keeps what it had not read.
+    /// The sender restarts; its node keeps what it had not read.
     NewSender,
     /// The next frame does not arrive.
     Drop,
-    /// The last frame comes once more.
+    /// The last frame is duplicated.
     Again,
-    /// A frame of a sender before this one comes late.
+    /// A frame of an earlier sender arrives late.
     Late(prop::sample::Index),
     Standing,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<NetworkStep>> {
     let step = prop_oneof![
-        6 => Just(Step::Record),
-        1 => Just(Step::Missed),
-        1 => Just(Step::NewWriter),
-        1 => Just(Step::NewSender),
-        1 => Just(Step::Drop),
-        1 => Just(Step::Again),
-        1 => any::<prop::sample::Index>().prop_map(Step::Late),
-        2 => Just(Step::Standing),
+        6 => Just(NetworkStep::Record),
+        1 => Just(NetworkStep::Missed),
+        1 => Just(NetworkStep::NewWriter),
+        1 => Just(NetworkStep::NewSender),
+        1 => Just(NetworkStep::Drop),
+        1 => Just(NetworkStep::Again),
+        1 => any::<prop::sample::Index>().prop_map(NetworkStep::Late),
+        2 => Just(NetworkStep::Standing),
     ];
     vec(step, 1..80)
 }
 
 proptest! {
-    /// Held against a list of all numbers: each record arrives once at most and in order, and every number below the
-    /// expected one is published, lost or void, and is counted so. Void numbers that passed while a sender was away,
-    /// or before it saw its first record, count as lost: nobody can tell.
+    /// Compared with a list of all numbers: each record arrives at most once and in order, and every number
+    /// below the expected one is counted as published, lost or void. Void numbers while a sender was away, or
+    /// before its first record, count as lost: they cannot be distinguished.
     #[test]
     fn every_number_is_accounted_for(steps in steps()) {
         let (mut outgoing, mut incoming) = (Outgoing::default(), Incoming::default());
         let (mut sequence, mut epoch) = (0_u64, 1_u64);
         let (mut published, mut void_numbers) = (Vec::new(), 0_u64);
-        let (mut sent, mut drops): (Vec<Head>, bool) = (Vec::new(), false);
+        let (mut sent, mut drops): (Vec<FrameHead>, bool) = (Vec::new(), false);
         for step in steps {
-            let is_standing = matches!(step, Step::Standing);
+            let is_standing = matches!(step, NetworkStep::Standing);
             let arrives = match step {
-                Step::Record => {
+                NetworkStep::Record => {
                     sequence += 1;
-                    let Seen::Send { void } = outgoing.see(sequence) else { unreachable!("numbers go up") };
+                    let SendDecision::Send { void } = outgoing.see(sequence) else { unreachable!("numbers go up") };
                     let frame = head(7, epoch, sequence, void);
                     sent.push(frame);
                     (!std::mem::take(&mut drops)).then_some(frame)
                 }
-                Step::Missed => {
+                NetworkStep::Missed => {
                     sequence += 1;
                     outgoing.lose(1);
                     None
                 }
-                Step::NewWriter => {
+                NetworkStep::NewWriter => {
                     sequence += 1;
                     void_numbers += 1;
                     None
                 }
-                Step::NewSender => {
+                NetworkStep::NewSender => {
                     epoch += 1;
                     outgoing = Outgoing::default();
                     None
                 }
-                Step::Drop => {
+                NetworkStep::Drop => {
                     drops = true;
                     None
                 }
-                Step::Again => sent.last().copied(),
-                Step::Late(index) if !sent.is_empty() => Some(sent[index.index(sent.len())]),
-                Step::Late(_) => None,
-                Step::Standing => {
+                NetworkStep::Again => sent.last().copied(),
+                NetworkStep::Late(index) if !sent.is_empty() => Some(sent[index.index(sent.len())]),
+                NetworkStep::Late(_) => None,
+                NetworkStep::Standing => {
                     let (next, void) = outgoing.standing();
                     Some(head(7, epoch, next, void))
                 }
@@ -224,7 +224,7 @@ proptest! {
         }
     }
 
-    /// Whatever heads come, nothing overflows and the sum is right.
+    /// For arbitrary heads, nothing overflows and the sum is right.
     #[test]
     fn hostile_heads_do_no_harm(heads in vec((1..4_u64, 1..4_u64, 0..=crate::frame::SEQUENCE_MAX, any::<u64>(), any::<bool>()), 0..50)) {
         let (mut incoming, mut newest) = (Incoming::default(), (0, 0));

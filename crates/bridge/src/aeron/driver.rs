@@ -1,4 +1,4 @@
-//! The media driver in this process.
+//! A media driver in this process.
 
 use super::{AeronError, text};
 use rusteron_media_driver::{AeronCError, AeronDriver, AeronDriverContext};
@@ -7,12 +7,16 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-/// Runs a media driver on this folder, which it makes and takes away, until `is_over` is set. What AERON_* variables of
-/// the environment say counts (threads, buffers, affinity).
+/// Runs a media driver in this directory, which it creates and removes, until `is_over` is set. It honours
+/// AERON_* environment variables (threads, buffers, affinity).
 pub fn drive(dir: &Path, is_over: &AtomicBool, started: impl FnOnce()) -> Result<(), AeronError> {
     run(dir, is_over, started).map_err(|source| {
-        let doing = format!("run a media driver on {}", dir.display());
-        AeronError::new(doing, source, "take a folder in /dev/shm that no other driver has; that of one that was killed is free after 10 s")
+        let doing = format!("run a media driver in {}", dir.display());
+        AeronError::new(
+            doing,
+            source,
+            "use a directory in /dev/shm without another driver; that of a killed driver is free after 10 s",
+        )
     })
 }
 
@@ -26,7 +30,7 @@ fn run(dir: &Path, is_over: &AtomicBool, started: impl FnOnce()) -> Result<(), A
     let driver = AeronDriver::new(&context).map_err(AeronCError::capture_errmsg)?;
     driver.start(true).map_err(AeronCError::capture_errmsg)?;
     started();
-    // Relaxed: the word says nothing of other memory.
+    // Relaxed: the word does not order other memory.
     while !is_over.load(Ordering::Relaxed) {
         driver.main_idle_strategy(driver.main_do_work().map_err(AeronCError::capture_errmsg)?);
     }

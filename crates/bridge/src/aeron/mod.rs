@@ -1,4 +1,4 @@
-//! Aeron as the carrier: the media driver, and a publication and a subscription of it.
+//! Aeron as the carrier: media driver, publication and subscription.
 
 mod driver;
 mod publication;
@@ -17,12 +17,12 @@ use std::{
 };
 use thiserror::Error;
 
-/// How long the driver may take to answer.
+/// Timeout of the driver.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
-/// Why Aeron does not work.
+/// An error of Aeron.
 #[derive(Debug, Error)]
-#[error("cannot {doing}: {words}; {next}")]
+#[error("cannot {doing}: {words}\nhint: {next}")]
 pub struct AeronError {
     doing: String,
     words: String,
@@ -31,31 +31,31 @@ pub struct AeronError {
 
 impl AeronError {
     fn new(doing: String, source: AeronCError, next: &'static str) -> Self {
-        // Aeron keeps its words only until its next call.
+        // Aeron keeps its error text only until its next call.
         Self { doing, words: source.capture_errmsg().to_string(), next }
     }
 }
 
-/// A client of the media driver whose folder is `dir`.
+/// A client of the media driver in `dir`.
 #[derive(Debug)]
 pub struct Link {
     aeron: Aeron,
-    /// What its conductor's thread says.
+    /// The error reported by its conductor's thread.
     failed: Arc<Mutex<Option<String>>>,
 }
 
 impl Link {
-    /// Connects to a driver that runs.
+    /// Connects to a running driver.
     pub fn open(dir: &Path) -> Result<Self, AeronError> {
         let failed = Arc::new(Mutex::new(None));
         let aeron = client(dir, Arc::clone(&failed)).map_err(|source| {
-            let doing = format!("reach a media driver at {}", dir.display());
-            AeronError::new(doing, source, "start one on that folder: lowlat-bridge driver")
+            let doing = format!("reach a media driver in {}", dir.display());
+            AeronError::new(doing, source, "start one in that directory: lowlat-bridge driver")
         })?;
         Ok(Self { aeron, failed })
     }
 
-    /// What went wrong in the background, the first of it; for instance that the driver is gone.
+    /// The first background error, such as the end of the driver.
     fn failed(&self) -> Option<String> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -64,7 +64,7 @@ impl Link {
 fn client(dir: &Path, failed: Arc<Mutex<Option<String>>>) -> Result<Aeron, AeronCError> {
     let context = AeronContext::new()?;
     context.set_dir(&text(&dir.display().to_string()))?;
-    // Without a handler of ours Aeron ends the process.
+    // Without a handler Aeron ends the process.
     context.set_error_handler(Some(move |code: i32, words: &str| {
         let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
         failed.get_or_insert_with(|| format!("Aeron error {code}: {words}"));
@@ -74,7 +74,7 @@ fn client(dir: &Path, failed: Arc<Mutex<Option<String>>>) -> Result<Aeron, Aeron
     Ok(aeron)
 }
 
-/// For C. What comes behind a zero byte is cut off, as C would.
+/// A text for C. It is truncated at a zero byte, as in C.
 fn text(text: &str) -> CString {
     let bytes: Vec<u8> = text.bytes().take_while(|byte| *byte != 0).collect();
     CString::new(bytes).unwrap_or_default()

@@ -1,10 +1,10 @@
-//! Where frames go.
+//! Sends frames.
 
 use super::{ANSWER_MAX, AeronError, Link, text};
 use crate::{Carrier, Offered};
 use rusteron_media_driver::{AeronExclusivePublication, AeronOfferError};
 
-/// A publication that this process alone writes.
+/// A publication written only by this process.
 #[derive(Debug)]
 pub struct Publication {
     inner: AeronExclusivePublication,
@@ -17,7 +17,7 @@ impl Publication {
     pub fn add(link: Link, channel: &str, stream_id: i32) -> Result<Self, AeronError> {
         let failed = |source| {
             let doing = format!("publish on {channel}, stream {stream_id}");
-            AeronError::new(doing, source, "look at the channel's address, and at the driver")
+            AeronError::new(doing, source, "check the channel's address and the driver")
         };
         let adding = link.aeron.async_add_exclusive_publication(&text(channel), stream_id).map_err(failed)?;
         let publication = adding.poll_blocking(ANSWER_MAX).map_err(failed)?;
@@ -34,7 +34,7 @@ impl Carrier for Publication {
         }
         match self.inner.offer(frame) {
             Ok(_) => Offered::Taken,
-            // An administrative action is over in a moment.
+            // An administrative action takes only a moment.
             Err(AeronOfferError::BackPressured | AeronOfferError::AdminAction) => Offered::BackPressure,
             Err(AeronOfferError::NotConnected) => match self.link.failed() {
                 None => Offered::NotConnected,

@@ -1,16 +1,16 @@
-//! Where frames come from.
+//! Receives frames.
 
 use super::{ANSWER_MAX, AeronError, Link, text};
 use crate::receiver::{Receiver, ReceiverError, Says};
 use rusteron_media_driver::{AeronFragmentClosureAssembler, AeronHeader, AeronSubscription, Handlers};
 
-/// Fragments that a poll takes before the caller has its turn.
+/// Fragments per poll.
 const FRAGMENTS: usize = 64;
 
 /// A subscription.
 pub struct Subscription {
     inner: AeronSubscription,
-    /// Puts frames together that are longer than a packet.
+    /// Assembles frames that are longer than a packet.
     assembler: AeronFragmentClosureAssembler,
     link: Link,
 }
@@ -27,7 +27,7 @@ impl Subscription {
     pub fn add(link: Link, channel: &str, stream_id: i32) -> Result<Self, AeronError> {
         let failed = |source| {
             let doing = format!("subscribe to {channel}, stream {stream_id}");
-            AeronError::new(doing, source, "look at the channel's address, and at the driver")
+            AeronError::new(doing, source, "check the channel's address and the driver")
         };
         let (channel_text, none) = (text(channel), Handlers::NONE);
         let adding = link
@@ -39,7 +39,7 @@ impl Subscription {
         Ok(Self { inner: subscription, assembler, link })
     }
 
-    /// Gives what is there to the receiver, and never blocks. Gives back how many fragments there were.
+    /// Passes available frames to the receiver, and never blocks. Returns the number of fragments.
     pub fn poll(&mut self, receiver: &mut Receiver, say: &mut dyn FnMut(Says)) -> Result<usize, PollError> {
         let mut taking = Taking { receiver, say, failed: None };
         let taken = self.assembler.poll(&self.inner, &mut taking, take, FRAGMENTS);
@@ -47,7 +47,7 @@ impl Subscription {
             return Err(failed.into());
         }
         let taken = taken.map_err(|source| {
-            AeronError::new("poll the subscription".to_owned(), source, "look at the driver")
+            AeronError::new("poll the subscription".to_owned(), source, "check the driver")
         })?;
         if taken == 0
             && let Some(words) = self.link.failed()
@@ -57,7 +57,7 @@ impl Subscription {
         Ok(usize::try_from(taken).unwrap_or(0))
     }
 
-    /// Whether somebody sends.
+    /// Whether a sender is connected.
     pub fn is_connected(&self) -> bool {
         self.inner.is_connected()
     }
@@ -71,16 +71,16 @@ fn take(taking: &mut Taking<'_>, message: &[u8], _: AeronHeader) {
     }
 }
 
-/// Why a poll fails.
+/// Why a poll failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PollError {
-    /// The receiver.
+    /// An error of the receiver.
     #[error(transparent)]
     Receiver(#[from] ReceiverError),
-    /// Aeron.
+    /// An error of Aeron.
     #[error(transparent)]
     Aeron(#[from] AeronError),
-    /// The driver is gone; in Aeron's words.
-    #[error("the carrier gives nothing any more: {0}; look at its driver, then start this again")]
+    /// The driver has ended; with Aeron's error text.
+    #[error("the carrier has ended: {0}\nhint: check its driver, then restart")]
     Closed(String),
 }

@@ -5,11 +5,11 @@ use clap::Args;
 use lowlat_bridge::aeron::drive;
 use std::path::PathBuf;
 
-/// Runs until Ctrl-C. AERON_* variables of the environment count: AERON_THREADING_MODE, AERON_TERM_BUFFER_LENGTH, ...
+/// Run until Ctrl-C. Environment variables AERON_* apply: AERON_THREADING_MODE, AERON_TERM_BUFFER_LENGTH, ...
 #[derive(Debug, Args)]
 #[command(after_help = "Example: lowlat-bridge driver --dir /dev/shm/aeron-md")]
 pub struct Arguments {
-    /// Its folder, in memory
+    /// Directory of the driver, in memory
     #[arg(long, value_name = "DIR")]
     dir: PathBuf,
 }
@@ -17,5 +17,5 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let is_over = interrupted()?;
     let dir = &arguments.dir;
-    Ok(drive(dir, &is_over, || eprintln!("media driver runs on {}", dir.display()))?)
+    Ok(drive(dir, &is_over, || eprintln!("media driver runs in {}", dir.display()))?)
 }

@@ -1,4 +1,4 @@
-//! The subcommands, and what they share: where the run and the driver are, and how the end is heard.
+//! The subcommands and their common parts: where the run and the driver are, and how they are interrupted.
 
 pub mod driver;
 pub mod receive;
@@ -24,13 +24,13 @@ pub struct Run {
     /// Name of the run
     #[arg(long, value_name = "NAME")]
     run: Option<String>,
-    /// Folder of the run
+    /// Run folder
     #[arg(long, value_name = "PATH")]
     folder: Option<PathBuf>,
 }
 
 impl Run {
-    /// Where its master listens.
+    /// Socket of its master.
     pub fn socket(&self) -> anyhow::Result<PathBuf> {
         let folder = match (&self.run, &self.folder) {
             (Some(name), _) => RunFolder::named(name),
@@ -40,16 +40,17 @@ impl Run {
     }
 }
 
-/// The way to the other host.
+/// The connection to the other host.
 #[derive(Debug, Args)]
-pub struct Way {
-    /// Folder of the media driver on this host
+pub struct CarrierArguments {
+    /// Directory of the media driver on this host
     #[arg(long, value_name = "DIR")]
     pub driver: PathBuf,
-    /// Aeron's channel, the same on both hosts: aeron:udp?endpoint=HOST:PORT with the receiver's address, or a multicast group
+    /// Channel of Aeron, the same on both hosts: aeron:udp?endpoint=HOST:PORT with the receiver's address, or a
+    /// multicast group
     #[arg(long, value_name = "URI")]
     pub channel: String,
-    /// Aeron's stream of the channel, the same on both hosts
+    /// Stream of the channel, the same on both hosts
     #[arg(long, value_name = "NUMBER", default_value_t = 1001)]
     pub stream_id: i32,
 }
@@ -57,7 +58,7 @@ pub struct Way {
 /// How to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum WaitArgument {
-    /// Spin, on a core of its own
+    /// Spin, on a dedicated core
     Fast,
     /// Sleep
     #[default]
@@ -77,17 +78,17 @@ impl From<WaitArgument> for Wait {
 pub fn interrupted() -> anyhow::Result<Arc<AtomicBool>> {
     let is_over = Arc::new(AtomicBool::new(false));
     let set = Arc::clone(&is_over);
-    // Relaxed: the word says nothing of other memory.
-    ctrlc::set_handler(move || set.store(true, Ordering::Relaxed)).context("cannot hear Ctrl-C")?;
+    // Relaxed: the word does not order other memory.
+    ctrlc::set_handler(move || set.store(true, Ordering::Relaxed)).context("cannot handle Ctrl-C")?;
     Ok(is_over)
 }
 
-/// Whether [`interrupted`] was.
+/// Whether Ctrl-C or SIGTERM arrived.
 pub fn is_set(is_over: &AtomicBool) -> bool {
     is_over.load(Ordering::Relaxed)
 }
 
-/// Times of one end, for the result.
+/// Latencies inside one end, for the result.
 pub fn hop(figures: &HopFigures) -> serde_json::Value {
     let HopFigures { count, p50_ns, p99_ns, latency_ns_max } = figures;
     json!({"count": count, "p50_ns": p50_ns, "p99_ns": p99_ns, "latency_ns_max": latency_ns_max})

@@ -1,6 +1,6 @@
 //! `lowlat-bridge receive`.
 
-use super::{Run, WaitArgument, Way, hop, interrupted, is_set};
+use super::{CarrierArguments, Run, WaitArgument, hop, interrupted, is_set};
 use clap::Args;
 use lowlat_bridge::{
     aeron::{Link, Subscription},
@@ -9,10 +9,10 @@ use lowlat_bridge::{
 use serde_json::json;
 use std::{str::FromStr, thread, time::Duration};
 
-/// Sleeps of a parked receiver that finds nothing: from the first to the second, each twice as long as the one before.
+/// Sleeps of an idle parked receiver: from the first to the second, doubling each time.
 const SLEEPS: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(1));
 
-/// Publishes streams of another host in this host's run. Prints what it counted at its end.
+/// Publish streams of another host in this host's run. Prints its counts at the end.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: lowlat-bridge receive --run main --driver /dev/shm/aeron-md --channel 'aeron:udp?endpoint=10.0.0.2:40123' --stream md:1024"
@@ -21,26 +21,26 @@ pub struct Arguments {
     #[command(flatten)]
     run: Run,
     #[command(flatten)]
-    way: Way,
-    /// A stream to publish, how many instruments it has, and bytes of its ring; may be given again
+    way: CarrierArguments,
+    /// Stream to publish, its number of instruments, and bytes of its ring; may be repeated
     #[arg(long = "stream", value_name = "NAME:KEYS[:BYTES]", required = true)]
-    streams: Vec<Asked>,
-    /// The beginning of its nodes' names
+    streams: Vec<StreamArgument>,
+    /// Prefix of its nodes' names
     #[arg(long, default_value = "bridge")]
     name: String,
     /// How to wait for records
     #[arg(long, value_enum, default_value_t)]
     wait: WaitArgument,
-    /// Don't tell readers in the streams what was lost
+    /// Do not publish notices of losses in the streams
     #[arg(long)]
     no_marks: bool,
 }
 
 /// One `--stream`.
 #[derive(Debug, Clone)]
-struct Asked(StreamOptions);
+struct StreamArgument(StreamOptions);
 
-impl FromStr for Asked {
+impl FromStr for StreamArgument {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -59,7 +59,7 @@ impl FromStr for Asked {
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let is_over = interrupted()?;
-    let Way { driver, channel, stream_id } = &arguments.way;
+    let CarrierArguments { driver, channel, stream_id } = &arguments.way;
     let options = Options {
         name: arguments.name.clone(),
         streams: arguments.streams.iter().map(|asked| asked.0.clone()).collect(),
@@ -71,7 +71,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         receiver.hear()?;
         thread::sleep(SLEEPS.1);
     }
-    // Only now: what came before the word to begin would wait here, and hold its sender up.
+    // Only now: records from before the begin would wait here, and block their sender.
     let mut subscription = Subscription::add(Link::open(driver)?, channel, *stream_id)?;
     eprintln!("subscribed");
     let done = follow(&mut receiver, &mut subscription, arguments.wait, || is_set(&is_over));
@@ -98,7 +98,7 @@ fn follow(
         receiver.hear()?;
         if subscription.is_connected() != is_connected {
             is_connected = !is_connected;
-            eprintln!("{}", if is_connected { "connected" } else { "nobody sends any more" });
+            eprintln!("{}", if is_connected { "connected" } else { "no sender is connected" });
         }
         if subscription.poll(receiver, &mut |says| eprintln!("{says}"))? > 0 {
             sleep = SLEEPS.0;
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn streams_are_named_with_their_instruments() {
-        let asked = |text: &str| text.parse::<Asked>().map(|asked| asked.0);
+        let asked = |text: &str| text.parse::<StreamArgument>().map(|asked| asked.0);
         let stream = |keys, capacity_bytes| StreamOptions { stream: "md".to_owned(), keys, capacity_bytes };
         assert_eq!(asked("md:80"), Ok(stream(80, 1 << 24)));
         assert_eq!(asked("md:80:65536"), Ok(stream(80, 65536)));

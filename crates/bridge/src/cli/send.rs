@@ -1,6 +1,6 @@
 //! `lowlat-bridge send`.
 
-use super::{Run, WaitArgument, Way, hop, interrupted, is_set};
+use super::{CarrierArguments, Run, WaitArgument, hop, interrupted, is_set};
 use clap::Args;
 use lowlat_bridge::{
     Carrier,
@@ -11,12 +11,12 @@ use lowlat_trade::clock::now_ns;
 use serde_json::json;
 use std::{thread, time::Duration};
 
-/// Longest time between two looks at whether Ctrl-C was pressed.
+/// Longest time between two checks for Ctrl-C.
 const LOOK_NS: u64 = 100_000_000;
-/// How long it waits at its start for somebody to listen.
+/// How long it waits at its start for a receiver.
 const CONNECT_NS_MAX: u64 = 2_000_000_000;
 
-/// Joins the run as a node and offers every record of the streams to Aeron. Prints what it counted at its end.
+/// Join the run as a node and send every record of the streams with Aeron. Prints its counts at the end.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Example: lowlat-bridge send --run main --driver /dev/shm/aeron-md --channel 'aeron:udp?endpoint=10.0.0.2:40123' --streams md"
@@ -25,26 +25,26 @@ pub struct Arguments {
     #[command(flatten)]
     run: Run,
     #[command(flatten)]
-    way: Way,
-    /// Streams to send: names, or the beginning of many and a star
+    way: CarrierArguments,
+    /// Streams to send: names, or a prefix and a star
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', required = true)]
     streams: Vec<String>,
-    /// Name of its node; started again under it, it goes on where it ended
+    /// Name of its node; restarted under it, it continues where it ended
     #[arg(long, default_value = "bridge")]
     name: String,
     /// How to wait for records
     #[arg(long, value_enum, default_value_t)]
     wait: WaitArgument,
-    /// How long a record is offered again while there is no room, before it is left out, us
+    /// How long to retry a record while there is no room before it is dropped, us
     #[arg(long, value_name = "US", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(..=1_000_000))]
     patience_us: u64,
 }
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let is_over = interrupted()?;
-    let Way { driver, channel, stream_id } = &arguments.way;
+    let CarrierArguments { driver, channel, stream_id } = &arguments.way;
     let publication = Publication::add(Link::open(driver)?, channel, *stream_id)?;
-    // Before it joins: the ring of the sender before it keeps the records until then.
+    // Before it joins: until then the predecessor's ring keeps the records.
     let until_ns = now_ns() + CONNECT_NS_MAX;
     while !publication.is_connected() && now_ns() < until_ns && !is_set(&is_over) {
         thread::sleep(Duration::from_millis(1));
@@ -56,8 +56,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         patience_ns: arguments.patience_us * 1000,
     };
     let mut sender = Sender::join(&arguments.run.socket()?, &options, publication)?;
-    eprintln!("sender {} of the run that began at {} ns", sender.epoch(), sender.run());
-    let mut told = Told::default();
+    eprintln!("sender {} of the run started at {} ns", sender.epoch(), sender.run());
+    let mut told = LossReport::default();
     let done = loop {
         if is_set(&is_over) {
             break Ok(());
@@ -77,19 +77,19 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(done?)
 }
 
-/// What was said already. Losses are said once a second, and not one by one.
+/// What was already printed. Losses are printed once a second, not one by one.
 #[derive(Debug, Default)]
-struct Told {
+struct LossReport {
     is_connected: bool,
     counts: Counts,
     due_ns: u64,
 }
 
-impl Told {
+impl LossReport {
     fn tell(&mut self, sender: &Sender<Publication>) {
         let is_connected = sender.is_connected();
         if is_connected != std::mem::replace(&mut self.is_connected, is_connected) {
-            eprintln!("{}", if is_connected { "connected" } else { "nobody listens any more" });
+            eprintln!("{}", if is_connected { "connected" } else { "no receiver is connected" });
         }
         let now = now_ns();
         if now < self.due_ns {
@@ -99,15 +99,15 @@ impl Told {
         let counts = sender.counts();
         let before = std::mem::replace(&mut self.counts, counts);
         let reasons = [
-            (counts.lost - before.lost, "never came here: this sender was away, or too slow"),
+            (counts.lost - before.lost, "never reached this sender: it was away, or too slow"),
             (
                 counts.back_pressure - before.back_pressure,
-                "left out: no room, the other side or the network is too slow",
+                "dropped: no room, because the receiver or the network is too slow",
             ),
-            (counts.not_connected - before.not_connected, "left out: nobody listens"),
+            (counts.not_connected - before.not_connected, "dropped: no receiver"),
             (
                 counts.too_long - before.too_long,
-                "left out: longer than a message of this channel; give it longer terms",
+                "dropped: longer than a message of this channel; use longer terms",
             ),
         ];
         for (count, words) in reasons.iter().filter(|(count, _)| *count > 0) {

@@ -1,8 +1,8 @@
 use super::*;
 use proptest::{collection::vec, prelude::*};
 
-fn head() -> Head {
-    Head { stream: 3, run: 1_700_000_000_000_000_000, epoch: 2, sequence: 41, void: 1 }
+fn head() -> FrameHead {
+    FrameHead { stream: 3, run: 1_700_000_000_000_000_000, epoch: 2, sequence: 41, void: 1 }
 }
 
 fn stamp() -> Stamp {
@@ -19,7 +19,7 @@ fn record(payload: &[u8]) -> Vec<u8> {
     encoded(&Frame { head: head(), body: Body::Record { stamp: stamp(), payload } })
 }
 
-/// Sets bytes and makes the checksum right again, as somebody who means harm would.
+/// Changes bytes and corrects the checksum, like an attacker.
 fn forged(mut bytes: Vec<u8>, at: usize, with: &[u8]) -> Vec<u8> {
     bytes[at..at + with.len()].copy_from_slice(with);
     let check = check_of(&bytes).to_le_bytes();
@@ -31,9 +31,9 @@ fn error(bytes: &[u8]) -> String {
     Frame::decode(bytes).unwrap_err().to_string()
 }
 
-/// The picture in the module's words, byte for byte.
+/// The layout as documented, byte for byte.
 #[test]
-fn the_layout_is_as_it_is_told() {
+fn the_layout_is_as_documented() {
     let bytes = record(b"abc");
     assert_eq!(bytes.len(), HEAD_BYTES + 3);
     assert_eq!(&bytes[..8], b"LLBR\x01\x00\x01\x00");
@@ -45,20 +45,20 @@ fn the_layout_is_as_it_is_told() {
 }
 
 #[test]
-fn what_is_no_frame_is_told_in_words() {
+fn invalid_frames_are_described() {
     assert!(error(&[]).contains("0 bytes, expected 88 or more"));
     let mut foreign = record(b"x");
     foreign[..4].copy_from_slice(b"HTTP");
-    assert!(error(&foreign).contains("something else sends"));
+    assert!(error(&foreign).contains("another program sends"));
     assert!(error(&forged(record(b"x"), at::VERSION, &[9, 0])).contains("frame version 9"));
     let mut cut = record(b"payload");
     cut.pop();
-    assert!(error(&cut).contains("the 7 that it tells"), "{}", error(&cut));
+    assert!(error(&cut).contains("the stated 7"), "{}", error(&cut));
     assert!(error(&forged(record(b"x"), at::BODY_BYTES, &[0xff; 4])).contains("4294967295"));
 }
 
 #[test]
-fn a_field_that_means_nothing_is_named() {
+fn an_invalid_field_is_named() {
     let cases: [(usize, &[u8], &str); 9] = [
         (at::WHAT, &[3, 0], "what: found 3"),
         (at::STREAM, &[0, 4, 0, 0], "stream: found 1024"),
@@ -68,7 +68,7 @@ fn a_field_that_means_nothing_is_named() {
         (at::SEQUENCE, &[0xff; 8], "sequence: found 18446744073709551615"),
         (at::VOID, &[42], "void: found 42"),
         (at::KIND, &[0xff, 0xff], "kind: found 65535"),
-        // A record's payload as a name.
+        // A record's payload in place of a name.
         (at::WHAT, &[2, 0], "name: found \"../x\""),
     ];
     for (at, with, words) in cases {
@@ -79,14 +79,20 @@ fn a_field_that_means_nothing_is_named() {
 
 #[test]
 fn a_standing_may_not_know_the_number() {
-    let head = Head { sequence: 0, void: 0, ..head() };
+    let head = FrameHead { sequence: 0, void: 0, ..head() };
     let frame = Frame { head, body: Body::Standing { name: "orders.s-1" } };
     assert_eq!(Frame::decode(&encoded(&frame)), Ok(frame));
 }
 
-fn heads() -> impl Strategy<Value = Head> {
+fn heads() -> impl Strategy<Value = FrameHead> {
     (0..STREAMS_MAX, 1_u64.., 1_u64.., 1..=SEQUENCE_MAX, any::<u64>()).prop_map(
-        |(stream, run, epoch, sequence, void)| Head { stream, run, epoch, sequence, void: void % sequence },
+        |(stream, run, epoch, sequence, void)| FrameHead {
+            stream,
+            run,
+            epoch,
+            sequence,
+            void: void % sequence,
+        },
     )
 }
 
@@ -132,14 +138,15 @@ proptest! {
         prop_assert!(Frame::decode(&bytes).is_err());
     }
 
-    /// With a right checksum, which anybody can make: what is accepted is what the fields say, and nothing panics.
+    /// With a correct checksum, which anybody can compute: whatever is accepted equals the fields, and nothing
+    /// panics.
     #[test]
     fn forged_heads_are_refused_or_right(words in vec(any::<u8>(), HEAD_BYTES - 8..HEAD_BYTES + 40), is_small in any::<bool>()) {
         let mut bytes = b"LLBR\x01\x00".to_vec();
         bytes.extend_from_slice(&[1 + u8::from(words[0] > 128), 0]);
         bytes.extend_from_slice(&words);
         if is_small {
-            // Fields in their ranges more often than never.
+            // Mostly with fields in their ranges.
             for field in [at::STREAM, at::RUN, at::EPOCH, at::SEQUENCE, at::VOID] {
                 bytes[field + 1..field + 4].fill(0);
             }

@@ -1,4 +1,4 @@
-//! What readers of a run see.
+//! What readers of a run get.
 
 use crate::run::{Run, join};
 use lowlat_bridge::mark::{self, Mark};
@@ -14,17 +14,17 @@ pub fn reader(run: &Run, name: &str, keys: Keys) -> Node {
     Node::join(&run.socket(), &join(name, None, vec![reads])).unwrap()
 }
 
-/// What a reader of the second run is given.
+/// Items read in the second run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Read {
     Record(u64, Stamp),
     Mark(u32, Mark),
 }
 
-/// Everything that is there now.
+/// Everything available.
 pub fn read(node: &mut Node) -> Vec<Read> {
     let mut seen = Vec::new();
-    // The doorbell may ring late; what was published before is in the ring.
+    // The bell may ring late; earlier records are in the ring.
     loop {
         node.wait(Some(now_ns()));
         let events = node.poll(&mut |_, event| match event {

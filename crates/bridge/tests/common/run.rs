@@ -1,4 +1,4 @@
-//! A run of one host in the test: its master in a thread, and nodes that write.
+//! A run on one host in the test: its master in a thread, and writing nodes.
 
 use lowlat_ipc::stream::Stamp;
 use lowlat_trade::{
@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-/// How long a test waits for what must come.
+/// How long a test waits for something that must happen.
 pub const LONG_NS: u64 = 60_000_000_000;
 
 type Work = Box<dyn FnOnce(&mut Master) + Send>;
@@ -45,7 +45,7 @@ impl Run {
         Self { work: Some(work), thread: Some(thread), folder }
     }
 
-    /// Does something with the master, in its thread.
+    /// Executes something with the master, in its thread.
     pub fn with<T: Send + 'static>(&self, work: impl FnOnce(&mut Master) -> T + Send + 'static) -> T {
         let (done, wait) = mpsc::channel();
         let work: Work = Box::new(move |master| {
@@ -76,12 +76,12 @@ pub fn join(name: &str, writes: Option<Writes>, reads: Vec<Reads>) -> Join {
     Join { name: name.to_owned(), role: "test".to_owned(), writes, reads, ..Join::default() }
 }
 
-/// Every field differs, so that none can take another's place.
+/// All fields differ, so that swapped ones are detected.
 pub fn stamp(instrument: u32) -> Stamp {
     Stamp { kind: 1, schema: 2, instrument, source: 77, generated: now_ns(), trigger: 5, cause: 6 }
 }
 
-/// Publishes so many records, of each instrument in turn; their payload is their number.
+/// Publishes this many records, of each instrument in turn; their payload is their number.
 pub fn publish(md: &mut Node, count: u64) -> Vec<(u64, Stamp)> {
     (0..count)
         .map(|_| {

@@ -11,7 +11,7 @@ use std::{
 struct State {
     frames: RefCell<VecDeque<Vec<u8>>>,
     is_connected: Cell<bool>,
-    /// Frames that it holds.
+    /// Capacity in frames.
     room: Cell<usize>,
     closed: RefCell<Option<String>>,
 }

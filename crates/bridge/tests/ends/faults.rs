@@ -1,8 +1,8 @@
-//! Ends that die, run twice, or hear nonsense.
+//! Ends that die, run twice, or receive nonsense.
 
 use crate::{
     carrier::Queue,
-    hosts::{Far, Near, begin, give_up, receive, send, sender},
+    hosts::{Far, Near, begin, drop_node, receive, send, sender},
     read::{marks, read, reader, records},
     run::{Run, publish},
 };
@@ -10,7 +10,7 @@ use lowlat_bridge::{accounts::Why, frame::Frame, receiver::Says, sender::SenderE
 use lowlat_trade::{clock::now_ns, node::Keys};
 
 #[test]
-fn a_sender_that_starts_again_goes_on_with_the_next_number() {
+fn a_restarted_sender_continues_with_the_next_number() {
     let Near { here, queue, mut md, sender: mut first } = Near::start();
     let Far { there, mut receiver } = Far::start(true);
     let mut reader = reader(&there, "all", Keys::All);
@@ -18,8 +18,8 @@ fn a_sender_that_starts_again_goes_on_with_the_next_number() {
     let mut written = publish(&mut md, 10);
     send(&mut first);
     receive(&mut receiver, &queue.drain());
-    // It dies; what comes meanwhile waits in its ring.
-    give_up(&here, "bridge");
+    // It dies; records published meanwhile wait in its ring.
+    drop_node(&here, "bridge");
     written.extend(publish(&mut md, 20));
     let mut second = sender(&here, &queue);
     assert_eq!((first.epoch(), second.epoch()), (1, 2));
@@ -31,19 +31,19 @@ fn a_sender_that_starts_again_goes_on_with_the_next_number() {
     assert_eq!(records(&seen), written, "each once, in order");
     let whys: Vec<_> = marks(&seen).iter().map(|(_, mark)| (mark.why, mark.epoch, mark.lost_total)).collect();
     assert_eq!(whys, [[(Why::Start, 1, 0); 4], [(Why::NewSender, 2, 0); 4]].concat());
-    // The first one was only stopped, and goes on: nothing that it says is heard any more.
+    // The first one was only stopped, and continues: its frames are ignored from now on.
     publish(&mut md, 1);
     assert!(matches!(first.turn(now_ns()), Err(SenderError::Ended(_))));
 }
 
 #[test]
-fn two_senders_at_once_the_older_one_is_refused() {
+fn the_older_of_two_senders_is_refused() {
     let Near { here, queue, mut md, sender: mut first } = Near::start();
     let other = Queue::connected();
     publish(&mut md, 5);
     send(&mut first);
     let old = queue.drain();
-    give_up(&here, "bridge");
+    drop_node(&here, "bridge");
     publish(&mut md, 5);
     let mut second = sender(&here, &other);
     send(&mut second);
@@ -53,7 +53,7 @@ fn two_senders_at_once_the_older_one_is_refused() {
     begin(&there, &mut receiver);
     receive(&mut receiver, &old[..3]);
     receive(&mut receiver, &new);
-    // What the first one had sent comes late, and the second one's once more.
+    // Frames of the first one arrive late, and those of the second one twice.
     receive(&mut receiver, &old[3..]);
     receive(&mut receiver, &new);
     let counts = receiver.counts();
@@ -65,13 +65,13 @@ fn two_senders_at_once_the_older_one_is_refused() {
 }
 
 #[test]
-fn a_writer_that_starts_again_loses_nothing() {
+fn a_restarted_writer_loses_nothing() {
     let Near { here, queue, mut md, mut sender } = Near::start();
     let Far { there: _there, mut receiver } = Far::start(true);
     publish(&mut md, 3);
-    give_up(&here, "md");
+    drop_node(&here, "md");
     let mut again = here.writer("md", 4);
-    assert_eq!(again.publisher().next_sequence(), Some(5), "number 4 says that what was begun is abandoned");
+    assert_eq!(again.publisher().next_sequence(), Some(5), "number 4 is the abandoned marker");
     publish(&mut again, 3);
     send(&mut sender);
     receive(&mut receiver, &queue.drain());
@@ -80,7 +80,7 @@ fn a_writer_that_starts_again_loses_nothing() {
 }
 
 #[test]
-fn a_new_run_begins_with_its_first_number() {
+fn a_new_run_starts_with_its_first_number() {
     let Far { there, mut receiver } = Far::start(true);
     let mut reader = reader(&there, "all", Keys::All);
     begin(&there, &mut receiver);
@@ -94,7 +94,7 @@ fn a_new_run_begins_with_its_first_number() {
     receive(&mut receiver, &frames[0]);
     let said = receive(&mut receiver, &frames[1]);
     assert!(
-        matches!(&said[0], Says::Told { told, .. } if told.why == Why::NewRun && told.lost == 0),
+        matches!(&said[0], Says::Notice { told, .. } if told.why == Why::NewRun && told.lost == 0),
         "{said:?}"
     );
     receive(&mut receiver, &frames[0]);
@@ -104,7 +104,7 @@ fn a_new_run_begins_with_its_first_number() {
     assert_eq!(records(&read(&mut reader)).len(), 4);
 }
 
-/// Streams have other numbers in each run: what belongs to the old one, or comes before its name, is nobody's.
+/// Streams have different numbers in each run: frames of the old one, or before the stream's name, are ignored.
 #[test]
 fn a_number_of_a_new_run_is_another_stream() {
     let Far { there, mut receiver } = Far::start(true);
@@ -125,7 +125,7 @@ fn a_number_of_a_new_run_is_another_stream() {
     }
     let new = runs.remove(1);
     let old = runs.remove(0);
-    // The first words on a stream: its name, and no number yet.
+    // First frame of a stream: its name, and no number yet.
     let is_name = |frame: &&Vec<u8>| Frame::decode(frame).is_ok_and(|frame| frame.head.sequence == 0);
     let names: Vec<_> = new.iter().filter(is_name).cloned().collect();
     let new_records: Vec<_> = new.iter().filter(|frame| frame[6] == 1).cloned().collect();
@@ -133,9 +133,9 @@ fn a_number_of_a_new_run_is_another_stream() {
     receive(&mut receiver, &old);
     assert_eq!((receiver.counts().published, receiver.counts().lost), (3, 0));
     receive(&mut receiver, &new_records);
-    assert_eq!(receiver.counts().published, 3, "nobody has said whose they are");
+    assert_eq!(receiver.counts().published, 3, "their stream is unknown");
     receive(&mut receiver, &names);
-    // The old run's names once more give no number back.
+    // Repeated names of the old run restore no number.
     receive(&mut receiver, &old);
     receive(&mut receiver, &new_records);
     let counts = receiver.counts();
@@ -144,16 +144,16 @@ fn a_number_of_a_new_run_is_another_stream() {
 }
 
 #[test]
-fn what_is_no_frame_is_counted_and_told_once() {
+fn invalid_frames_are_counted_and_reported_once() {
     let Far { there: _there, mut receiver } = Far::start(true);
     let nonsense = [vec![], b"GET / HTTP/1.1".to_vec(), vec![0xff; 200]];
     let said = receive(&mut receiver, &nonsense);
     assert_eq!((said.len(), receiver.counts().refused), (1, 3));
-    assert!(said[0].to_string().contains("a message is refused: 0 bytes"), "{}", said[0]);
+    assert!(said[0].to_string().contains("message refused: invalid frame of 0 bytes"), "{}", said[0]);
 }
 
 #[test]
-fn a_carrier_that_is_gone_ends_the_sender() {
+fn the_end_of_the_carrier_ends_the_sender() {
     let Near { here: _here, queue, mut md, mut sender } = Near::start();
     queue.close("the driver is gone");
     publish(&mut md, 1);

@@ -1,4 +1,4 @@
-//! The two ends, each beside a run, with a queue between them.
+//! The two ends, each with a run, and a queue between them.
 
 use crate::{
     carrier::Queue,
@@ -14,7 +14,7 @@ use lowlat_trade::{
     node::{Node, Wait},
 };
 
-/// The run that records come from: a node that writes, and the bridge's sender.
+/// The originating run: a writing node, and the bridge's sender.
 pub struct Near {
     pub here: Run,
     pub queue: Queue,
@@ -27,7 +27,7 @@ impl Near {
         Self::writing("md", 4)
     }
 
-    /// With another stream than md, or another number of its instruments.
+    /// With another stream than md, or another number of instruments.
     pub fn writing(stream: &str, keys: u32) -> Self {
         let (here, queue) = (Run::start(), Queue::connected());
         let mut md = here.writer(stream, keys);
@@ -37,7 +37,7 @@ impl Near {
     }
 }
 
-/// The run that they go to, with the bridge's receiver.
+/// The destination run, with the bridge's receiver.
 pub struct Far {
     pub there: Run,
     pub receiver: Receiver,
@@ -51,19 +51,19 @@ impl Far {
     }
 }
 
-/// The word to begin. Nodes that join later would wait for those that run.
+/// The begin message. Nodes that join later would wait for running ones.
 pub fn begin(run: &Run, receiver: &mut Receiver) {
     run.with(Master::begin);
     let end = now_ns() + LONG_NS;
     while !receiver.has_begun() {
-        assert!(now_ns() < end, "no word to begin");
+        assert!(now_ns() < end, "no begin message");
         receiver.hear().unwrap();
     }
 }
 
 /// Ends a node as if its process had died.
-pub fn give_up(run: &Run, name: &'static str) {
-    run.with(move |master| master.give_up(name).unwrap());
+pub fn drop_node(run: &Run, name: &'static str) {
+    run.with(move |master| master.drop_node(name).unwrap());
 }
 
 pub fn sender(run: &Run, queue: &Queue) -> Sender<Queue> {
@@ -83,13 +83,13 @@ fn receiver(run: &Run, has_marks: bool) -> Receiver {
     Receiver::join(&run.socket(), &options).unwrap()
 }
 
-/// Lets the sender send everything that is there.
+/// Lets the sender send everything available.
 pub fn send(sender: &mut Sender<Queue>) {
     let before = |sender: &Sender<Queue>| {
         let counts = sender.counts();
         counts.sent + counts.lost + counts.back_pressure + counts.not_connected + counts.too_long + counts.old
     };
-    // A turn takes no more than a batch of each stream.
+    // A turn handles at most one batch per stream.
     loop {
         let seen = before(sender);
         sender.turn(now_ns()).unwrap();
@@ -99,7 +99,7 @@ pub fn send(sender: &mut Sender<Queue>) {
     }
 }
 
-/// Gives frames to a receiver. Gives back what it says.
+/// Passes frames to a receiver. Returns its events.
 pub fn receive(receiver: &mut Receiver, frames: &[Vec<u8>]) -> Vec<Says> {
     let mut said = Vec::new();
     for frame in frames {

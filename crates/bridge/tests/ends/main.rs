@@ -1,4 +1,4 @@
-//! Both ends of the bridge, each beside a master in a thread of the test, with a carrier that is a queue.
+//! Both ends of the bridge, each with a master in a thread of the test, and a queue as the carrier.
 
 mod carrier;
 mod faults;

@@ -1,4 +1,4 @@
-//! What arrives, and what is told.
+//! What arrives, and which notices.
 
 use crate::{
     hosts::{Far, Near, begin, receive, send},
@@ -10,7 +10,7 @@ use lowlat_ipc::stream::Stamp;
 use lowlat_trade::node::Keys;
 
 #[test]
-fn records_arrive_as_they_were_written() {
+fn records_arrive_unchanged() {
     let Near { here: _here, queue, mut md, mut sender } = Near::start();
     let Far { there, mut receiver } = Far::start(true);
     let mut all = reader(&there, "all", Keys::All);
@@ -24,7 +24,7 @@ fn records_arrive_as_they_were_written() {
     let of_two: Vec<_> = written.iter().copied().filter(|(_, stamp)| stamp.instrument == 2).collect();
     let seen_of_two = read(&mut one);
     assert_eq!(records(&seen_of_two), of_two);
-    // Whoever reads learns where it is, once for each instrument; nothing was lost.
+    // Every reader gets the start mark, once per instrument; nothing was lost.
     let told: Vec<_> =
         marks(&seen).iter().map(|(at, mark)| (*at, mark.why, mark.sequence, mark.lost)).collect();
     assert_eq!(told, [1, 2, 3, 0].map(|at| (at, Why::Start, if at == 0 { 4 } else { u64::from(at) }, 0)));
@@ -35,12 +35,12 @@ fn records_arrive_as_they_were_written() {
 }
 
 #[test]
-fn a_late_start_and_a_loss_are_told_exactly() {
+fn a_late_start_and_a_loss_are_reported_exactly() {
     let Near { here: _here, queue, mut md, mut sender } = Near::start();
     publish(&mut md, 30);
     send(&mut sender);
     drop(queue.drain());
-    // The receiver has heard nothing of it.
+    // These do not reach the receiver.
     let Far { there, mut receiver } = Far::start(true);
     let mut reader = reader(&there, "s1", Keys::Only(vec![3]));
     begin(&there, &mut receiver);
@@ -49,7 +49,7 @@ fn a_late_start_and_a_loss_are_told_exactly() {
     send(&mut sender);
     sender.turn(0).unwrap();
     let mut frames = queue.drain();
-    // Its name comes with a standing; before that the stream is nobody's.
+    // A standing contains its name; before that the stream is unknown.
     let standing = frames.iter().position(|frame| frame.get(6) == Some(&2)).unwrap();
     frames.rotate_left(standing);
     publish(&mut md, 10);
@@ -64,12 +64,12 @@ fn a_late_start_and_a_loss_are_told_exactly() {
     let told: Vec<_> = marks(&seen).iter().map(|(_, mark)| (mark.why, mark.lost, mark.lost_total)).collect();
     assert_eq!(told, [(Why::Start, 40, 40), (Why::Gap, 1, 41)]);
     assert_eq!(records(&seen).iter().map(|(at, _)| *at).collect::<Vec<_>>(), [43, 47]);
-    // Where it is told: before the first record that comes after it.
+    // The notice precedes the first record after it.
     assert!(matches!(seen[..], [Read::Mark(..), Read::Record(43, _), Read::Mark(..), Read::Record(47, _)]));
 }
 
 #[test]
-fn what_the_network_has_no_room_for_is_counted_and_told() {
+fn records_dropped_for_lack_of_room_are_counted_and_reported() {
     let Near { here: _here, queue, mut md, mut sender } = Near::start();
     let Far { there: _there, mut receiver } = Far::start(true);
     publish(&mut md, 1);
@@ -92,7 +92,7 @@ fn what_the_network_has_no_room_for_is_counted_and_told() {
 }
 
 #[test]
-fn without_listeners_nothing_is_kept_and_all_is_told() {
+fn without_a_receiver_nothing_is_kept_and_all_is_reported() {
     let Near { here: _here, queue, mut md, mut sender } = Near::start();
     queue.connect(false);
     let Far { there, mut receiver } = Far::start(false);
@@ -105,7 +105,7 @@ fn without_listeners_nothing_is_kept_and_all_is_told() {
     send(&mut sender);
     let said = receive(&mut receiver, &queue.drain());
     assert_eq!((sender.counts().not_connected, receiver.counts().lost), (7, 7));
-    let [Says::Told { stream, told, .. }] = &said[..] else { panic!("{said:?}") };
+    let [Says::Notice { stream, told, .. }] = &said[..] else { panic!("{said:?}") };
     assert_eq!((stream.as_str(), told.why, told.lost), ("md", Why::Start, 7));
     assert!(said[0].to_string().contains("7 lost, 0 void before 8"), "{}", said[0]);
     assert_eq!(
@@ -115,7 +115,7 @@ fn without_listeners_nothing_is_kept_and_all_is_told() {
 }
 
 #[test]
-fn whoever_begins_to_listen_hears_names_first() {
+fn a_new_receiver_gets_names_first() {
     let Near { here: _here, queue, mut md, mut sender } = Near::start();
     publish(&mut md, 1);
     send(&mut sender);
@@ -139,7 +139,7 @@ fn whoever_begins_to_listen_hears_names_first() {
 }
 
 #[test]
-fn a_sender_that_is_too_slow_says_how_much_it_missed() {
+fn a_slow_sender_reports_how_much_it_missed() {
     let Near { here: _here, queue, mut md, mut sender } = Near::start();
     let Far { there: _there, mut receiver } = Far::start(true);
     publish(&mut md, 1);
@@ -157,7 +157,7 @@ fn a_sender_that_is_too_slow_says_how_much_it_missed() {
 }
 
 #[test]
-fn a_stream_that_is_not_received_is_left_alone() {
+fn a_stream_that_is_not_received_is_ignored() {
     let Near { here: _here, queue, md: mut orders, mut sender } = Near::writing("orders.s1", 1);
     let Far { there: _there, mut receiver } = Far::start(true);
     orders.publisher().publish(&Stamp { instrument: 0, ..stamp(0) }, b"order").unwrap();
@@ -174,13 +174,13 @@ fn an_instrument_that_is_unknown_here_is_counted() {
     let Near { here: _here, queue, mut md, mut sender } = Near::writing("md", 9);
     let Far { there: _there, mut receiver } = Far::start(true);
     md.publisher().publish(&stamp(8), b"12345678").unwrap();
-    // Longer than the ring on the other side takes.
+    // Longer than the ring on the other side allows.
     md.publisher().publish(&stamp(1), &[1; 8000]).unwrap();
     md.publisher().publish(&stamp(1), b"12345678").unwrap();
     send(&mut sender);
     let mut short = queue.drain();
     let long = short.iter().position(|frame| frame.len() > 8000).unwrap();
-    // As its frame may be, a payload that no ring of that size takes.
+    // A valid frame, but a payload too large for a ring of that size.
     let Ok(Frame { head, body: lowlat_bridge::frame::Body::Record { stamp, .. } }) =
         Frame::decode(&short[long])
     else {

@@ -1,4 +1,4 @@
-//! Two hosts: a run and a media driver on each.
+//! Two hosts: each with a run and a media driver.
 
 use crate::{
     process::Process,
@@ -21,10 +21,10 @@ use std::{
     time::Duration,
 };
 
-/// Instruments of the stream.
+/// Number of instruments of the stream.
 const KEYS: &str = "md:4:4194304";
 
-/// What the script made.
+/// The namespaces created by the script.
 #[derive(Debug, Clone)]
 pub struct Spaces {
     pub here: String,
@@ -34,7 +34,7 @@ pub struct Spaces {
 }
 
 impl Spaces {
-    /// None without the script.
+    /// `None` without the script.
     pub fn given() -> Option<Self> {
         let get = |name| std::env::var(name).ok();
         let given = (|| {
@@ -55,20 +55,20 @@ impl Spaces {
 pub struct Hosts {
     pub here: Run,
     pub there: Run,
-    /// Of both ends of the bridge.
+    /// Options common to both ends of the bridge.
     pub environment: Vec<(&'static str, &'static str)>,
     spaces: Spaces,
     drivers: Vec<Process>,
-    /// Behind the processes, which write there.
+    /// Dropped after the processes, which write there.
     folder: tempfile::TempDir,
     number: usize,
     started: usize,
 }
 
-/// Each test has media drivers of its own.
+/// Each test has its own media drivers.
 static NUMBER: AtomicUsize = AtomicUsize::new(0);
 
-/// Waits until something is so.
+/// Waits for a condition.
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = now_ns() + LONG_NS;
     while !is_so() {
@@ -78,7 +78,7 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 impl Hosts {
-    /// Runs and drivers; the one there with this environment as well.
+    /// Runs and drivers; the remote driver also gets this environment.
     pub fn start(spaces: Spaces, there: &[(&str, &str)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -93,7 +93,7 @@ impl Hosts {
             number,
             started: 0,
         };
-        // Few threads and little memory: two cores have all of it.
+        // Few threads and little memory: everything runs on two cores.
         let usual = [("AERON_THREADING_MODE", "SHARED"), ("AERON_TERM_BUFFER_LENGTH", "1m")];
         let environment = [&usual[..], there].concat();
         for (space, environment) in
@@ -112,7 +112,7 @@ impl Hosts {
         for driver in &mut hosts.drivers {
             until("the media driver", || {
                 driver.assert_runs();
-                driver.said().contains("media driver runs on")
+                driver.said().contains("media driver runs in")
             });
         }
         hosts
@@ -122,7 +122,7 @@ impl Hosts {
         PathBuf::from(format!("/dev/shm/{space}-{}", self.number))
     }
 
-    /// Sends `md` of the run here.
+    /// Sends the local run's `md`.
     pub fn send(&mut self) -> Process {
         let (space, master) = (self.spaces.here.clone(), self.here.socket());
         let patience =
@@ -130,7 +130,7 @@ impl Hosts {
         self.bridge("send", &space, &master, &patience)
     }
 
-    /// Publishes it in the run there, which begins then.
+    /// Publishes it in the remote run, which then begins.
     pub fn receive(&mut self) -> Process {
         let (space, master) = (self.spaces.there.clone(), self.there.socket());
         let mut process =
@@ -171,7 +171,7 @@ impl Hosts {
         )
     }
 
-    /// kill -9 of both media drivers, whose folders nobody takes away then.
+    /// kill -9 of both media drivers, which leave their directories behind.
     pub fn kill_drivers(&mut self) {
         self.drivers.drain(..).for_each(Process::kill);
         for space in [&self.spaces.here, &self.spaces.there] {
@@ -183,7 +183,7 @@ impl Hosts {
         Reader { node: reader(&self.there, "reader", Keys::All), seen: Vec::new() }
     }
 
-    /// A counter of the driver there, by the beginning of its label.
+    /// A counter of the remote driver, by the prefix of its label.
     pub fn counter_there(&self, label: &str) -> i64 {
         let dir = CString::new(self.driver(&self.spaces.there).to_str().unwrap()).unwrap();
         let mut found = None;
@@ -199,7 +199,7 @@ impl Hosts {
     }
 }
 
-/// Waits until somebody listens.
+/// Waits for a connection.
 pub fn connected(sender: &mut Process) {
     until("a connection", || {
         sender.assert_runs();
@@ -207,7 +207,7 @@ pub fn connected(sender: &mut Process) {
     });
 }
 
-/// A node there that reads everything.
+/// A remote node that reads everything.
 pub struct Reader {
     node: Node,
     pub seen: Vec<Read>,
@@ -237,7 +237,7 @@ impl Reader {
             .unwrap_or(0)
     }
 
-    /// Reads until this record is there.
+    /// Reads until this record arrives.
     pub fn until(&mut self, sequence: u64) {
         until(&format!("record {sequence}"), || {
             self.read();

@@ -1,5 +1,6 @@
-//! Streams between two network namespaces with a cable between them, over Aeron: driver and bridge are processes in them, the
-//! runs and their nodes are this process. `crates/bridge/test` makes the namespaces and starts this.
+//! Streams between two network namespaces connected by a veth pair, over Aeron: driver and bridge are processes
+//! in them, the runs and their nodes are in this process. `crates/bridge/test` creates the namespaces and
+//! starts this.
 
 mod hosts;
 mod process;

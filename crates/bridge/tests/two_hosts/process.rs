@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-/// It ends with the test, however that ends.
+/// A process that is killed when the test ends.
 pub struct Process {
     child: Child,
     said: PathBuf,
@@ -16,7 +16,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// The bridge in a network namespace. What it says goes to files in `folder`.
+    /// The bridge in a network namespace. Its output goes to files in `folder`.
     pub fn start(
         space: &str,
         folder: &std::path::Path,
@@ -37,18 +37,18 @@ impl Process {
         Self { child, said, result }
     }
 
-    /// What it has said so far.
+    /// Its output so far.
     pub fn said(&self) -> String {
         std::fs::read_to_string(&self.said).unwrap()
     }
 
-    /// As it is, or as it ended.
+    /// Checks that it is still running.
     pub fn assert_runs(&mut self) {
         let status = self.child.try_wait().unwrap();
         assert!(status.is_none(), "it ended with {status:?}: {}", self.said());
     }
 
-    /// Whether it has ended by itself, and could not do its work.
+    /// Whether it ended with a failure.
     pub fn has_failed(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some_and(|status| status.code() == Some(2))
     }
@@ -59,14 +59,14 @@ impl Process {
         self.child.wait().unwrap();
     }
 
-    /// Asks it to end. `ip netns exec` becomes the program, so the process id is the bridge's.
+    /// Asks it to end. `ip netns exec` executes the program, so the process id is the bridge's.
     fn ask(&self) -> bool {
         let asked =
             Command::new("kill").args(["-TERM", &self.child.id().to_string()]).stderr(Stdio::null()).status();
         asked.is_ok_and(|status| status.success())
     }
 
-    /// Asks it to end, and gives back its result.
+    /// Asks it to end, and returns its result.
     pub fn end(mut self) -> serde_json::Value {
         assert!(self.ask(), "asked to end");
         let status = self.child.wait().unwrap();
@@ -77,7 +77,7 @@ impl Process {
     }
 }
 
-/// The polite way first: a media driver takes its folder away then.
+/// Asks first: a media driver then removes its directory.
 impl Drop for Process {
     fn drop(&mut self) {
         if std::thread::panicking() {

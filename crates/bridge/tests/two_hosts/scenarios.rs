@@ -1,4 +1,4 @@
-//! What must hold between two hosts.
+//! Guarantees between two hosts.
 
 use crate::{
     hosts::{Hosts, Reader, Spaces, connected, until},
@@ -9,13 +9,13 @@ use lowlat_ipc::stream::Stamp;
 use lowlat_trade::node::Node;
 use std::process::Command;
 
-/// Records of a run: some Aeron terms' worth.
+/// Records of a run: several Aeron terms.
 const RECORDS: u64 = 20_000;
-/// Records on their way at once, far less than any ring holds.
+/// Records in flight, far fewer than any ring holds.
 const UNDER_WAY_MAX: u64 = 2_000;
 const BATCH: u64 = 250;
 
-/// Publishes records while the reader reads along.
+/// Publishes records while the reader reads them.
 fn play(md: &mut Node, reader: &mut Reader, count: u64) -> Vec<(u64, Stamp)> {
     let mut written = Vec::new();
     for _ in 0..count / BATCH {
@@ -57,9 +57,9 @@ fn records_arrive_on_the_other_host() {
     all_arrive(Hosts::start(spaces, &[]));
 }
 
-/// Aeron asks for what the cable has lost. Where the kernel has no netem, the driver throws packets away itself.
+/// Aeron retransmits what the link lost. If the kernel has no netem, the driver drops packets itself.
 #[test]
-fn records_arrive_over_a_cable_that_loses_packets() {
+fn records_arrive_over_a_lossy_link() {
     let Some(spaces) = Spaces::given() else { return };
     let cable = |what: &[&str]| {
         let done = Command::new("tc")
@@ -78,7 +78,7 @@ fn records_arrive_over_a_cable_that_loses_packets() {
         Ok(()) => Hosts::start(spaces.clone(), &[]),
         Err(words) => {
             eprintln!("skipped: loss by tc netem: {words:?}; Aeron's driver loses packets in its place");
-            // Of data packets alone.
+            // Data packets only.
             let loss = [
                 ("AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS", "loss"),
                 ("AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS", "rate=0.02|recv-msg-mask=0x2|seed=7"),
@@ -93,7 +93,7 @@ fn records_arrive_over_a_cable_that_loses_packets() {
 }
 
 #[test]
-fn a_sender_that_is_killed_goes_on_where_it_ended() {
+fn a_killed_sender_continues_where_it_ended() {
     let Some(spaces) = Spaces::given() else { return };
     let mut hosts = Hosts::start(spaces, &[]);
     let mut md = hosts.here.writer("md", 4);
@@ -108,7 +108,7 @@ fn a_sender_that_is_killed_goes_on_where_it_ended() {
     first.kill();
     written.extend(publish(&mut md, BATCH));
     let mut second = hosts.send();
-    // Its ring is connected by whoever publishes.
+    // Its ring is connected by the publisher.
     until("the second sender joins", || {
         md.poll(&mut |_, _| ());
         second.assert_runs();
@@ -124,7 +124,7 @@ fn a_sender_that_is_killed_goes_on_where_it_ended() {
         records.iter().all(|record| written
             .binary_search_by_key(&record.0, |record| record.0)
             .is_ok_and(|at| written[at] == *record)),
-        "as they were written"
+        "unchanged"
     );
     let epochs: Vec<_> = reader.marks().iter().map(|(_, mark)| (mark.why, mark.epoch)).collect();
     assert!(epochs.contains(&(Why::Start, 1)) && epochs.contains(&(Why::NewSender, 2)), "{epochs:?}");
@@ -137,7 +137,7 @@ fn a_sender_that_is_killed_goes_on_where_it_ended() {
 }
 
 #[test]
-fn a_receiver_that_comes_late_is_told_how_much_it_missed() {
+fn a_late_receiver_reports_how_much_it_missed() {
     let Some(spaces) = Spaces::given() else { return };
     let mut hosts = Hosts::start(spaces, &[]);
     let mut md = hosts.here.writer("md", 4);
@@ -146,7 +146,7 @@ fn a_receiver_that_comes_late_is_told_how_much_it_missed() {
     until("the sender joins", || sender.said().contains("sender 1 of the run"));
     md.poll(&mut |_, _| ());
     publish(&mut md, BATCH);
-    // A standing later they are gone: nobody listens.
+    // After a standing they are dropped: no receiver is connected.
     std::thread::sleep(std::time::Duration::from_millis(500));
     let receiver = hosts.receive();
     connected(&mut sender);
@@ -163,7 +163,7 @@ fn a_receiver_that_comes_late_is_told_how_much_it_missed() {
 }
 
 #[test]
-fn a_receiver_that_is_killed_begins_with_a_mark() {
+fn a_restarted_receiver_starts_with_a_mark() {
     let Some(spaces) = Spaces::given() else { return };
     let mut hosts = Hosts::start(spaces, &[]);
     let mut md = hosts.here.writer("md", 4);
@@ -175,7 +175,7 @@ fn a_receiver_that_is_killed_begins_with_a_mark() {
     reader.until(2 * BATCH);
     first.kill();
     let second = hosts.receive();
-    // A standing later it knows the stream's name.
+    // After a standing it knows the stream's name.
     std::thread::sleep(std::time::Duration::from_millis(500));
     written.extend(play(&mut md, &mut reader, 2 * BATCH));
     let last = written.last().unwrap().0;
@@ -186,12 +186,12 @@ fn a_receiver_that_is_killed_begins_with_a_mark() {
     let starts: Vec<_> = reader.marks().into_iter().filter(|(_, mark)| mark.why == Why::Start).collect();
     let anew =
         starts.iter().map(|(_, mark)| mark).find(|mark| mark.sequence > 2 * BATCH).expect("a second start");
-    assert_eq!(anew.lost, 2 * BATCH, "what the one before had published, for this one");
-    assert!(reader.records() == written, "nothing was under way, so nothing is lost");
+    assert_eq!(anew.lost, 2 * BATCH, "everything that its predecessor had published");
+    assert!(reader.records() == written, "nothing was in flight, so nothing is lost");
 }
 
 #[test]
-fn both_ends_say_that_their_driver_is_gone() {
+fn both_ends_report_the_end_of_their_driver() {
     let Some(spaces) = Spaces::given() else { return };
     let mut hosts = Hosts::start(spaces, &[]);
     hosts.environment = vec![("AERON_DRIVER_TIMEOUT", "3000")];
@@ -206,6 +206,6 @@ fn both_ends_say_that_their_driver_is_gone() {
             publish(&mut md, 1);
             process.has_failed()
         });
-        assert!(process.said().contains("look at its driver, then start this again"), "{}", process.said());
+        assert!(process.said().contains("check its driver, then restart"), "{}", process.said());
     }
 }

@@ -1,4 +1,4 @@
-//! Programs in C against the library that cargo built.
+//! Compiles C programs against the library built by cargo.
 
 use std::{
     env,
@@ -8,7 +8,7 @@ use std::{
 
 pub const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-pedantic"];
 
-/// A compiler that is installed; else the test says that it is skipped.
+/// An installed compiler; without one the test prints that it is skipped.
 pub fn compiler(test: &str, variable: &str, usual: &str) -> Option<String> {
     let name = env::var(variable).unwrap_or_else(|_| usual.to_owned());
     let is_installed = Command::new(&name).arg("--version").stdout(Stdio::null()).status().is_ok();
@@ -24,19 +24,19 @@ pub fn run(command: &mut Command) {
     assert!(output.status.success() && words.is_empty(), "{command:?}: {}\n{words}", output.status);
 }
 
-/// The folder of this crate.
+/// The directory of this crate.
 pub fn folder() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Where cargo put the library that it built for this test.
+/// The directory of the library that cargo built for this test.
 pub fn library_folder() -> PathBuf {
     let folder = env::current_exe().unwrap().parent().unwrap().to_owned();
     assert!(folder.join("liblowlat_capi.so").is_file(), "no library in {}", folder.display());
     folder
 }
 
-/// A program of this source, in the folder, to be run with the library; none without a compiler.
+/// A compiled program from this source, to be run with the library; `None` without a compiler.
 pub fn program(test: &str, source: &str, folder_of_it: &Path) -> Option<Command> {
     let compiler = compiler(test, "CC", "cc")?;
     let library = library_folder();

@@ -1,7 +1,7 @@
 /*
- * A node that publishes while its process is forked in every usual way. SOCKET ROUNDS WAIT
+ * A node that publishes while its process is forked in all usual ways. Arguments: SOCKET ROUNDS WAIT
  *
- * No child may take part in the pipeline as its parent, nor harm it. Prints how many records were published.
+ * No child may act as its parent in the pipeline, or harm it. Prints the number of published records.
  */
 #define _GNU_SOURCE
 #include "lowlat.h"
@@ -47,7 +47,7 @@ static void never(void *user, lowlat_node *node, const lowlat_event *event)
     exit(4);
 }
 
-/* Every function of the parent's node says whose it is, and releasing it is silent. */
+/* Every function of the parent's node names its owner, and releasing it is silent. */
 static void use_it(lowlat_node *node)
 {
     lowlat_order order = {.side = LOWLAT_SIDE_BUY, .quantity = 1};
@@ -63,7 +63,7 @@ static void use_it(lowlat_node *node)
     EXPECT(lowlat_leave(node) == LOWLAT_STATUS_OK);
 }
 
-/* A child that wants to take part joins for itself. */
+/* A child that takes part must join itself. */
 static void join_too(const char *socket, int round)
 {
     char name[32];
@@ -111,7 +111,7 @@ int main(int count, char **arguments)
                 execlp("true", "true", (char *)NULL);
                 _exit(5);
             default: {
-                /* A child of the child. */
+                /* A grandchild. */
                 pid_t grandchild = fork();
                 EXPECT(grandchild >= 0);
                 if (grandchild == 0)
@@ -123,7 +123,7 @@ int main(int count, char **arguments)
             }
         }
         int status = 0;
-        /* The parent goes on. */
+        /* The parent continues. */
         while (waitpid(child, &status, WNOHANG) == 0) {
             published++;
             EXPECT(publish(node) == LOWLAT_STATUS_OK);

@@ -1,5 +1,5 @@
 /*
- * A node that two threads use: what one does while the other waits, or is in its handler, is refused. SOCKET
+ * A node that two threads use: calls of one are refused while the other waits, or is in its handler. Arguments: SOCKET
  */
 #define _GNU_SOURCE
 #include "lowlat.h"
@@ -27,7 +27,7 @@ static void never(void *user, lowlat_node *node, const lowlat_event *event)
     exit(4);
 }
 
-/* Holds the node's thread inside of the handler. */
+/* Holds the node's thread inside the handler. */
 static void hold(void *user, lowlat_node *node, const lowlat_event *event)
 {
     (void)user;
@@ -76,7 +76,7 @@ int main(int count, char **arguments)
         EXPECT(lowlat_poll(node, hold, NULL, NULL) == LOWLAT_STATUS_OK);
     }
     EXPECT(pthread_join(other, NULL) == 0);
-    /* One thread after the other may use it. */
+    /* Threads may use it one after the other. */
     lowlat_stamp stamp = {.kind = 77};
     EXPECT(lowlat_publish(node, &stamp, "x", 1, NULL) == LOWLAT_STATUS_OK);
     EXPECT(pthread_create(&other, NULL, leave, node) == 0);

@@ -36,7 +36,8 @@ fn kept(
         Err(error @ (JitterError::ZeroDuration | JitterError::TooLong { .. })) => Err(error.into()),
         Err(error) if are_named => Err(error.into()),
         Err(error) => {
-            warnings.push(format!("Nothing was measured: {error}."));
+            let cause = error.to_string().replace("\nhint: ", "; ");
+            warnings.push(format!("Nothing was measured: {cause}."));
             Ok(None)
         }
     }
@@ -56,6 +57,9 @@ mod tests {
         assert!(kept(Err(JitterError::ZeroDuration), false, &mut warnings).is_err());
         assert_eq!(warnings, [""; 0]);
         assert_eq!(kept(offline(), false, &mut warnings).unwrap(), None);
-        assert!(warnings[0].starts_with("Nothing was measured: CPU 9: not online"), "{warnings:?}");
+        assert!(
+            warnings[0].starts_with("Nothing was measured: cannot measure CPU 9: not online"),
+            "{warnings:?}"
+        );
     }
 }

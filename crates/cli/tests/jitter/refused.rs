@@ -17,10 +17,13 @@ fn refused(arguments: &[&str], parts: &[&str]) {
 fn cpus_that_cannot_be_measured() {
     let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
     let beyond = CpuSet::parse_list(online.trim()).unwrap().highest().unwrap() + 1;
-    refused(&["--cpus", &beyond.to_string()], &[&format!("CPU {beyond}: not online"), "leave them out"]);
+    refused(
+        &["--cpus", &beyond.to_string()],
+        &[&format!("cannot measure CPU {beyond}: not online"), "leave them out"],
+    );
     refused(&["--cpus", "1-3,2"], &["CPU 2: named more than once", "name each CPU once"]);
-    refused(&["--cpus", "3-1"], &["3-1", "no list of CPUs"]);
-    refused(&["--cpus", "two"], &["\"two\"", "no list of CPUs"]);
+    refused(&["--cpus", "3-1"], &["3-1", "as a list of CPUs"]);
+    refused(&["--cpus", "two"], &["\"two\"", "as a list of CPUs"]);
     refused(&["--cpus", ""], &["no CPU to measure", "1-7,9-15"]);
     refused(&["--cpus", "4294967295"], &["4294967295"]);
 }
@@ -44,7 +47,7 @@ fn durations_that_make_no_sense() {
     refused(&["--duration", "-1s"], &["\"-1s\" lies in the past"]);
     refused(&["--duration=-1s"], &["\"-1s\" lies in the past"]);
     refused(&["--duration", "10"], &["\"10\" is no span of time", "10s, 10m or 24h"]);
-    refused(&["--duration", "9000h"], &["too long", "366 days"]);
+    refused(&["--duration", "9000h"], &["the maximum is", "366 days"]);
 }
 
 #[test]
@@ -56,10 +59,7 @@ fn a_captured_host_has_no_time_to_measure() {
 
 #[test]
 fn files_that_cannot_be_written_fail_before_the_run() {
-    refused(
-        &["--raw", "/nonexistent/raw"],
-        &["/nonexistent/raw.", "name a prefix in a directory that exists"],
-    );
+    refused(&["--raw", "/nonexistent/raw"], &["/nonexistent/raw.", "name a prefix in an existing directory"]);
     for option in ["--result", "--report", "--hlog"] {
         refused(
             &[option, "/nonexistent/file"],
@@ -149,6 +149,9 @@ fn cpus_outside_of_the_cpuset() {
     let output = std::process::Command::new("sh").args(["-c", &line]).output().unwrap();
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains(&format!("CPU {outside}: outside of this process's cpuset")), "{said}");
-    assert!(said.contains("cpuset.cpus holds them"), "{said}");
+    assert!(
+        said.contains(&format!("cannot measure CPU {outside}: outside of this process's cpuset")),
+        "{said}"
+    );
+    assert!(said.contains("cpuset.cpus contains them"), "{said}");
 }

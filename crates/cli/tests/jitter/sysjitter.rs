@@ -90,7 +90,7 @@ fn verbose_adds_sysjitter_s_verbose_rows() {
 }
 
 #[test]
-fn raw_files_hold_every_interruption() {
+fn raw_files_contain_every_interruption() {
     let whole = runs::whole();
     let record = &whole.document.jitter().unwrap().record;
     let highest = record.cpus.iter().map(|cpu| cpu.cpu).max().unwrap();

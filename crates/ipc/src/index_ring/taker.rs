@@ -31,7 +31,7 @@ pub struct Taker<R> {
 }
 
 /// Result of checking the next gap.
-enum Look {
+enum GapLook {
     Gap(Gap),
     /// No gap before the next entry.
     Nothing,
@@ -135,9 +135,9 @@ impl<R: Region> Taker<R> {
         // After the entry, so that every gap before it is visible.
         self.look_up_gaps();
         match self.take_gap() {
-            Look::Gap(gap) => Some(gap),
+            GapLook::Gap(gap) => Some(gap),
             // A gap being changed has no entry after it yet: it follows this entry.
-            Look::Nothing | Look::Changing => None,
+            GapLook::Nothing | GapLook::Changing => None,
         }
     }
 
@@ -146,24 +146,24 @@ impl<R: Region> Taker<R> {
     fn without_entry(&mut self) -> Option<Taken> {
         self.look_up_gaps();
         match self.take_gap() {
-            Look::Gap(gap) => Some(Taken::Gap(gap)),
+            GapLook::Gap(gap) => Some(Taken::Gap(gap)),
             // It is the last item: the publisher rings when the change is complete.
-            Look::Changing => None,
-            Look::Nothing => self.evicted(),
+            GapLook::Changing => None,
+            GapLook::Nothing => self.evicted(),
         }
     }
 
     /// The next gap, if it precedes the next entry.
     #[cold]
-    fn take_gap(&mut self) -> Look {
+    fn take_gap(&mut self) -> GapLook {
         while self.gaps_taken != self.gaps {
             let at = place(self.gaps_taken);
-            let Some(word) = self.ring.word(at + gap::STATE) else { return Look::Nothing };
+            let Some(word) = self.ring.word(at + gap::STATE) else { return GapLook::Nothing };
             // Pairs with the stores in `Pusher::refuse` and `Pusher::lengthen`.
             let state = word.load(Ordering::Acquire);
             match state & gap::MASK {
                 gap::THERE => {}
-                gap::CHANGING => return Look::Changing,
+                gap::CHANGING => return GapLook::Changing,
                 // Reported to a predecessor that ended right after, or nonsense.
                 _ => {
                     self.count_gap();
@@ -171,7 +171,7 @@ impl<R: Region> Taker<R> {
                 }
             }
             if self.ring.load(at + gap::AT, Ordering::Relaxed) != self.head {
-                return Look::Nothing;
+                return GapLook::Nothing;
             }
             let found = Gap {
                 count: state >> 2,
@@ -182,12 +182,12 @@ impl<R: Region> Taker<R> {
             let is_taken =
                 word.compare_exchange(state, gap::TAKEN, Ordering::Release, Ordering::Relaxed).is_ok();
             if !is_taken {
-                return Look::Changing;
+                return GapLook::Changing;
             }
             self.count_gap();
-            return Look::Gap(found);
+            return GapLook::Gap(found);
         }
-        Look::Nothing
+        GapLook::Nothing
     }
 
     fn count_gap(&mut self) {
@@ -219,9 +219,9 @@ impl<R: Region> Taker<R> {
     #[cold]
     fn hold_once_more(&mut self) -> Option<Taken> {
         match self.take_gap() {
-            Look::Gap(gap) => return Some(Taken::Gap(gap)),
-            Look::Changing => return None,
-            Look::Nothing => {}
+            GapLook::Gap(gap) => return Some(Taken::Gap(gap)),
+            GapLook::Changing => return None,
+            GapLook::Nothing => {}
         }
         let entry = self.ring.there(self.head)?;
         Some(self.hold_entry(entry))

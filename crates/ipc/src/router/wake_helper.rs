@@ -67,7 +67,7 @@ impl<R: Region> WakeHelper<R> {
         let entries = u64::from(SUBSCRIBERS_MAX);
         let heap = Arc::new(Heap::zeroed(index_ring::bytes(entries)));
         let rings = index_ring::create(Arc::clone(&heap), entries).zip(index_ring::open(heap));
-        let (ring, taker) = rings.ok_or_else(|| std::io::Error::other("a ring of its own size"))?;
+        let (ring, taker) = rings.ok_or_else(|| std::io::Error::other("a ring of the required size"))?;
         let shared = Arc::new(Shared {
             bell: Bell::default(),
             is_over: AtomicBool::new(false),

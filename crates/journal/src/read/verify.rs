@@ -145,7 +145,7 @@ impl Verification {
 
 /// State of a stream during the verification.
 #[derive(Debug, Default)]
-struct Seen {
+struct StreamProgress {
     report: StreamReport,
     expected: Option<u64>,
     epoch: Option<u64>,
@@ -188,7 +188,7 @@ pub fn verify(recording: &Recording, is_whole: bool, progress: &mut dyn FnMut(u6
 
 struct Verifier {
     out: Verification,
-    seen: BTreeMap<u32, Seen>,
+    seen: BTreeMap<u32, StreamProgress>,
     block: Block,
 }
 

@@ -53,7 +53,7 @@ pub struct Written {
     pub bytes: u64,
 }
 
-struct Open<F> {
+struct OpenFile<F> {
     out: F,
     path: PathBuf,
     offset: u64,
@@ -62,7 +62,7 @@ struct Open<F> {
     is_dirty: bool,
 }
 
-impl<F: StoredFile> Open<F> {
+impl<F: StoredFile> OpenFile<F> {
     /// End of the last block that the system has completely.
     fn whole_to(&self) -> u64 {
         let Some(written) = self.out.written_to() else { return self.offset };
@@ -78,7 +78,7 @@ pub struct Files<S: Storage> {
     folder: PathBuf,
     identity: Identity,
     options: Options,
-    open: Option<Open<S::File>>,
+    open: Option<OpenFile<S::File>>,
     place: Place,
     synced: Instant,
     /// Bytes written at that time.
@@ -204,7 +204,7 @@ impl<S: Storage> Files<S> {
     }
 
     /// Creates a file and writes its head.
-    fn create(&mut self, file: u64, first_block: u64) -> Result<Open<S::File>, RecordError> {
+    fn create(&mut self, file: u64, first_block: u64) -> Result<OpenFile<S::File>, RecordError> {
         let path = self.folder.join(layout::data_name(file));
         let mut out =
             self.storage.create(&path).map_err(|source| RecordError::refused(&path, "create", source))?;
@@ -228,10 +228,10 @@ impl<S: Storage> Files<S> {
                 .sync_folder(&self.folder)
                 .map_err(|source| RecordError::refused(&self.folder, "sync directory", source))?;
         }
-        Ok(Open { out, path, offset: wide(FILE_HEAD_BYTES), heads: Vec::new(), is_dirty: true })
+        Ok(OpenFile { out, path, offset: wide(FILE_HEAD_BYTES), heads: Vec::new(), is_dirty: true })
     }
 
-    fn begin_file(&mut self, file: Open<S::File>) -> Result<(), RecordError> {
+    fn begin_file(&mut self, file: OpenFile<S::File>) -> Result<(), RecordError> {
         self.written.files += 1;
         self.written.bytes += file.offset;
         self.open = Some(file);

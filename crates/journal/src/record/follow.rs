@@ -135,7 +135,7 @@ impl<R: Region> Follower<R> {
 
     /// Takes everything published up to now, also in segments that replaced others, and ends the recording.
     pub fn finish(mut self) -> Result<Recorded, RecordError> {
-        let mut rests: Vec<_> = self.followed.iter().map(Rest::of).collect();
+        let mut rests: Vec<_> = self.followed.iter().map(Remainder::of).collect();
         loop {
             self.poll()?;
             let mut is_due = false;
@@ -150,7 +150,7 @@ impl<R: Region> Follower<R> {
 }
 
 /// What remains to be taken of a stream at the end.
-struct Rest {
+struct Remainder {
     epoch: u64,
     /// Read once per segment, so that a publisher that continues does not delay the end.
     tail: u64,
@@ -160,7 +160,7 @@ struct Rest {
     idle: u32,
 }
 
-impl Rest {
+impl Remainder {
     fn of<R: Region>(followed: &Followed<R>) -> Self {
         let segment = followed.reader.segment();
         Self { epoch: segment.epoch(), tail: segment.tail(), seen: followed.place(), idle: 0 }

@@ -1,29 +1,30 @@
-//! Measuring a counter's frequency against CLOCK_MONOTONIC_RAW, for hosts where nobody names it.
+//! Measures a counter's frequency against CLOCK_MONOTONIC_RAW, for hosts that do not report it.
 
 use super::{Counter, MonotonicRaw};
 use std::{thread, time::Duration};
 
-/// Windows whose median is taken; each is [`WINDOW`] long, and they start [`STEP`] apart.
+/// Number of windows; each is [`WINDOW`] long, and they start [`STEP`] apart. The median is used.
 const WINDOWS: usize = 5;
 /// Length of one window.
 const WINDOW: Duration = Duration::from_millis(200);
-/// Between the starts of two windows.
+/// Time between the starts of two windows.
 const STEP: Duration = Duration::from_millis(20);
-/// Readings per point, of which the one with the narrowest bracket is kept.
+/// Readings per point; the one with the narrowest bracket is used.
 const BRACKETS: u32 = 64;
 
-/// The two clocks read at one moment, as nearly as a bracket can tell.
+/// Both clocks at the same moment, within the width of a bracket.
 #[derive(Debug, Clone, Copy)]
 struct Point {
     ticks: u64,
     raw_ns: u64,
 }
 
-/// Ticks in a second: the median over several windows of at least 200 ms, whose ends are the narrowest of many
-/// brackets (counter, clock, counter). `None` when the counter stood still.
+/// Ticks per second: the median over several windows of at least 200 ms, whose ends are the narrowest of many
+/// brackets (counter, clock, counter). `None` if the counter did not advance.
 ///
-/// Where the kernel keeps its time by this very counter, the clock is the counter times the kernel's calibration,
-/// and so this gives that calibration back, off by the width of a bracket: tens of nanoseconds in 200 ms.
+/// If the kernel uses this very counter for its time, the clock equals the counter times the kernel's
+/// calibration, so this returns that calibration, with an error of a bracket's width: tens of nanoseconds in
+/// 200 ms.
 pub fn measure_hz(counter: &impl Counter) -> Option<u64> {
     let mut starts = Vec::with_capacity(WINDOWS);
     for _ in 0..WINDOWS {
@@ -76,6 +77,6 @@ mod tests {
         assert_eq!(rate(at(0, 0), at(520, 200)), Some(2_600_000_000));
         assert_eq!(rate(at(5, 0), at(4, 200)), None, "backwards");
         assert_eq!(rate(at(0, 7), at(4, 7)), None, "no time");
-        assert_eq!(rate(at(3, 0), at(3, 200)), None, "stands still");
+        assert_eq!(rate(at(3, 0), at(3, 200)), None, "does not advance");
     }
 }

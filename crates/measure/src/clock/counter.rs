@@ -1,22 +1,22 @@
-//! Reading the counter: the TSC on x86-64, the architected counter on aarch64, CLOCK_MONOTONIC_RAW elsewhere.
+//! Reads the counter: the TSC on x86-64, the architected counter on aarch64, CLOCK_MONOTONIC_RAW elsewhere.
 
 use lowlat_host::CpuId;
 
-/// A counter that only goes up, and the CPU it is read on.
+/// A monotonic counter, and the CPU on which it is read.
 ///
-/// The sampler is generic over it, so that a test can feed a sequence of readings.
+/// The sampler is generic over it, so that a test can supply a sequence of readings.
 pub trait Counter {
     /// The present value, in ticks.
     fn now(&self) -> u64;
 
-    /// The CPU that runs this, when it can be told. Called outside of the loop's turns only.
+    /// The CPU that runs this, if known. Called only outside the loop's turns.
     fn cpu(&self) -> Option<CpuId> {
         // SAFETY: sched_getcpu takes no argument and touches no memory of ours.
         CpuId::try_from(unsafe { libc::sched_getcpu() }).ok()
     }
 }
 
-/// The counters there are.
+/// Kinds of counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CounterKind {
     /// The time stamp counter of x86-64.
@@ -28,7 +28,7 @@ pub enum CounterKind {
 }
 
 impl CounterKind {
-    /// The name in result documents.
+    /// Its name in result documents.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tsc => "tsc",
@@ -38,7 +38,7 @@ impl CounterKind {
     }
 }
 
-/// The counter of the processor itself, read by one instruction; on other architectures the kernel's raw clock.
+/// The processor's counter, read with one instruction; on other architectures the kernel's raw clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ArchCounter;
 
@@ -47,7 +47,7 @@ pub struct ArchCounter;
 pub struct MonotonicRaw;
 
 impl ArchCounter {
-    /// Which counter this is here.
+    /// The counter of this architecture.
     pub const KIND: CounterKind = if cfg!(target_arch = "x86_64") {
         CounterKind::Tsc
     } else if cfg!(target_arch = "aarch64") {
@@ -61,15 +61,15 @@ impl ArchCounter {
 impl Counter for ArchCounter {
     /// A plain RDTSC, neither RDTSCP nor fenced.
     ///
-    /// Out of order, RDTSC can read early or late by what is in flight, some tens of nanoseconds. It cannot lose an
-    /// interruption: interrupts, NMIs, SMIs and faults are precise. When one is taken between two readings, the
-    /// older has retired, and the younger is thrown away and runs again after the return. So the gap between them
-    /// holds the whole interruption. A fence would only make the turn longer, and with it the shortest
-    /// interruption that can be told from a turn.
+    /// Out of order, RDTSC can read some tens of nanoseconds early or late, depending on instructions in
+    /// flight. It cannot miss an interruption: interrupts, NMIs, SMIs and faults are precise. If one is taken
+    /// between two readings, the older has retired, and the younger is discarded and executed again after the
+    /// return. So the gap between them covers the whole interruption. A fence would only make the turn longer,
+    /// and with it the shortest detectable interruption.
     #[expect(clippy::inline_always, reason = "a call would be part of the turn")]
     #[inline(always)]
     fn now(&self) -> u64 {
-        // SAFETY: RDTSC is part of x86-64 and reads no memory. A process that forbade it itself by
+        // SAFETY: RDTSC is part of x86-64 and reads no memory. A process that disabled it with
         // prctl(PR_SET_TSC) would get SIGSEGV; this one does not.
         unsafe { core::arch::x86_64::_rdtsc() }
     }
@@ -78,7 +78,7 @@ impl Counter for ArchCounter {
 #[cfg(target_arch = "aarch64")]
 impl Counter for ArchCounter {
     /// ISB, then the virtual count: without the barrier the counter may be read ahead of earlier instructions
-    /// (Arm ARM, CNTVCT_EL0), and successive readings could be merged by the core.
+    /// (Arm ARM, CNTVCT_EL0), and the core could merge successive readings.
     #[expect(clippy::inline_always, reason = "a call would be part of the turn")]
     #[inline(always)]
     fn now(&self) -> u64 {
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_counters_go_on() {
+    fn the_counters_advance() {
         for _ in 0..3 {
             let (tick, raw) = (ArchCounter.now(), MonotonicRaw.now());
             std::thread::sleep(std::time::Duration::from_millis(1));

@@ -1,19 +1,19 @@
-//! What CPUID says of the TSC.
+//! What CPUID reports about the TSC.
 
 use core::arch::x86_64::{__cpuid, __cpuid_count};
 
-/// Crystal frequencies outside of these bounds are no TSC's (leaf 0x15 is filled in by hypervisors too).
+/// Plausible crystal frequencies: others are not those of a TSC (hypervisors fill in leaf 0x15 too).
 const HZ_MIN: u64 = 100_000_000;
 const HZ_MAX: u64 = 20_000_000_000;
 
-/// Whether the TSC ticks at one rate in all power states (leaf 0x8000_0007, EDX bit 8: "invariant TSC").
+/// Whether the TSC has a constant rate in all power states (leaf 0x8000_0007, EDX bit 8: "invariant TSC").
 pub fn is_tsc_invariant() -> bool {
     let highest = __cpuid(0x8000_0000).eax;
     highest >= 0x8000_0007 && __cpuid(0x8000_0007).edx & 1 << 8 != 0
 }
 
-/// Frequency of the TSC by leaf 0x15: crystal (ECX, Hz) times EBX over EAX. `None` where the processor does not
-/// name its crystal.
+/// Frequency of the TSC from leaf 0x15: crystal (ECX, Hz) times EBX over EAX. `None` if the processor does not
+/// report its crystal.
 pub fn crystal_hz() -> Option<u64> {
     if __cpuid(0).eax < 0x15 {
         return None;
@@ -27,9 +27,11 @@ fn ratio_hz(denominator: u32, numerator: u32, crystal_hz: u32) -> Option<u64> {
     plausible(product.checked_div(u64::from(denominator))?)
 }
 
-/// Frequency of the TSC in the hypervisor's timing leaf (0x4000_0010, EAX in kHz), where the guest is told.
+/// Frequency of the TSC from the hypervisor's timing leaf (0x4000_0010, EAX in kHz), if the hypervisor provides
+/// it.
 ///
-/// The leaf was VMware's; KVM and others follow it when they fill it in. Hyper-V numbers its leaves otherwise.
+/// The leaf was introduced by VMware; KVM and others use the same format. Hyper-V numbers its leaves
+/// differently.
 pub fn hypervisor_hz() -> Option<u64> {
     if __cpuid(1).ecx & 1 << 31 == 0 {
         return None;
@@ -51,12 +53,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_ratio_is_that_of_the_manual() {
-        // A 24 MHz crystal times 168 over 2, as Skylake clients have it.
+    fn the_ratio_follows_the_manual() {
+        // A 24 MHz crystal times 168 over 2, as on Skylake clients.
         assert_eq!(ratio_hz(2, 168, 24_000_000), Some(2_016_000_000));
         assert_eq!(ratio_hz(0, 168, 24_000_000), None);
         assert_eq!(ratio_hz(2, 0, 24_000_000), None);
-        assert_eq!(ratio_hz(2, 168, 0), None, "a crystal that is not named");
+        assert_eq!(ratio_hz(2, 168, 0), None, "an unreported crystal");
         assert_eq!(ratio_hz(1, u32::MAX, u32::MAX), None);
     }
 }

@@ -1,4 +1,4 @@
-//! What makes a counter doubtful, seen before and after a run.
+//! Doubts about a counter, found before and after a run.
 
 use super::{ArchCounter, Counter, CounterKind, MonotonicRaw, TickScale, counter::nanoseconds};
 use lowlat_host::Reading;
@@ -8,16 +8,16 @@ use rustix::time::ClockId;
 const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 const CLOCKSOURCES: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
 
-/// Share by which counter and kernel clock may part during a run: 200 parts in a million. Crystals are good to 100.
+/// Accepted drift between counter and kernel clock during a run: 200 ppm. Crystals are accurate to 100 ppm.
 const DRIFT_PPM_MAX: f64 = 200.0;
-/// Shorter runs can't tell a drift from the time it takes to read both.
+/// Shorter runs cannot distinguish a drift from the time it takes to read both clocks.
 const DRIFT_RUN_NS_MIN: u64 = 500_000_000;
-/// The time of day was set when it moved by this much against the time since boot. Less can be a delay between
-/// reading the two.
+/// A jump of the time of day against the time since boot that counts as set. Less can be a delay between the
+/// two readings.
 const STEP_NS_MIN: u64 = 1_000_000;
-/// Readings of the time of day of which the tightest counts.
+/// Readings of the time of day, of which the tightest is used.
 const STEP_READINGS: u32 = 16;
-/// A host that was suspended for less than this was not.
+/// Shorter suspends are ignored.
 const SUSPENDED_NS_MIN: u64 = 10_000_000;
 
 /// The clocks of a host at one moment.
@@ -57,7 +57,7 @@ impl ClockState {
         }
         if self.clocksource != after.clocksource {
             doubts.push(format!(
-                "The kernel changed its clock source during the run, from {} to {}: it no longer trusts the first.",
+                "The kernel changed its clock source during the run from {} to {}, because it no longer trusts the first.",
                 self.clocksource, after.clocksource
             ));
         }
@@ -69,7 +69,7 @@ impl ClockState {
             let ppm = (counted_ns as f64 / raw_ns as f64 - 1.0) * 1e6;
             if ppm.abs() > DRIFT_PPM_MAX {
                 doubts.push(format!(
-                    "The counter {} ran {ppm:+.0} parts in a million against CLOCK_MONOTONIC_RAW; lengths err as much.",
+                    "The counter {} drifted by {ppm:+.0} ppm against CLOCK_MONOTONIC_RAW; lengths are off by as much.",
                     kind.name()
                 ));
             }
@@ -78,12 +78,12 @@ impl ClockState {
     }
 }
 
-/// The time of day against the time since boot, suspends included. Both are slewed alike, so what is between them
-/// changes only when somebody sets the time of day.
+/// Offset of the time of day from the time since boot, including suspends. Both are slewed in the same way, so
+/// the offset changes only if the time of day is set.
 #[derive(Debug, Clone, Copy)]
 struct TimeOfDay {
     since_boot_ns: i128,
-    /// Between the two readings of the time since boot around that of the time of day.
+    /// Time between the two readings of the time since boot around that of the time of day.
     doubt_ns: u64,
 }
 
@@ -104,18 +104,18 @@ impl TimeOfDay {
         let step_ns = after.since_boot_ns - self.since_boot_ns;
         (step_ns.unsigned_abs() > u128::from(STEP_NS_MIN + self.doubt_ns + after.doubt_ns)).then(|| {
             format!(
-                "The time of day was set during the run, by {:+.3} s. The figures stand, since the counter does not \
-                 follow it; logs by the time of day can't be laid beside them across the step.",
+                "The time of day was set during the run, by {:+.3} s. The figures are valid, because the counter does not \
+                 follow it; logs with times of day cannot be aligned with them across the step.",
                 step_ns as f64 / 1e9
             )
         })
     }
 }
 
-/// The counter to use on this host, and why it is doubtful.
+/// The counter to use on this host, and its doubts.
 ///
-/// The processor's own counter, unless it is a TSC that is not invariant and that the kernel does not offer as a
-/// clock source either: then its rate may change under the measurement, and the kernel's clock is used.
+/// The processor's counter, unless it is a TSC that is neither invariant nor offered by the kernel as a clock
+/// source: its rate could change during the measurement, so the kernel's clock is used.
 pub fn choose(root: &Root) -> (CounterKind, Vec<String>) {
     let kind = ArchCounter::KIND;
     if kind != CounterKind::Tsc {
@@ -136,19 +136,19 @@ fn choose_tsc(
     let mut doubts = Vec::new();
     match (is_invariant, is_offered.known()) {
         (true, Some(false)) => doubts.push(
-            "The kernel does not offer the TSC as a clock source, so it may differ between CPUs: lengths hold, but \
-             moments on different CPUs can't be compared."
+            "The kernel does not offer the TSC as a clock source, so it may differ between CPUs: lengths are valid, but \
+             moments on different CPUs cannot be compared."
                 .to_owned(),
         ),
         (false, Some(true)) => doubts.push(
-            "The processor does not call its TSC invariant, though the kernel offers it as a clock source: lengths \
-             may err when the clock frequency changes."
+            "The processor does not report its TSC as invariant, although the kernel offers it as a clock source: lengths \
+             may be wrong if the clock frequency changes."
                 .to_owned(),
         ),
         (false, _) => {
             doubts.push(
                 "The TSC is not invariant on this host, so CLOCK_MONOTONIC_RAW was read instead: the loop is longer \
-                 and short interruptions can't be told."
+                 and misses short interruptions."
                     .to_owned(),
             );
             return (CounterKind::MonotonicRaw, doubts);
@@ -157,7 +157,7 @@ fn choose_tsc(
     }
     if let Some(name) = clocksource.known().filter(|name| *name != "tsc" && is_offered.known() == Some(&true))
     {
-        doubts.push(format!("The kernel keeps its time by {name} although it could use the TSC."));
+        doubts.push(format!("The kernel uses the clock source {name} although the TSC is available."));
     }
     (CounterKind::Tsc, doubts)
 }
@@ -193,13 +193,13 @@ mod tests {
         let doubts =
             |after: ClockState| state(0, 5, 0, "tsc").doubts_until(&after, CounterKind::Tsc, scale).join(" ");
         assert_eq!(doubts(state(60, 5, 50, "tsc")), "");
-        assert!(doubts(state(60, 5, 500, "tsc")).contains("+500 parts in a million"));
+        assert!(doubts(state(60, 5, 500, "tsc")).contains("+500 ppm"));
         assert!(doubts(state(60, 65, 500, "tsc")).starts_with("The host was suspended for 60.000 s"));
         assert!(doubts(state(60, 5, 0, "hpet")).contains("from tsc to hpet"));
     }
 
     #[test]
-    fn a_set_time_of_day_is_told() {
+    fn a_set_time_of_day_is_reported() {
         let scale = TickScale::new(1_000_000_000);
         let doubts = |by_ns: i128, doubt_ns| {
             let mut after = state(60, 5, 0, "tsc");
@@ -211,11 +211,11 @@ mod tests {
         );
         assert!(doubts(37_000_000_000, 100).contains("by +37.000 s"));
         assert_eq!(doubts(900_000, 100), "", "a delay between two readings is no step");
-        assert_eq!(doubts(3_000_000, 2_500_000), "", "nor is a long one that is seen");
+        assert_eq!(doubts(3_000_000, 2_500_000), "", "nor is a long, detected one");
     }
 
     #[test]
-    fn the_time_of_day_of_this_host_stands_still_against_its_uptime() {
+    fn the_time_of_day_of_this_host_is_not_set_during_the_test() {
         let before = TimeOfDay::read();
         std::thread::sleep(std::time::Duration::from_millis(20));
         let told = before.step_in_words(&TimeOfDay::read());
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tsc_is_used_unless_nobody_vouches_for_it() {
+    fn the_tsc_is_used_if_invariant_or_offered_by_the_kernel() {
         let clock = |name: &str| Reading::Known(name.to_owned());
         let tsc = |invariant, offered: Reading<bool>, name| choose_tsc(invariant, &offered, &clock(name));
         assert_eq!(tsc(true, Reading::Known(true), "tsc"), (CounterKind::Tsc, vec![]));

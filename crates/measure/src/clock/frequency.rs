@@ -1,36 +1,36 @@
-//! How fast the counter ticks, from the best source there is.
+//! Frequency of the counter, from the best available source.
 
 use super::{ArchCounter, CounterKind, calibrate, perf_page};
 use lowlat_sys::Root;
 use std::fmt;
 use thiserror::Error;
 
-/// A module outside of the mainline kernel publishes the kernel's calibrated frequency here.
+/// An out-of-tree module publishes the kernel's calibrated frequency here.
 const TSC_FREQ_KHZ: &str = "/sys/devices/system/cpu/cpu0/tsc_freq_khz";
 
-/// Ticks in a second, and who says so.
+/// A frequency and its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frequency {
-    /// Ticks in a second.
+    /// Ticks per second.
     pub hz: u64,
-    /// Where that comes from.
+    /// Its source.
     pub source: FrequencySource,
 }
 
-/// Where a frequency comes from, best first.
+/// Sources of a frequency, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrequencySource {
     /// The clock counts nanoseconds.
     Definition,
     /// `CNTFRQ_EL0`, which firmware sets (aarch64).
     CounterRegister,
-    /// CPUID leaf 0x15, with the crystal named.
+    /// CPUID leaf 0x15, with a reported crystal.
     CpuidCrystal,
-    /// CPUID leaf 0x4000_0010, the hypervisor's.
+    /// CPUID leaf 0x4000_0010, of the hypervisor.
     CpuidHypervisor,
-    /// The kernel's calibration, off a perf event's page.
+    /// The kernel's calibration, from a perf event's page.
     PerfPage,
-    /// The kernel's calibration, off `tsc_freq_khz`.
+    /// The kernel's calibration, from `tsc_freq_khz`.
     Sysfs,
     /// Measured here against CLOCK_MONOTONIC_RAW.
     Measured,
@@ -50,20 +50,18 @@ impl fmt::Display for FrequencySource {
     }
 }
 
-/// Why a counter can't be used.
+/// Why a counter cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ClockError {
     /// The counter did not advance while the kernel's clock did.
-    #[error(
-        "the counter {0} stands still on this host, so no time can be measured by it; boot without notsc"
-    )]
+    #[error("cannot measure time: the counter {0} does not advance on this host\nhint: boot without notsc")]
     StandsStill(&'static str),
 }
 
 /// The frequency of a counter of this host.
 ///
 /// # Errors
-/// [`ClockError`] when nobody names it and it can't be measured because the counter stands still.
+/// [`ClockError`] if no source reports it and it cannot be measured because the counter does not advance.
 pub fn frequency_of(kind: CounterKind, root: &Root) -> Result<Frequency, ClockError> {
     let named = match kind {
         CounterKind::MonotonicRaw => Some((1_000_000_000, FrequencySource::Definition)),
@@ -105,7 +103,7 @@ fn counter_register() -> Option<u64> {
     let hz: u64;
     // SAFETY: Linux lets EL0 read CNTFRQ_EL0; the instruction touches no memory.
     unsafe { core::arch::asm!("mrs {}, cntfrq_el0", out(reg) hz, options(nomem, nostack, preserves_flags)) };
-    // Firmware that forgot to set it leaves zero.
+    // Firmware that did not set it leaves zero.
     (hz > 0).then_some(hz)
 }
 
@@ -118,9 +116,9 @@ fn counter_register() -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Whatever source is taken, the counter must keep to it against the kernel's clock.
+    /// Whatever the source, the counter must match it against the kernel's clock.
     #[test]
-    fn the_named_frequency_is_the_measured_one() {
+    fn the_reported_frequency_matches_the_measured_one() {
         let named = frequency_of(ArchCounter::KIND, &Root::live()).unwrap();
         let measured = calibrate::measure_hz(&ArchCounter).unwrap();
         eprintln!("{} Hz by {}; measured {measured}", named.hz, named.source);

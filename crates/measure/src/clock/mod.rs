@@ -1,4 +1,4 @@
-//! The counter that a sampler reads in its loop, how fast it ticks, and what makes it doubtful.
+//! The counter of a sampler's loop, its frequency, and doubts about it.
 
 mod calibrate;
 mod counter;

@@ -1,8 +1,8 @@
-//! The kernel's own calibration of the counter, as perf_event_open(2) hands it to user space.
+//! The kernel's calibration of the counter, as exposed by perf_event_open(2).
 //!
-//! The first page that is mapped of any perf event carries `time_mult` and `time_shift` when the kernel keeps its
-//! scheduler clock by the counter (`cap_user_time`): ns = ticks * time_mult >> time_shift. A guest on kvm-clock
-//! doesn't, and a kernel without perf or a stricter `perf_event_paranoid` says nothing.
+//! The first mapped page of any perf event contains `time_mult` and `time_shift` if the kernel uses the counter
+//! for its scheduler clock (`cap_user_time`): ns = ticks * time_mult >> time_shift. It is unavailable in guests
+//! with kvm-clock, in kernels without perf, and with a strict `perf_event_paranoid`.
 
 use rustix::{
     fd::{AsFd, FromRawFd, OwnedFd},
@@ -13,7 +13,7 @@ use std::{mem::offset_of, ptr, sync::atomic};
 /// `PERF_TYPE_SOFTWARE` and `PERF_COUNT_SW_DUMMY` (include/uapi/linux/perf_event.h): an event that counts nothing.
 const TYPE_SOFTWARE: u32 = 1;
 const COUNT_DUMMY: u64 = 9;
-/// `exclude_kernel` and `exclude_hv` in the attribute's bit field: what an unprivileged user may ask for.
+/// `exclude_kernel` and `exclude_hv` in the attribute's bit field: required for unprivileged users.
 const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 /// `cap_user_time` in the page's capabilities.
@@ -57,11 +57,11 @@ struct Page {
 
 const _: () = assert!(size_of::<Attribute>() == 64 && offset_of!(Page, time_mult) == 52);
 
-/// Ticks in a second by the kernel's calibration; `None` where it gives none.
+/// Ticks per second according to the kernel's calibration; `None` if unavailable.
 pub fn counter_hz() -> Option<u64> {
     let event = open_dummy_event()?;
     let length = rustix::param::page_size();
-    // SAFETY: a fresh mapping of one page at an address that the kernel chooses; it overlaps nothing of ours.
+    // SAFETY: a fresh mapping of one page at an address chosen by the kernel; it overlaps nothing of ours.
     let address =
         unsafe { mmap(ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, event.as_fd(), 0).ok()? };
     let scale = read_scale(address.cast::<Page>());
@@ -92,22 +92,22 @@ fn open_dummy_event() -> Option<OwnedFd> {
         )
     };
     let fd = i32::try_from(fd).ok().filter(|fd| *fd >= 0)?;
-    // SAFETY: the kernel has just made this descriptor for us, and nothing else owns it.
+    // SAFETY: the kernel has just created this descriptor, and nothing else owns it.
     Some(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Multiplier and shift, read under the page's sequence lock.
 fn read_scale(page: *const Page) -> Option<(u32, u16)> {
     for _ in 0..ATTEMPTS {
-        // SAFETY: the page is mapped readable, at least one page long and aligned. The kernel may write it at any
-        // time, so each field is read once and volatile; a torn pair is caught by `lock` having moved.
+        // SAFETY: the page is mapped readable, at least one page long and aligned. The kernel may write it at
+        // any time, so each field is read once and volatile; a torn pair is detected because `lock` changes.
         let (before, capabilities, shift, mult, after) = unsafe {
             let before = ptr::read_volatile(&raw const (*page).lock);
             atomic::fence(atomic::Ordering::Acquire);
             let capabilities = ptr::read_volatile(&raw const (*page).capabilities);
             let shift = ptr::read_volatile(&raw const (*page).time_shift);
             let mult = ptr::read_volatile(&raw const (*page).time_mult);
-            // Acquire: keeps the reads above before the second look at the lock, as the kernel's barrier does.
+            // Acquire: keeps the reads above before the second read of the lock, like the kernel's barrier.
             atomic::fence(atomic::Ordering::Acquire);
             (before, capabilities, shift, mult, ptr::read_volatile(&raw const (*page).lock))
         };
@@ -138,10 +138,10 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_gives_a_plausible_answer_or_none() {
+    fn the_calibration_is_plausible_or_unavailable() {
         match counter_hz() {
             Some(hz) => assert!((1_000_000..=20_000_000_000).contains(&hz), "{hz}"),
-            None => eprintln!("skipped: this kernel gives no counter calibration through perf events"),
+            None => eprintln!("skipped: this kernel exposes no counter calibration through perf events"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The atomics of the ring: the real ones, or loom's, which try every order in which threads may see them.
+//! Atomics of the ring: the standard ones, or loom's, which try every order in which threads may see them.
 
 #[cfg(lowlat_loom)]
 pub use loom::sync::{
@@ -11,17 +11,17 @@ pub use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-/// The right to write or read a slot. Loom fails a test in which a write and a read, or two writes, are not ordered
-/// by the atomics; otherwise it is nothing.
+/// The right to write or read a slot. Under loom, a test fails if a write and a read, or two writes, are not
+/// ordered by the atomics; otherwise it does nothing.
 #[derive(Debug, Default)]
 pub struct Claim(#[cfg(lowlat_loom)] loom::cell::UnsafeCell<()>);
 
 #[cfg(lowlat_loom)]
-// SAFETY: there is nothing inside that could be shared wrongly; loom keeps its own books of who looks at it.
+// SAFETY: it contains nothing that could be shared wrongly; loom tracks accesses itself.
 unsafe impl Sync for Claim {}
 
 impl Claim {
-    /// The slot is written from here on.
+    /// Marks the slot as written from here on.
     #[inline]
     #[cfg_attr(not(lowlat_loom), expect(clippy::unused_self, reason = "loom needs it"))]
     pub fn write(&self) {
@@ -29,7 +29,7 @@ impl Claim {
         self.0.with_mut(|_| ());
     }
 
-    /// The slot is read from here on.
+    /// Marks the slot as read from here on.
     #[inline]
     #[cfg_attr(not(lowlat_loom), expect(clippy::unused_self, reason = "loom needs it"))]
     pub fn read(&self) {

@@ -1,4 +1,4 @@
-//! What the loop and the recording cost on this CPU, measured before the run.
+//! Cost of the loop and of recording on this CPU, measured before the run.
 
 use super::{
     recorder::Recorder,
@@ -6,17 +6,17 @@ use super::{
 };
 use crate::clock::{Counter, TickScale};
 
-/// Turns that are calibrated over.
+/// Number of turns for the calibration.
 const TURNS: u32 = 256 * STRETCH_TURNS;
-/// Turns of one sample of the period.
+/// Turns per sample of the period.
 const SAMPLE_TURNS: u32 = 64;
-/// Recordings that are timed.
+/// Number of timed recordings.
 const RECORDINGS: u64 = 1_024;
 
-/// The shortest default threshold: what the low-latency guides of AMD and HPE use with sysjitter.
+/// The shortest default threshold: the value used by the low-latency guides of AMD and HPE with sysjitter.
 const THRESHOLD_NS_MIN: u64 = 100;
-/// The default threshold is at least so many turns of the slowest CPU's loop, so that a turn that is somewhat
-/// slow, as when the sibling thread is busy, is no interruption.
+/// Minimum ratio of the default threshold to a turn of the slowest CPU's loop, so that a slightly slow turn, as
+/// with a busy sibling thread, is not an interruption.
 const THRESHOLD_TURNS: f64 = 5.0;
 
 /// A CPU's calibration.
@@ -35,13 +35,13 @@ pub fn calibrate<C: Counter>(counter: &C, recorder: &mut Recorder, scale: TickSc
     let period_ticks = period_ticks(counter);
     Calibration {
         period_ns: scale.ns_fraction(period_ticks),
-        // Looking for the shortest makes a turn longer by a comparison, which must not show.
+        // Searching for the minimum adds a comparison to a turn, which must not affect the median.
         floor_ns: scale.ns_fraction(period_ticks.min(floor_ticks(counter) as f64)),
         recording_ticks: recording_ticks(counter, recorder),
     }
 }
 
-/// Median of the time per turn over samples of [`SAMPLE_TURNS`] turns of the very loop of the run.
+/// Median of the time per turn over samples of [`SAMPLE_TURNS`] turns of the run's own loop.
 fn period_ticks<C: Counter>(counter: &C) -> f64 {
     let mut samples: Vec<u64> = Vec::with_capacity((TURNS / SAMPLE_TURNS) as usize);
     let mut last = counter.now();
@@ -59,7 +59,7 @@ fn floor_ticks<C: Counter>(counter: &C) -> u64 {
     let mut last = counter.now();
     for _ in 0..TURNS {
         let now = counter.now();
-        // A reading that goes backwards wraps to a large gap and so is no floor.
+        // A backward reading wraps to a large gap, so it is never the minimum.
         floor = floor.min(now.wrapping_sub(last));
         last = now;
     }
@@ -83,8 +83,8 @@ fn median(samples: &mut [u64]) -> u64 {
     samples.get(samples.len() / 2).copied().unwrap_or(0)
 }
 
-/// The threshold of a run for which the user named none: one for all CPUs, so that they compare. Five turns of the
-/// slowest loop and 100 ns at least, rounded up to 10 ns.
+/// The default threshold of a run: one for all CPUs, so that they are comparable. At least five turns of the
+/// slowest loop and 100 ns, rounded up to 10 ns.
 pub fn default_threshold_ns(calibrations: &[Calibration]) -> u64 {
     let slowest = calibrations.iter().map(|one| one.period_ns).fold(0.0, f64::max);
     // A period is a positive number of ns far below 2^52; the cast saturates.
@@ -99,7 +99,7 @@ mod tests {
     use crate::{clock::MonotonicRaw, jitter::series::SeriesPlan};
     use std::{cell::Cell, time::Duration};
 
-    /// Steps of 20, with a step of 5 and one of 50,000 now and then.
+    /// Steps of 20, with an occasional step of 5 and of 50,000.
     struct Steps(Cell<u64>, Cell<u64>);
 
     impl Counter for Steps {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn period_and_floor_are_those_of_the_steps() {
+    fn period_and_floor_match_the_steps() {
         let scale = TickScale::new(2_000_000_000);
         let mut recorder = recorder(scale);
         let calibration = calibrate(&Steps(Cell::new(0), Cell::new(0)), &mut recorder, scale);

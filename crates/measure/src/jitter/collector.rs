@@ -15,12 +15,12 @@ use std::{
     time::Duration,
 };
 
-/// Between two polls of the rings.
+/// Interval of polls of the rings.
 pub const COLLECT_EVERY: Duration = Duration::from_millis(25);
-/// The same when each poll interrupts a measured CPU.
+/// The interval if each poll interrupts a measured CPU.
 pub const COLLECT_EVERY_SHARED: Duration = Duration::from_millis(500);
 
-/// A companion at work.
+/// A running companion.
 pub struct Collector<'scope> {
     is_over: Arc<AtomicBool>,
     thread: ScopedJoinHandle<'scope, ()>,
@@ -30,7 +30,7 @@ impl<'scope> Collector<'scope> {
     /// Starts it on the CPUs that the calling thread may use, and waits until the companion is ready.
     ///
     /// # Errors
-    /// [`JitterError::Collector`] when there can be no such thread.
+    /// [`JitterError::Collector`] if the thread cannot be started.
     pub fn start(
         scope: &'scope Scope<'scope, '_>,
         team: &'scope Team,
@@ -47,7 +47,8 @@ impl<'scope> Collector<'scope> {
                 companion.start(&started, &lanes);
                 let _ = ready.send(());
                 loop {
-                    // Acquire: pairs with the Release store in `finish`, so the last poll sees all that came before.
+                    // Acquire: pairs with the Release store in `finish`, so the last poll sees everything
+                    // before it.
                     let was_over = over.load(Ordering::Acquire);
                     if let Some(epoch) = team.epoch() {
                         companion.collect(epoch, &mut lanes);
@@ -60,21 +61,21 @@ impl<'scope> Collector<'scope> {
                 companion.finish(&lanes);
             })
             .map_err(|source| JitterError::Collector { source })?;
-        // That it died is told by `finish`; what the samplers measure is kept all the same.
+        // `finish` reports that it died; the samplers' results are kept.
         let _ = is_ready.recv();
         Ok(Self { is_over, thread })
     }
 
-    /// Ends it when all samplers are done: they were polled a last time and the companion has finished.
+    /// Ends it once all samplers are done: they were polled a last time and the companion has finished.
     ///
     /// # Errors
-    /// A sentence when it died.
+    /// A sentence if it died.
     pub fn finish(self) -> Result<(), String> {
         // Release: pairs with the Acquire load of the thread.
         self.is_over.store(true, Ordering::Release);
         self.thread.thread().unpark();
         self.thread.join().map_err(|_| {
-            "The thread that looks for causes and writes raw files died, a defect of lowlat; the samplers' own figures \
+            "The thread that collects causes and writes raw files died because of a bug in lowlat; the samplers' own figures \
              are kept."
                 .to_owned()
         })
@@ -99,7 +100,7 @@ mod tests {
     };
 
     #[derive(Default)]
-    struct Seen {
+    struct Recorded {
         started: usize,
         polls: usize,
         got: Vec<u64>,
@@ -108,7 +109,7 @@ mod tests {
         dies: bool,
     }
 
-    impl Companion for Seen {
+    impl Companion for Recorded {
         fn start(&mut self, _: &Started, lanes: &[Lane]) {
             self.started += lanes.len();
         }
@@ -127,7 +128,7 @@ mod tests {
         }
     }
 
-    fn collect(team: &Team, seen: &mut Seen, push: u64) -> Result<(), String> {
+    fn collect(team: &Team, seen: &mut Recorded, push: u64) -> Result<(), String> {
         let (mut producer, ring) = ring(4);
         thread::scope(|scope| {
             let lanes = vec![Lane { cpu: 3, thread_id: 1, ring }];
@@ -140,28 +141,28 @@ mod tests {
     }
 
     #[test]
-    fn the_rings_are_read_a_last_time_after_the_end() {
+    fn the_rings_are_read_once_more_after_the_end() {
         let team = Team::new(1);
         team.open(Start { threshold_ticks: 1 });
         assert_eq!(team.begin_together(|| 77), Some(77));
-        let mut seen = Seen::default();
+        let mut seen = Recorded::default();
         assert_eq!(collect(&team, &mut seen, 3), Ok(()));
         assert_eq!((seen.started, seen.got, seen.epoch), (1, vec![0, 1, 2], 77));
         assert_eq!(seen.finished_with, Some(0));
     }
 
     #[test]
-    fn nothing_is_collected_from_a_run_that_never_began() {
-        let mut seen = Seen::default();
+    fn nothing_is_collected_from_a_run_that_never_started() {
+        let mut seen = Recorded::default();
         assert_eq!(collect(&Team::new(1), &mut seen, 0), Ok(()));
         assert_eq!((seen.started, seen.polls, seen.finished_with), (1, 0, Some(0)));
     }
 
     #[test]
-    fn one_that_dies_is_told() {
+    fn a_dead_collector_is_reported() {
         let team = Team::new(1);
         team.begin_together(|| 5);
-        let told = collect(&team, &mut Seen { dies: true, ..Seen::default() }, 1).unwrap_err();
-        assert!(told.contains("a defect of lowlat"));
+        let told = collect(&team, &mut Recorded { dies: true, ..Recorded::default() }, 1).unwrap_err();
+        assert!(told.contains("a bug in lowlat"));
     }
 }

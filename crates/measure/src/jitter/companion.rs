@@ -1,53 +1,53 @@
-//! What may run beside the samplers: something that takes each interruption as it comes.
+//! Code that runs beside the samplers and receives each interruption as it happens.
 
 use super::ring::Consumer;
 use crate::clock::{CounterKind, TickScale};
 use lowlat_host::CpuId;
 use std::time::Duration;
 
-/// A run that is about to begin.
+/// A run that is about to start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Started {
-    /// The counter that the samplers read.
+    /// The samplers' counter.
     pub counter: CounterKind,
-    /// Its ticks in nanoseconds.
+    /// Conversion of its ticks to nanoseconds.
     pub scale: TickScale,
     /// A gap of at least this long is an interruption.
     pub threshold_ns: u64,
-    /// How long the run is to be.
+    /// Intended duration of the run.
     pub duration: Duration,
-    /// Between two calls of [`Companion::collect`].
+    /// Interval of [`Companion::collect`].
     pub every: Duration,
-    /// Whether the companion must run on a measured CPU, since no other is left: then all it does counts as an
-    /// interruption there.
+    /// Whether the companion must run on a measured CPU because no other is left: then its work counts as
+    /// interruptions there.
     pub is_on_measured_cpu: bool,
 }
 
 /// One sampler as a companion sees it.
 #[derive(Debug)]
 pub struct Lane {
-    /// The CPU that it is pinned to.
+    /// The CPU to which it is pinned.
     pub cpu: CpuId,
-    /// Its thread id, as traces name it.
+    /// Its thread id, as in traces.
     pub thread_id: i32,
     /// Its interruptions: readings of the counter before and after each.
     pub ring: Consumer,
 }
 
-/// Takes interruptions out of the samplers' rings while they run.
+/// Takes interruptions from the samplers' rings during a run.
 ///
-/// All calls come from one thread of ordinary priority, "lowlat-collect", on the CPUs that are not measured when
-/// there are any. From [`Companion::start`] to [`Companion::finish`] no memory may go back to the kernel (munmap,
-/// mremap, madvise): that interrupts every CPU that runs a sampler. The C library's allocator is told so where it
-/// can be; mappings of one's own must be kept until `finish`.
+/// All calls come from one thread of ordinary priority, "lowlat-collect", on the CPUs that are not measured, if
+/// any. Between [`Companion::start`] and [`Companion::finish`] no memory may be returned to the kernel (munmap,
+/// mremap, madvise), because that interrupts every CPU with a sampler. The C library's allocator is configured
+/// accordingly where possible; explicit mappings must be kept until `finish`.
 pub trait Companion: Send {
-    /// Called once before the samplers begin, which wait for it. Lanes are by rising CPU, here and later on.
+    /// Called once before the samplers start, which wait for it. Lanes are in order of CPU, here and later.
     fn start(&mut self, started: &Started, lanes: &[Lane]);
 
-    /// Called every [`Started::every`], and once more when all samplers are done; not at all when none began.
-    /// `epoch` is the counter when they began.
+    /// Called every [`Started::every`], and once more when all samplers are done; never if none started.
+    /// `epoch` is the counter at their start.
     fn collect(&mut self, epoch: u64, lanes: &mut [Lane]);
 
-    /// Called once after all samplers are done; the rings' counts of losses are exact by then.
+    /// Called once after all samplers are done; the rings' counts of losses are then exact.
     fn finish(&mut self, lanes: &[Lane]);
 }

@@ -1,5 +1,5 @@
-//! What tracing itself costs: two threads hand one CPU to each other, which is one event each time, with tracing on
-//! and off in turn.
+//! Cost of tracing: two threads hand over a CPU to each other, one event per handover, with tracing on and off
+//! in turn.
 
 use super::real_time::{RealTime, RealTimePolicy};
 use crate::affinity::{self, AffinityError};
@@ -16,19 +16,19 @@ use std::{
 };
 use thiserror::Error;
 
-/// Times that each thread hands the CPU over in one round. A round is short against a clock tick, so that most rounds
-/// hold nothing else.
+/// Handovers per thread in one round. A round is short compared with a clock tick, so most rounds contain
+/// nothing else.
 const HANDOVERS: u32 = 64;
-/// Rounds on each side of a comparison. The fastest of them stands for its side, since whatever disturbs a round makes
-/// it longer.
+/// Rounds on each side of a comparison. The fastest represents its side, because disturbances only make a round
+/// longer.
 const ROUNDS: u32 = 6;
-/// Sides that are measured before tracing is switched again, which takes the kernel far longer than a side.
+/// Sides measured before tracing is switched again, which takes the kernel far longer than a side.
 const SIDES: usize = 4;
-/// Comparisons at most.
+/// Maximum number of comparisons.
 const PAIRS_MAX: usize = 200;
-/// No stretch of comparisons begins later than this.
+/// No stretch of comparisons starts later than this.
 const BUDGET: Duration = Duration::from_millis(180);
-/// One side takes well below a millisecond. When it has not come by then, the CPU has no time for it.
+/// Timeout of a side, which takes well below a millisecond: if it expires, the CPU has no time for it.
 const SIDE_MAX: Duration = Duration::from_secs(2);
 const STACK_BYTES: usize = 128 << 10;
 
@@ -38,22 +38,20 @@ const FOLLOWERS_TURN: u32 = 1;
 /// Why the cost of tracing could not be measured.
 #[derive(Debug, Error)]
 pub enum CostError {
-    /// The threads can't run on the CPU.
-    #[error("what tracing costs could not be measured: {0}")]
+    /// The threads cannot run on the CPU.
+    #[error("cannot measure the cost of tracing: {0}")]
     Pin(#[from] AffinityError),
-    /// A thread can't be started.
-    #[error(
-        "what tracing costs could not be measured: no thread can be started ({0}); raise the limit on threads"
-    )]
+    /// A thread cannot be started.
+    #[error("cannot measure the cost of tracing: cannot start a thread ({0}); raise the limit on threads")]
     Thread(#[from] io::Error),
     /// Other threads leave no time.
-    #[error("what tracing costs could not be measured: CPU {cpu} has no time for it; quiet it first")]
+    #[error("cannot measure the cost of tracing: CPU {cpu} is too busy")]
     Busy {
         /// The CPU.
         cpu: CpuId,
     },
-    /// No comparison was finished.
-    #[error("what tracing costs could not be measured: a thread died, a defect of lowlat; please report it")]
+    /// No comparison was completed.
+    #[error("cannot measure the cost of tracing: a thread died because of a bug in lowlat; please report it")]
     Died,
 }
 
@@ -63,18 +61,18 @@ impl From<RecvError> for CostError {
     }
 }
 
-/// Measures what one event of a trace adds, on a CPU that is not measured if there is one.
+/// Measures the cost of one trace event, on a CPU that is not measured if possible.
 ///
-/// `switch` turns tracing on (`true`) and off. It is called from this thread, and last with `false`. It may find things as
-/// they should be already.
-/// It must turn the event itself on and off (events/sched/sched_switch/enable of an instance): where only tracing_on of
-/// the instance is 0, the tracepoint still runs, and part of the cost is on both sides. What switching takes is not in
-/// the figure. All in all it takes about a fifth of a second, and longer only where switching does.
+/// `switch` turns tracing on (`true`) and off. It is called from this thread, and last with `false`; the state
+/// may already be the requested one. It must enable and disable the event itself
+/// (events/sched/sched_switch/enable of an instance): if only tracing_on of the instance is 0, the tracepoint
+/// still runs, and part of the cost is on both sides. The cost of switching is not included. In total this
+/// takes about a fifth of a second, longer only if switching does.
 ///
-/// Whether the figure shows anything is for [`TracingCost::is_shown`] to say.
+/// [`TracingCost::is_shown`] decides whether the figure is significant.
 ///
 /// # Errors
-/// [`CostError`] when the threads can't be put on the CPU.
+/// [`CostError`] if the threads cannot run on the CPU.
 pub fn tracing_cost(cpu: CpuId, mut switch: impl FnMut(bool)) -> Result<TracingCost, CostError> {
     let began = Instant::now();
     let table = Table::default();
@@ -104,14 +102,15 @@ pub fn tracing_cost(cpu: CpuId, mut switch: impl FnMut(bool)) -> Result<TracingC
             }
         };
         let pairs = compare(began, &mut switch, &mut side);
-        // The threads go before the orders do.
+        // The threads are dropped before the orders.
         drop(end);
         switch(false);
         TracingCost::of_rounds(&pairs?).ok_or(CostError::Died)
     })
 }
 
-/// Pairs of sides, traced and not. Which comes first alternates, so that neither a drift nor the switching favours one.
+/// Pairs of sides, traced and not. Their order alternates, so that neither a drift nor the switching favours
+/// one.
 fn compare(
     began: Instant,
     switch: &mut impl FnMut(bool),
@@ -134,7 +133,7 @@ fn compare(
     Ok(pairs)
 }
 
-/// What both threads share.
+/// State shared by both threads.
 #[derive(Debug)]
 struct Table {
     turn: AtomicU32,
@@ -148,7 +147,7 @@ impl Default for Table {
 }
 
 impl Table {
-    /// Gives the CPU away until it is this one's turn. False when all is over.
+    /// Yields the CPU until it is this thread's turn. Returns false at the end.
     fn wait_for(&self, turn: u32) -> bool {
         while self.turn.load(Ordering::Acquire) != turn {
             if self.is_over.load(Ordering::Relaxed) {
@@ -164,7 +163,7 @@ impl Table {
     }
 }
 
-/// Ends the waiting of both threads, whoever leaves first and however.
+/// Ends the waiting of both threads, whichever leaves first and for whatever reason.
 struct EndOnDrop<'a>(&'a Table);
 
 impl Drop for EndOnDrop<'_> {
@@ -173,7 +172,7 @@ impl Drop for EndOnDrop<'_> {
     }
 }
 
-/// One side: what a handover took, for the thread that knows.
+/// One side: the time of a handover, in the thread that measures it.
 type Life = fn(&Table) -> Option<f64>;
 
 fn sit_down(
@@ -184,9 +183,9 @@ fn sit_down(
     life: Life,
 ) {
     let _end = EndOnDrop(table);
-    // Other threads of the CPU would have a slice at every handover. Without permission they do.
+    // Without it, other threads of the CPU would get a slice at every handover. Without permission they do.
     let _ = RealTime { policy: RealTimePolicy::Fifo, priority: 1 }.take();
-    // Nobody listens any more when an answer can't be sent; then the orders end too.
+    // If an answer cannot be sent, nobody is listening; then the orders end too.
     let _ = answers.send(affinity::pin_to(&CpuSet::of(cpu)).map(|()| 0.0));
     while orders.recv().is_ok() {
         if let Some(ns) = life(table) {
@@ -195,7 +194,7 @@ fn sit_down(
     }
 }
 
-/// Nanoseconds that one handover took in the fastest round. `None` when all is over.
+/// Nanoseconds of a handover in the fastest round. `None` at the end.
 fn lead(table: &Table) -> Option<f64> {
     let mut fastest_ns = f64::INFINITY;
     for _ in 0..ROUNDS {
@@ -232,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn tracing_is_switched_in_turn_and_left_off() {
+    fn tracing_is_switched_in_turn_and_ends_off() {
         let mut switched = Vec::new();
         let cost = tracing_cost(some_cpu(), |is_on| switched.push(is_on)).unwrap();
         assert_eq!(switched.len(), 2 * (cost.round_count as usize / SIDES) + 1);
@@ -243,7 +242,7 @@ mod tests {
         assert!(low <= cost.event_ns && cost.event_ns <= high, "{cost:?}");
     }
 
-    /// The pairs of a kernel on which an event takes 100 ns, and how tracing was switched.
+    /// The pairs of a kernel on which an event takes 100 ns, and the switches of tracing.
     fn pairs_of_made_up_sides(began: Instant) -> (Vec<(f64, f64)>, Vec<bool>) {
         let (is_traced, mut switched) = (Cell::new(false), Vec::new());
         let mut switch = |is_on| {
@@ -269,13 +268,13 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_is_not_there_is_an_error() {
+    fn a_missing_cpu_is_an_error() {
         let mut last = true;
         let error = tracing_cost(65_000, |is_on| last = is_on).unwrap_err();
         assert!(error.to_string().contains("cannot run on CPU 65000"), "{error}");
     }
 
-    /// An instance of the kernel's tracer, gone when dropped.
+    /// An instance of the kernel's tracer, removed on drop.
     struct Instance(String);
 
     impl Drop for Instance {

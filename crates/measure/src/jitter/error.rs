@@ -1,4 +1,4 @@
-//! Why a run can't be made, with what to do about it.
+//! Errors of a run, with hints.
 
 use super::raw::RawError;
 use super::{options::DURATION_MAX, real_time::RealTime};
@@ -7,66 +7,68 @@ use lowlat_host::{CpuId, CpuSet, ListError};
 use std::{io, time::Duration};
 use thiserror::Error;
 
-/// Why a run can't be made.
+/// Why a run is impossible.
 #[derive(Debug, Error)]
 pub enum JitterError {
-    /// A captured host has no time to measure.
-    #[error("jitter can only be measured on the running host, not on {root}; leave out --root")]
+    /// A captured host cannot be measured.
+    #[error("cannot measure {root}: jitter can only be measured on the running host\nhint: leave out --root")]
     NotLive {
-        /// What was named.
+        /// The root that was named.
         root: String,
     },
     /// The set of CPUs is empty.
-    #[error("no CPU to measure; name some with a list such as 1-7,9-15")]
+    #[error("no CPU to measure\nhint: give a list such as 1-7,9-15")]
     NoCpus,
-    /// The list of CPUs can't be read.
-    #[error("\"{text}\" is no list of CPUs: {source}")]
+    /// The list of CPUs cannot be parsed.
+    #[error("cannot parse \"{text}\" as a list of CPUs: {source}")]
     List {
-        /// What the user wrote.
+        /// The list as typed.
         text: String,
-        /// What is wrong with it.
+        /// The problem.
         source: ListError,
     },
     /// CPUs are named twice.
-    #[error("{cpus:#}: named more than once; name each CPU once")]
+    #[error("cannot measure {cpus:#}: named more than once\nhint: name each CPU once")]
     Repeated {
         /// Those CPUs.
         cpus: CpuSet,
     },
     /// CPUs are not online.
-    #[error("{cpus:#}: not online (online: {online}); bring them online or leave them out")]
+    #[error(
+        "cannot measure {cpus:#}: not online (online: {online})\nhint: bring them online or leave them out"
+    )]
     Offline {
-        /// Those of the CPUs asked for.
+        /// The requested CPUs that are offline.
         cpus: CpuSet,
         /// The CPUs that are online.
         online: CpuSet,
     },
-    /// The cpuset of this process does not hold the CPUs.
+    /// The CPUs are outside this process's cpuset.
     #[error(
-        "{cpus:#}: outside of this process's cpuset; leave them out, or start it from a cgroup whose \
-         cpuset.cpus holds them"
+        "cannot measure {cpus:#}: outside of this process's cpuset\nhint: leave them out, or start lowlat from a cgroup whose \
+         cpuset.cpus contains them"
     )]
     NotAllowed {
-        /// Those of the CPUs asked for.
+        /// The requested CPUs that are outside it.
         cpus: CpuSet,
     },
-    /// No time to measure.
-    #[error("the duration is zero; give one such as 10s")]
+    /// The duration is zero.
+    #[error("the duration is zero\nhint: give one such as 10s")]
     ZeroDuration,
     /// Longer than [`DURATION_MAX`].
-    #[error("a run of {duration:?} is too long; {} days at most", DURATION_MAX.as_secs() / 86_400)]
+    #[error("cannot run for {duration:?}: the maximum is {} days", DURATION_MAX.as_secs() / 86_400)]
     TooLong {
-        /// What was asked.
+        /// The requested duration.
         duration: Duration,
     },
-    /// Each turn of the loop would be an interruption.
+    /// With a threshold of zero each turn of the loop would be an interruption.
     #[error(
-        "the threshold is zero, so that each turn of the loop would count; give one such as 100ns, or none"
+        "the threshold is zero, so each turn of the loop would count\nhint: give one such as 100ns, or none"
     )]
     ZeroThreshold,
     /// No interruption that long fits into the run.
     #[error(
-        "the threshold of {:?} is not below the duration of {duration:?}; lower it or run longer",
+        "the threshold of {:?} is not below the duration of {duration:?}\nhint: lower it or run longer",
         Duration::from_nanos(*threshold_ns)
     )]
     ThresholdNotBelowDuration {
@@ -75,84 +77,86 @@ pub enum JitterError {
         /// The duration.
         duration: Duration,
     },
-    /// The counter can't be used.
+    /// The counter cannot be used.
     #[error(transparent)]
     Clock(#[from] ClockError),
-    /// The CPUs that may be used can't be told.
+    /// The CPU affinity is unknown.
     #[error(transparent)]
     Affinity(#[from] AffinityError),
-    /// A thread can't be started.
+    /// A thread cannot be started.
     #[error(
-        "cannot start the sampler of CPU {cpu}: {source}; measure fewer CPUs or raise the limit on threads"
+        "cannot start the sampler of CPU {cpu}: {source}\nhint: measure fewer CPUs or raise the limit on threads"
     )]
     Thread {
         /// Its CPU.
         cpu: CpuId,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A sampler can't be put on its CPU.
-    #[error("the sampler of CPU {cpu} can't run there: {source}")]
+    /// A sampler cannot be pinned to its CPU.
+    #[error("cannot pin the sampler of CPU {cpu}: {source}")]
     Pin {
         /// Its CPU.
         cpu: CpuId,
-        /// Why.
+        /// The cause.
         source: AffinityError,
     },
-    /// A sampler ended by a defect of lowlat.
-    #[error("the sampler of CPU {cpu} died before it began; this is a defect of lowlat, please report it")]
+    /// A sampler died because of a bug in lowlat.
+    #[error(
+        "the sampler of CPU {cpu} died before it started\nhint: this is a bug in lowlat, please report it"
+    )]
     Died {
         /// Its CPU.
         cpu: CpuId,
     },
     /// A real-time priority that does not exist.
-    #[error("no real-time priority {priority}; give one from 1 to 99, such as 10")]
+    #[error("invalid real-time priority {priority}\nhint: give one from 1 to 99, such as 10")]
     Priority {
-        /// What was asked.
+        /// The requested priority.
         priority: u8,
     },
     /// Real-time samplers would leave no CPU for anything else.
     #[error(
         "real-time samplers on {cpus:#} would leave no CPU for lowlat, which may run on {allowed:#}, and could lock \
-         up the host; leave at least one of these CPUs out, or measure without real-time priority"
+         up the host\nhint: leave at least one of these CPUs out, or measure without real-time priority"
     )]
     RealTimeEverywhere {
         /// The CPUs to measure.
         cpus: CpuSet,
-        /// Those on which lowlat's other threads may run.
+        /// The CPUs on which lowlat's other threads may run.
         allowed: CpuSet,
     },
-    /// The limit on real-time threads is below what the run needs.
+    /// The limit on real-time CPU time is below what the run needs.
     #[error(
-        "the limit on real-time CPU time ends real-time threads after {present_us} us without sleep, and the run \
-         needs {wanted_us} us; raise it (ulimit -R) or measure without real-time priority"
+        "the limit on real-time CPU time ends real-time threads after {present_us} us without sleep, but the run \
+         needs {wanted_us} us\nhint: raise it (ulimit -R) or measure without real-time priority"
     )]
     RealTimeLimit {
-        /// What is allowed.
+        /// The present limit.
         present_us: u64,
-        /// What is needed.
+        /// The required limit.
         wanted_us: u64,
     },
-    /// A sampler can't get its real-time priority.
+    /// A sampler cannot get its real-time priority.
     #[error(
-        "the sampler of CPU {cpu} can't have {real_time}: {source}; run as root or raise the limit (ulimit -r), in a \
-         control group that has real-time runtime, or measure without real-time priority"
+        "cannot give the sampler of CPU {cpu} {real_time}: {source}\nhint: run as root or raise the limit (ulimit -r), in a \
+         control group with real-time runtime, or measure without real-time priority"
     )]
     RealTime {
         /// Its CPU.
         cpu: CpuId,
         /// The priority.
         real_time: RealTime,
-        /// What the kernel said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Raw files can't be written.
+    /// Raw files cannot be written.
     #[error(transparent)]
     Raw(#[from] RawError),
-    /// The collector can't be started.
-    #[error("cannot start the thread that collects: {source}; raise the limit on threads")]
+    /// The collector cannot be started.
+    #[error("cannot start the collecting thread: {source}\nhint: raise the limit on threads")]
     Collector {
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

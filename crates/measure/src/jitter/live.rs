@@ -1,12 +1,11 @@
-//! What a sampler shows of itself while it runs.
+//! Live figures of a sampler.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A sampler's line: written by it alone, read by the main thread a few times a second.
+/// A sampler's line: written only by the sampler, read by the main thread a few times a second.
 ///
-/// Aligned to 128 bytes, since processors fetch lines in pairs; so no sampler's write touches another's line.
-/// Relaxed throughout: the three figures are shown, not reckoned with, and the record itself is handed over by a
-/// channel.
+/// Aligned to 128 bytes, because processors fetch lines in pairs; so no sampler's write affects another's line.
+/// Relaxed throughout: the three figures are only displayed, and the record itself is passed over a channel.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Live {
@@ -16,7 +15,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// Shows the figures. Called when they have changed only.
+    /// Updates the figures. Called only when they have changed.
     #[inline]
     pub fn show(&self, count: u64, ticks_total: u64, ticks_max: u64) {
         self.count.store(count, Ordering::Relaxed);
@@ -24,7 +23,7 @@ impl Live {
         self.ticks_max.store(ticks_max, Ordering::Relaxed);
     }
 
-    /// Count, total and longest as last shown, in ticks.
+    /// Count, total and longest as last updated, in ticks.
     pub fn seen(&self) -> (u64, u64, u64) {
         (
             self.count.load(Ordering::Relaxed),

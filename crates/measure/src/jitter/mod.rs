@@ -1,7 +1,7 @@
-//! Jitter: the time that is taken from a user thread on each CPU, by one pinned sampler per CPU.
+//! Jitter: the time taken from a user thread on each CPU, measured by one pinned sampler per CPU.
 //!
-//! A sampler does nothing but read the counter; two readings further apart than the threshold are an interruption.
-//! Its memory is bounded and allocated before it begins, however long it runs.
+//! A sampler only reads the counter; two readings further apart than the threshold are an interruption. Its
+//! memory is bounded and allocated before it starts, however long it runs.
 
 mod atomics;
 mod calibrate;

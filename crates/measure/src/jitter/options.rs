@@ -1,4 +1,4 @@
-//! What the user asks of a run, and whether it can be made.
+//! Options of a run, and whether it is possible.
 
 use super::{error::JitterError, real_time::RealTime};
 use crate::affinity::{self, AffinityError};
@@ -8,36 +8,36 @@ use std::time::Duration;
 
 /// The longest run.
 pub const DURATION_MAX: Duration = Duration::from_secs(366 * 86_400);
-/// The most of the worst, and of the first, interruptions that are kept per CPU.
+/// Maximum number of worst, and of first, interruptions kept per CPU.
 pub const KEPT_MAX: usize = 65_536;
 
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
-/// A run that is asked for.
+/// A requested run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JitterOptions {
     /// The CPUs to measure, one sampler on each.
     pub cpus: CpuSet,
-    /// How long.
+    /// Duration.
     pub duration: Duration,
     /// The shortest gap that counts as an interruption, in nanoseconds; `None` chooses one by the calibration.
     pub threshold_ns: Option<u64>,
-    /// How many of the longest interruptions are kept per CPU; [`KEPT_MAX`] at most.
+    /// Number of longest interruptions kept per CPU; [`KEPT_MAX`] at most.
     pub worst_count: usize,
-    /// How many of the first interruptions are kept per CPU; [`KEPT_MAX`] at most.
+    /// Number of first interruptions kept per CPU; [`KEPT_MAX`] at most.
     pub first_count: usize,
     /// Real-time priority of the samplers; `None` leaves them ordinary threads.
     pub real_time: Option<RealTime>,
 }
 
 impl JitterOptions {
-    /// A run on these CPUs with all else as it is by default.
+    /// A run on these CPUs with default options.
     pub fn new(cpus: CpuSet, duration: Duration) -> Self {
         Self { cpus, duration, threshold_ns: None, worst_count: 64, first_count: 64, real_time: None }
     }
 
-    /// CPUs from a list as the user wrote it, none of them twice: two samplers can't share a CPU, and a repeated
-    /// one is most likely a slip.
+    /// Parses a list of CPUs as typed, without duplicates: two samplers cannot share a CPU, and a repeated CPU
+    /// is probably a mistake.
     ///
     /// # Errors
     /// [`JitterError::List`] or [`JitterError::Repeated`].
@@ -53,11 +53,11 @@ impl JitterOptions {
         if repeated.is_empty() { Ok(cpus) } else { Err(JitterError::Repeated { cpus: repeated }) }
     }
 
-    /// Whether the run can be made on this host. The run itself looks again; ask before anything that takes long, such
-    /// as waiting for quiet.
+    /// Checks whether the run is possible on this host. The run itself checks again; call this before anything
+    /// slow, such as waiting for quiet.
     ///
     /// # Errors
-    /// [`JitterError`] that says why not.
+    /// [`JitterError`] with the reason.
     pub fn check(&self, root: &Root) -> Result<(), JitterError> {
         if !root.is_live() {
             return Err(JitterError::NotLive { root: root.label().to_owned() });
@@ -67,7 +67,8 @@ impl JitterOptions {
         self.real_time.map_or(Ok(()), |real_time| real_time.check(&self.cpus, &affinity::current()?))
     }
 
-    /// Whether the CPUs can be measured, given those online and those of ours on which a thread may be put.
+    /// Checks whether the CPUs can be measured, given the online CPUs and those of ours to which a thread can
+    /// be pinned.
     fn check_cpus(
         &self,
         online: Option<CpuSet>,
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_that_make_no_run_are_refused() {
+    fn impossible_options_are_refused() {
         assert!(
             refused(&JitterOptions { cpus: CpuSet::new(), ..options() }).starts_with("no CPU to measure")
         );
@@ -136,7 +137,7 @@ mod tests {
         let mut cpus = CpuSet::of(60_000);
         cpus.insert(0);
         let error = refused(&JitterOptions { cpus, ..options() });
-        assert!(error.starts_with("CPU 60000: not online"), "{error}");
+        assert!(error.starts_with("cannot measure CPU 60000: not online"), "{error}");
         let root = Root::in_memory("some.tar", []);
         assert!(matches!(options().check(&root), Err(JitterError::NotLive { .. })));
     }
@@ -150,11 +151,17 @@ mod tests {
         };
         assert_eq!((check(Some("0-7"), "2-5"), check(None, "2-5")), (Ok(()), Ok(())));
         let error = check(Some("0-7"), "2-3").unwrap_err();
-        assert!(error.starts_with("CPUs 4-5: outside of this process's cpuset; leave them out"), "{error}");
+        assert!(
+            error.starts_with(
+                "cannot measure CPUs 4-5: outside of this process's cpuset\nhint: leave them out"
+            ),
+            "{error}"
+        );
         let error = check(Some("0-3"), "2-3").unwrap_err();
         assert_eq!(
-            error, "CPUs 4-5: not online (online: 0-3); bring them online or leave them out",
-            "a CPU that is offline is outside of every cpuset, too"
+            error,
+            "cannot measure CPUs 4-5: not online (online: 0-3)\nhint: bring them online or leave them out",
+            "an offline CPU is outside every cpuset, too"
         );
     }
 
@@ -164,7 +171,7 @@ mod tests {
             real_time: Some(RealTime { policy: RealTimePolicy::Fifo, priority }),
             ..options()
         };
-        assert!(refused(&real_time(0)).starts_with("no real-time priority 0"));
+        assert!(refused(&real_time(0)).starts_with("invalid real-time priority 0"));
         let everywhere = JitterOptions { cpus: affinity::current().unwrap(), ..real_time(10) };
         assert!(refused(&everywhere).contains("would leave no CPU for lowlat"));
     }
@@ -174,7 +181,10 @@ mod tests {
         let cpus =
             |text| JitterOptions::parse_cpus(text).map(|cpus| cpus.to_list()).map_err(|e| e.to_string());
         assert_eq!(cpus("1-3,8").unwrap(), "1-3,8");
-        assert_eq!(cpus("1-3,2,3-4").unwrap_err(), "CPUs 2-3: named more than once; name each CPU once");
-        assert!(cpus("1-").unwrap_err().starts_with("\"1-\" is no list of CPUs: "));
+        assert_eq!(
+            cpus("1-3,2,3-4").unwrap_err(),
+            "cannot measure CPUs 2-3: named more than once\nhint: name each CPU once"
+        );
+        assert!(cpus("1-").unwrap_err().starts_with("cannot parse \"1-\" as a list of CPUs: "));
     }
 }

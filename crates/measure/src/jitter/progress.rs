@@ -1,35 +1,35 @@
-//! How far a run is.
+//! Progress of a run.
 
 use super::live::Live;
 use crate::clock::TickScale;
 use lowlat_host::CpuId;
 use std::{sync::Arc, time::Duration};
 
-/// How far a run is, as its samplers last showed it.
+/// Progress of a run, as last reported by its samplers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct JitterProgress {
-    /// Since the samplers began.
+    /// Time since the samplers started.
     pub elapsed: Duration,
-    /// How long the run is to be.
+    /// Intended duration of the run.
     pub duration: Duration,
-    /// Samplers at work.
+    /// Running samplers.
     pub cpu_count: usize,
     /// Interruptions so far, on all CPUs.
     pub interruption_count: u64,
-    /// Per CPU, by rising number.
+    /// Per CPU, in order.
     pub cpus: Vec<CpuProgress>,
 }
 
-/// What one CPU's sampler last showed.
+/// What one CPU's sampler last reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CpuProgress {
     /// The CPU.
     pub cpu: CpuId,
     /// Interruptions so far.
     pub interruption_count: u64,
-    /// Time they took.
+    /// Their total time.
     pub interruption_ns_total: u64,
-    /// The longest.
+    /// The longest one.
     pub interruption_ns_max: u64,
 }
 
@@ -39,8 +39,7 @@ impl JitterProgress {
         Self { duration, cpu_count: lines.len(), cpus, ..Self::default() }
     }
 
-    /// Brings the figures up to date in place: memory given back to the kernel during a run would interrupt every
-    /// core that runs a sampler.
+    /// Updates the figures in place: freeing memory during a run would interrupt every core with a sampler.
     pub(super) fn update(&mut self, lines: &[(CpuId, Arc<Live>)], scale: TickScale, elapsed: Duration) {
         self.elapsed = elapsed.min(self.duration);
         self.interruption_count = 0;

@@ -1,7 +1,7 @@
-//! Whether the host is quiet enough to be measured: what is looked at before a run, and the wait until it is so.
+//! Whether the host is quiet enough for a measurement: checks before a run, and the wait for quiet.
 //!
-//! A look takes a quarter of a second, nearly all of it asleep. Older kernels interrupt a CPU to read its frequency, and
-//! a walk over /proc takes and gives back memory: nothing here is for the time of a run.
+//! A check takes a quarter of a second, nearly all of it asleep. Older kernels interrupt a CPU to read its
+//! frequency, and a walk over /proc allocates and frees memory: nothing here may run during a measurement.
 
 mod threads;
 
@@ -16,27 +16,27 @@ use std::{
 };
 use threads::Threads;
 
-/// Between the two moments of a look.
+/// Time between the two readings of a check.
 const PAUSE: Duration = Duration::from_millis(250);
-/// Between the beginnings of two looks.
+/// Interval of checks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long a raised stop flag may go unseen.
+/// Longest time until a raised stop flag is noticed.
 const NAP: Duration = Duration::from_millis(50);
 
 const VMSTAT: &str = "/proc/vmstat";
 
-/// Looks at a host before it is measured.
+/// Checks a host before it is measured.
 #[derive(Debug)]
 pub struct QuietWatch<'a> {
     root: &'a Root,
-    /// What does not change while one waits.
+    /// Facts that do not change during the wait.
     fixed: ReadinessFacts,
     has_no_swap: bool,
     pause: Duration,
 }
 
 impl<'a> QuietWatch<'a> {
-    /// A watch over the CPUs that are to be measured. The snapshot and the audit are those of this host.
+    /// Checks of the CPUs to be measured. The snapshot and the audit are those of this host.
     pub fn new(
         root: &'a Root,
         measured: &CpuSet,
@@ -55,7 +55,7 @@ impl<'a> QuietWatch<'a> {
         Self { root, fixed, has_no_swap, pause: PAUSE }
     }
 
-    /// Looks once.
+    /// Checks once.
     pub fn look(&self) -> ReadinessFacts {
         let root = self.root;
         let began = Instant::now();
@@ -81,13 +81,13 @@ impl<'a> QuietWatch<'a> {
         }
     }
 
-    /// Looks about once a second until nothing holds a measurement up, or `stop` is raised; each look is told. Gives
-    /// the last one.
+    /// Checks about once a second until nothing delays the measurement, or `stop` is raised; each check is
+    /// reported. Returns the last one.
     pub fn wait(&self, stop: &AtomicBool, on_look: &dyn Fn(&[ReadinessPoint])) -> Vec<ReadinessPoint> {
         wait_until_quiet(&mut || judge_readiness(&self.look()), LOOK_EVERY, stop, on_look)
     }
 
-    /// Pages swapped since boot. Where the kernel counts none and no area is in use, there are none.
+    /// Pages swapped since boot. If the kernel counts none and no swap area is in use, there are none.
     fn swapped_pages(&self) -> SwapFacts {
         let vmstat = self.root.read(VMSTAT);
         let count = |name: &str| {
@@ -95,7 +95,7 @@ impl<'a> QuietWatch<'a> {
                 let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
                 value.map_or(Reading::Absent, |value| {
                     value.trim().parse().map_or_else(
-                        |_| Reading::unparsable(VMSTAT, value, format!("a number behind {name}")),
+                        |_| Reading::unparsable(VMSTAT, value, format!("a number after {name}")),
                         Reading::Known,
                     )
                 })
@@ -132,7 +132,7 @@ fn wait_until_quiet(
     }
 }
 
-/// The CPUs for all else: those of the allocation, or whatever is online beside the measured ones.
+/// The CPUs for everything else: those of the allocation, or the online CPUs that are not measured.
 fn housekeeping(measured: &CpuSet, host: &HostSnapshot, allocation: &Allocation) -> CpuSet {
     let chosen = allocation.housekeeping.difference(measured);
     if chosen.is_empty() { host.topology.online.difference(measured) } else { chosen }
@@ -150,7 +150,7 @@ fn read_khz(root: &Root, cpu: CpuId, name: &str) -> Reading<u64> {
     root.read_as(&format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/{name}"), "a frequency in kHz")
 }
 
-/// `None` when the CPU has no frequency scaling.
+/// `None` if the CPU has no frequency scaling.
 fn clock(root: &Root, cpu: CpuId, khz_before: Reading<u64>) -> Option<CpuClock> {
     let governor = root.read(&format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor"));
     if governor.is_absent() {

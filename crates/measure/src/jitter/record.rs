@@ -1,4 +1,4 @@
-//! The record of a run, put together from what its samplers hand over and from the host before and after.
+//! Builds the record of a run from the samplers' results and the host before and after.
 
 use super::{options::JitterOptions, series::SeriesPlan, steal::Steal, team::Done};
 use crate::clock::{ClockState, CounterKind, Frequency, TickScale};
@@ -14,7 +14,7 @@ pub struct Before {
     frequency: Frequency,
     clocks: ClockState,
     steal: Steal,
-    /// What makes the run doubtful so far.
+    /// Doubts so far.
     pub warnings: Vec<String>,
 }
 
@@ -25,7 +25,7 @@ impl Before {
     }
 }
 
-/// Puts the record together. `epoch` is the counter when the samplers began.
+/// Builds the record. `epoch` is the counter at the samplers' start.
 pub fn assemble(
     root: &Root,
     options: &JitterOptions,
@@ -42,7 +42,7 @@ pub fn assemble(
     let missing = options.cpus.difference(&done.iter().map(|one| one.cpu).collect());
     if !missing.is_empty() {
         warnings.push(format!(
-            "The samplers of {missing:#} died during the run, a defect of lowlat; the others were kept."
+            "The samplers of {missing:#} died during the run because of a bug in lowlat; the others were kept."
         ));
     }
     warnings.extend(done.iter().filter_map(|one| move_in_words(one, online.as_ref(), scale)));
@@ -96,7 +96,7 @@ fn move_in_words(done: &Done, online: Option<&CpuSet>, scale: TickScale) -> Opti
     };
     let after_s = scale.ns(done.outcome.run_ticks()) as f64 / 1e9;
     Some(format!(
-        "The sampler of CPU {cpu} was found on CPU {to} after {after_s:.3} s: {why}. What it measured until then is \
+        "The sampler of CPU {cpu} was found on CPU {to} after {after_s:.3} s: {why}. Its earlier results are \
          kept."
     ))
 }
@@ -107,8 +107,8 @@ fn steal_in_words(cpus: &[JitterCpu]) -> Option<String> {
     let from: CpuSet = cpus.iter().filter(|cpu| stolen_ns(cpu) > 0).map(|cpu| cpu.cpu).collect();
     (total_ns > 0).then(|| {
         format!(
-            "The hypervisor took {} ms from {from:#} during the run (steal time): interruptions there may be the \
-             hypervisor's.",
+            "The hypervisor took {} ms from {from:#} during the run (steal time): interruptions there may come from the \
+             hypervisor.",
             total_ns / 1_000_000
         )
     })
@@ -117,7 +117,7 @@ fn steal_in_words(cpus: &[JitterCpu]) -> Option<String> {
 fn backwards_in_words(cpus: &[JitterCpu]) -> Option<String> {
     let from: CpuSet = cpus.iter().filter(|cpu| cpu.backward_count > 0).map(|cpu| cpu.cpu).collect();
     (!from.is_empty()).then(|| {
-        format!("The counter went backwards on {from:#}: it is not sound, and lengths measured there may be wrong.")
+        format!("The counter went backwards on {from:#}: it is unreliable, and lengths measured there may be wrong.")
     })
 }
 
@@ -158,22 +158,22 @@ mod tests {
     }
 
     #[test]
-    fn moves_are_told_with_their_cause() {
+    fn moves_are_reported_with_their_cause() {
         let scale = TickScale::new(1_000_000_000);
         let words = |online: &str| {
             move_in_words(&done(Some(1)), Some(&CpuSet::parse_list(online).unwrap()), scale).unwrap()
         };
         assert_eq!(
             words("0-4"),
-            "The sampler of CPU 5 was found on CPU 1 after 2.000 s: the CPU was taken offline. What it measured until \
-             then is kept."
+            "The sampler of CPU 5 was found on CPU 1 after 2.000 s: the CPU was taken offline. Its earlier results \
+             are kept."
         );
         assert!(words("0-7").contains("its affinity was changed"));
         assert_eq!(move_in_words(&done(None), None, scale), None);
     }
 
     #[test]
-    fn steal_and_backward_readings_are_told() {
+    fn steal_and_backward_readings_are_reported() {
         let cpu = |cpu, steal_ns, backward_count| JitterCpu {
             cpu,
             steal_ns,

@@ -1,6 +1,6 @@
 //! What is kept of the interruptions of one CPU: exact sums, a histogram, the worst, the first, a series.
 //!
-//! Everything is allocated and touched at the start; recording allocates nothing, whatever comes.
+//! Everything is allocated and touched at the start; recording allocates nothing in any case.
 
 use super::{
     ring::Producer,
@@ -12,13 +12,13 @@ use lowlat_host::histogram;
 use lowlat_jitter::{Interruption, JitterCpu};
 use std::{cmp::Reverse, collections::BinaryHeap, hint::black_box};
 
-/// The longest length that the histogram tells apart: an hour. Longer ones fall into its last cell; sum and
-/// maximum stay exact.
+/// The longest length with a separate cell of the histogram: an hour. Longer ones are counted in its last cell;
+/// sum and maximum stay exact.
 const HISTOGRAM_NS_MAX: u64 = 3_600_000_000_000;
-/// Three digits: a cell is never wider than 0.1 % of its value.
+/// Three digits: a cell is at most 0.1 % of its value wide.
 const HISTOGRAM_DIGITS: u8 = 3;
 
-/// The recorder of one CPU. Takes readings in ticks.
+/// The recorder of one CPU. Its input is in ticks.
 #[derive(Debug)]
 pub struct Recorder {
     scale: TickScale,
@@ -29,7 +29,7 @@ pub struct Recorder {
     ticks_min: u64,
     ticks_max: u64,
     lengths: Histogram<u64>,
-    /// The shortest of the worst on top, so that it is the one to give way. (length, at), in ticks since the epoch.
+    /// The shortest of the worst on top, to be replaced first. (length, at), in ticks since the epoch.
     worst: BinaryHeap<Reverse<(u64, Reverse<u64>)>>,
     worst_count: usize,
     first: Vec<(u64, u64)>,
@@ -62,7 +62,7 @@ impl Recorder {
         recorder
     }
 
-    /// Hands each interruption on from now on.
+    /// Passes on each interruption from now on.
     #[must_use]
     pub fn with_ring(self, ring: Option<Producer>) -> Self {
         Self { ring, ..self }
@@ -79,12 +79,12 @@ impl Recorder {
         self.clear();
     }
 
-    /// Moments count from `epoch` on.
+    /// Times count from `epoch` on.
     pub fn begin(&mut self, epoch: u64) {
         self.epoch = epoch;
     }
 
-    /// Forgets everything recorded, except what was handed on.
+    /// Clears everything recorded, except what was passed on.
     pub fn clear(&mut self) {
         (self.count, self.ticks_total, self.ticks_min, self.ticks_max) = (0, 0, u64::MAX, 0);
         self.lengths.clear();
@@ -112,12 +112,12 @@ impl Recorder {
         self.series.record(self.since_epoch(now), length);
     }
 
-    /// Counters of different CPUs may differ by a little; what was before the epoch was at it.
+    /// Counters of different CPUs may differ slightly; times before the epoch are set to it.
     fn since_epoch(&self, ticks: u64) -> u64 {
         ticks_between(self.epoch, ticks).unwrap_or(0)
     }
 
-    /// Keeps the longest; of equal ones the earlier.
+    /// Keeps the longest; among equals the earlier.
     fn record_worst(&mut self, interruption: (u64, Reverse<u64>)) {
         if self.worst.len() < self.worst_count {
             self.worst.push(Reverse(interruption));
@@ -133,12 +133,12 @@ impl Recorder {
         self.count
     }
 
-    /// Ticks they took.
+    /// Their total time, in ticks.
     pub fn ticks_total(&self) -> u64 {
         self.ticks_total
     }
 
-    /// Ticks of the longest.
+    /// The longest, in ticks.
     pub fn ticks_max(&self) -> u64 {
         self.ticks_max
     }
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_give_way_and_the_first_stay() {
+    fn the_worst_are_replaced_and_the_first_stay() {
         let mut recorder = recorder(2, 3);
         for (at, length) in [(10, 100), (200, 50), (300, 400), (800, 400), (2_000, 70), (3_000, 100)] {
             recorder.record(1_000 + at, 1_000 + at + length);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_kept_is_still_counted() {
+    fn interruptions_are_counted_even_if_none_is_kept() {
         let mut recorder = recorder(0, 0);
         recorder.record(1_000, 1_500);
         let record = recorder.into_record(2_000);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_recorded_before_the_run_is_forgotten() {
+    fn recordings_from_before_the_run_are_cleared() {
         let mut recorder = recorder(4, 4);
         recorder.record(1_000, 7_777);
         recorder.clear();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn each_interruption_is_handed_on_as_it_was_read() {
+    fn each_interruption_is_passed_on_unchanged() {
         let (producer, mut consumer) = ring(2);
         let mut recorder = recorder(1, 1).with_ring(Some(producer));
         for (before, now) in [(1_000, 1_200), (2_000, 2_300), (3_000, 3_400)] {
@@ -237,7 +237,7 @@ mod tests {
         let mut got = Vec::new();
         consumer.drain(|before, now| got.push((before, now)));
         assert_eq!((got, consumer.lost_count()), (vec![(1_000, 1_200), (2_000, 2_300)], 1));
-        assert_eq!(recorder.into_record(4_000).interruption_count, 3, "the books do not depend on the ring");
+        assert_eq!(recorder.into_record(4_000).interruption_count, 3, "the totals do not depend on the ring");
     }
 
     proptest! {

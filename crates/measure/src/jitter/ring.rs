@@ -6,31 +6,32 @@
 //! | tail | lost |               | head |                      | before | now | before | now | ...
 //! +------+------+               +------+                      +--------+-----+--------+-----+--
 //! ```
-//! Positions only go up; the slot of a position is its lower bits. Slots `head..tail` hold what was not read yet.
-//! Neither side waits, calls the kernel or allocates. A full ring loses what comes and counts it.
+//! Positions only increase; the slot of a position is given by its lower bits. Slots `head..tail` contain
+//! unread entries. Neither side waits, makes system calls or allocates. A full ring loses new entries and
+//! counts them.
 
 use super::atomics::{Arc, AtomicU64, Claim, Ordering};
 use std::hint::black_box;
 
-/// The fewest entries of a ring: twice what a calibration records, so that calibrating never meets a full ring.
+/// Minimum entries of a ring: twice what a calibration records, so that calibrating never finds a full ring.
 pub const CAPACITY_MIN: usize = 2_048;
-/// The most entries of a ring: 1 MiB. At a poll every [`super::collector::COLLECT_EVERY`] that is more than two million
-/// interruptions a second.
+/// Maximum entries of a ring: 1 MiB. With a poll every [`super::collector::COLLECT_EVERY`] that is more than
+/// two million interruptions a second.
 pub const CAPACITY_MAX: usize = 65_536;
-/// Entries of all rings of a run together: 64 MiB, the most that 64 CPUs need. More CPUs share it.
+/// Entries of all rings of a run together: 64 MiB, the maximum for 64 CPUs. More CPUs share it.
 const CAPACITY_TOTAL: usize = 64 * CAPACITY_MAX;
-/// Entries that the consumer reads before it tells the producer that their slots are free.
+/// Entries that the consumer reads before it frees their slots for the producer.
 const READ_AT_ONCE: u64 = 256;
 
-/// Entries of each ring in a run on so many CPUs: a power of two, 65,536 up to 64 CPUs, 4,096 for 1,024, and 2,048
-/// from 2,048 CPUs on.
+/// Entries of each ring in a run on this many CPUs: a power of two, 65,536 up to 64 CPUs, 4,096 for 1,024, and
+/// 2,048 from 2,048 CPUs on.
 pub fn capacity_for(cpu_count: usize) -> usize {
     let share = (CAPACITY_TOTAL / cpu_count.max(1)).clamp(CAPACITY_MIN, CAPACITY_MAX);
-    // The highest power of two that is not above.
+    // The largest power of two up to this.
     1 << share.ilog2()
 }
 
-/// On a line of its own. 128 bytes, since processors fetch lines in pairs.
+/// On a separate line. 128 bytes, because processors fetch lines in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 struct OwnLine<T>(T);
@@ -38,9 +39,9 @@ struct OwnLine<T>(T);
 /// What the producer writes and the consumer reads.
 #[derive(Debug)]
 struct Written {
-    /// The position that is written next.
+    /// The position to be written next.
     tail: AtomicU64,
-    /// Entries that found the ring full.
+    /// Entries lost because the ring was full.
     lost: AtomicU64,
 }
 
@@ -55,9 +56,9 @@ struct Slot {
 #[derive(Debug)]
 struct Shared {
     written: OwnLine<Written>,
-    /// The position that is read next.
+    /// The position to be read next.
     head: OwnLine<AtomicU64>,
-    /// A power of two of them.
+    /// A power of two slots.
     slots: Box<[Slot]>,
 }
 
@@ -67,21 +68,22 @@ impl Shared {
     }
 
     fn slot(&self, position: u64) -> &Slot {
-        // Masked by the number of slots, which is a power of two and fits usize: nothing is lost, and the index is
-        // inside.
+        // Masked by the number of slots, a power of two that fits usize: nothing is lost, and the index is in
+        // bounds.
         #[expect(clippy::cast_possible_truncation)]
         let index = position as usize & (self.slots.len() - 1);
         &self.slots[index]
     }
 }
 
-/// A ring of at least `capacity` entries, rounded up to a power of two. Its memory is allocated and touched by the
-/// calling thread, so on that thread's node.
+/// A ring of at least `capacity` entries, rounded up to a power of two. The calling thread allocates and
+/// touches its memory, so it is on that thread's node.
 pub fn ring(capacity: usize) -> (Producer, Consumer) {
     let slot = || Slot { before: AtomicU64::new(0), now: AtomicU64::new(0), claim: Claim::default() };
     let slots: Box<[Slot]> = (0..capacity.max(2).next_power_of_two()).map(|_| slot()).collect();
     for slot in &slots {
-        // Not zero: the compiler may make zeroed memory of the zeros above, which is not there until it is written.
+        // Not zero: the compiler may turn the zeros above into zeroed memory, which is not resident until it is
+        // written.
         slot.before.store(1, Ordering::Relaxed);
     }
     black_box(&slots);
@@ -98,25 +100,25 @@ pub fn ring(capacity: usize) -> (Producer, Consumer) {
 #[derive(Debug)]
 pub struct Producer {
     shared: Arc<Shared>,
-    /// Its own copy of `tail`.
+    /// Its private copy of `tail`.
     tail: u64,
-    /// `head` when it was last looked at; the true one is this or later.
+    /// `head` when last read; the true value is this or later.
     head_seen: u64,
-    /// Its own copy of `lost`.
+    /// Its private copy of `lost`.
     lost: u64,
 }
 
 impl Producer {
-    /// Puts in two readings of the counter. When the ring is full they are lost and counted.
+    /// Adds two readings of the counter. If the ring is full they are lost and counted.
     #[inline]
     pub fn push(&mut self, before: u64, now: u64) {
         if self.tail - self.head_seen >= self.shared.capacity() {
-            // Acquire: pairs with the Release store in `Consumer::drain`, so that the slots before `head` have been
-            // read when they are overwritten below.
+            // Acquire: pairs with the Release store in `Consumer::drain`, so that the slots before `head` have
+            // been read when they are overwritten below.
             self.head_seen = self.shared.head.0.load(Ordering::Acquire);
             if self.tail - self.head_seen >= self.shared.capacity() {
                 self.lost += 1;
-                // Relaxed: a count and nothing else.
+                // Relaxed: only a count.
                 self.shared.written.0.lost.store(self.lost, Ordering::Relaxed);
                 return;
             }
@@ -135,15 +137,15 @@ impl Producer {
 #[derive(Debug)]
 pub struct Consumer {
     shared: Arc<Shared>,
-    /// Its own copy of `head`.
+    /// Its private copy of `head`.
     head: u64,
-    /// Lost entries that are not counted.
+    /// Lost entries to ignore.
     lost_before: u64,
 }
 
 impl Consumer {
-    /// Takes out what the ring holds at this moment, oldest first, as readings before and after an interruption.
-    /// Gives their number, which the ring's capacity bounds.
+    /// Takes all current entries, oldest first, as readings before and after an interruption. Returns their
+    /// number, at most the ring's capacity.
     pub fn drain(&mut self, mut each: impl FnMut(u64, u64)) -> u64 {
         // Acquire: pairs with the Release store in `Producer::push`, so that the slots up to `tail` are written.
         let tail = self.shared.written.0.tail.load(Ordering::Acquire);
@@ -156,25 +158,26 @@ impl Consumer {
                 each(slot.before.load(Ordering::Relaxed), slot.now.load(Ordering::Relaxed));
                 self.head += 1;
             }
-            // Release: pairs with the Acquire load in `Producer::push`, so that the slots are read by now.
+            // Release: pairs with the Acquire load in `Producer::push`, so that the slots have been read by
+            // then.
             self.shared.head.0.store(self.head, Ordering::Release);
         }
         count
     }
 
-    /// Forgets what the ring holds and what it has lost so far.
+    /// Discards all entries and the count of losses so far.
     pub fn forget(&mut self) {
         self.drain(|_, _| {});
         self.lost_before = self.shared.written.0.lost.load(Ordering::Relaxed);
     }
 
-    /// Entries that found the ring full. Exact once the producer has stopped and its end was waited for.
+    /// Entries lost because the ring was full. Exact once the producer has stopped and been waited for.
     pub fn lost_count(&self) -> u64 {
-        // Relaxed: a count and nothing else.
+        // Relaxed: only a count.
         self.shared.written.0.lost.load(Ordering::Relaxed) - self.lost_before
     }
 
-    /// Entries that fit in.
+    /// Capacity in entries.
     pub fn capacity(&self) -> usize {
         self.shared.slots.len()
     }

@@ -1,17 +1,17 @@
-//! The ring in every order that the memory model allows.
+//! The ring in every order allowed by the memory model.
 //!
 //! RUSTFLAGS="--cfg lowlat_loom" cargo test -p lowlat-measure --lib loom_
 
 use super::*;
 use loom::thread;
 
-/// Pairs whose halves belong together, so that a torn or stale slot shows.
+/// Pairs whose halves belong together, so that a torn or stale slot is detected.
 fn pair(n: u64) -> (u64, u64) {
     (10 * n + 7, 10 * n + 9)
 }
 
 #[test]
-fn all_that_is_not_lost_comes_whole_and_in_order() {
+fn entries_that_are_not_lost_arrive_intact_and_in_order() {
     loom::model(|| {
         let (mut producer, mut consumer) = ring(2);
         let sampler = thread::spawn(move || {
@@ -27,7 +27,7 @@ fn all_that_is_not_lost_comes_whole_and_in_order() {
         consumer.drain(|before, now| got.push((before, now)));
         let lost = consumer.lost_count();
         assert_eq!(got.len() as u64 + lost, 3);
-        // The first two always fit; the third does when one of them was read before it came.
+        // The first two always fit; the third does if one of them was read before.
         let all = [pair(0), pair(1), pair(2)];
         assert_eq!(got, all[..got.len()]);
         assert!(lost <= 1);
@@ -35,10 +35,10 @@ fn all_that_is_not_lost_comes_whole_and_in_order() {
 }
 
 #[test]
-fn a_slot_is_not_written_over_while_it_is_read() {
+fn a_slot_is_not_overwritten_while_it_is_read() {
     loom::model(|| {
         let (mut producer, mut consumer) = ring(2);
-        // Full, so that each of the two below needs a slot that the consumer gives back.
+        // Full, so that each of the two below needs a slot freed by the consumer.
         for n in 0..2 {
             let (before, now) = pair(n);
             producer.push(before, now);

@@ -1,4 +1,5 @@
-//! The ring against a model, and between two threads. In every order of the memory model: see the loom tests.
+//! The ring compared with a model, and between two threads. For every order of the memory model see the loom
+//! tests.
 
 use super::*;
 use proptest::prelude::*;
@@ -27,7 +28,7 @@ fn capacities_are_powers_of_two_and_share_a_budget() {
 }
 
 #[test]
-fn both_sides_have_lines_of_their_own() {
+fn both_sides_have_separate_lines() {
     let shared = ring(2).0.shared;
     let (tail, head) = (&raw const shared.written as usize, &raw const shared.head as usize);
     assert!(tail.abs_diff(head) >= 128 && tail % 128 == 0 && head % 128 == 0);
@@ -36,7 +37,7 @@ fn both_sides_have_lines_of_their_own() {
 }
 
 #[test]
-fn a_full_ring_counts_what_it_loses_and_goes_on() {
+fn a_full_ring_counts_its_losses_and_continues() {
     let (mut producer, mut consumer) = ring(4);
     for n in 0..7 {
         producer.push(n, n + 100);
@@ -48,7 +49,7 @@ fn a_full_ring_counts_what_it_loses_and_goes_on() {
 }
 
 #[test]
-fn what_is_forgotten_is_not_counted() {
+fn discarded_entries_are_not_counted() {
     let (mut producer, mut consumer) = ring(2);
     for n in 0..5 {
         producer.push(n, n);
@@ -91,7 +92,7 @@ fn nothing_is_torn_or_out_of_order_between_two_threads() {
 }
 
 #[derive(Debug, Clone)]
-enum Step {
+enum RingStep {
     Push(u64, u64),
     Drain,
 }
@@ -102,8 +103,8 @@ proptest! {
         capacity_log in 1_u32..5,
         steps in proptest::collection::vec(
             prop_oneof![
-                8 => (any::<u64>(), any::<u64>()).prop_map(|(before, now)| Step::Push(before, now)),
-                1 => Just(Step::Drain),
+                8 => (any::<u64>(), any::<u64>()).prop_map(|(before, now)| RingStep::Push(before, now)),
+                1 => Just(RingStep::Drain),
             ],
             0..300,
         ),
@@ -113,11 +114,11 @@ proptest! {
         let (mut model, mut lost) = (VecDeque::new(), 0);
         for step in steps {
             match step {
-                Step::Push(before, now) => {
+                RingStep::Push(before, now) => {
                     producer.push(before, now);
                     if model.len() < capacity { model.push_back((before, now)) } else { lost += 1 }
                 }
-                Step::Drain => prop_assert_eq!(drained(&mut consumer), model.drain(..).collect::<Vec<_>>()),
+                RingStep::Drain => prop_assert_eq!(drained(&mut consumer), model.drain(..).collect::<Vec<_>>()),
             }
             prop_assert_eq!(consumer.lost_count(), lost);
         }

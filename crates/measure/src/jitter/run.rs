@@ -1,4 +1,4 @@
-//! A run: the samplers started together, watched, and their records put together.
+//! A run: starts the samplers together, watches them, and combines their records.
 
 use super::{
     calibrate::{Calibration, calibrate, default_threshold_ns},
@@ -35,23 +35,23 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Between two calls of the progress function when the main thread has a CPU that is not measured.
+/// Interval of the progress function if the main thread has a CPU that is not measured.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
-/// The same when it must wake up on a measured CPU.
+/// The interval if it must wake up on a measured CPU.
 const PROGRESS_EVERY_SHARED: Duration = Duration::from_secs(1);
-/// Stack of a sampler: it calls little, and locked memory is dear.
+/// Stack of a sampler: it needs little, and locked memory is scarce.
 const STACK_BYTES: usize = 512 << 10;
-/// Interruptions of a recording shorter than this can't be told from a recording with cold caches.
+/// Shorter interruptions of a recording cannot be distinguished from a recording with cold caches.
 const RECORDING_SLACK_NS: u64 = 1_000;
 
-/// Measures the time that is taken from user threads on each of the CPUs.
+/// Measures the time taken from user threads on each of the CPUs.
 ///
-/// Raising `stop` ends the run within a tenth of a second with what was measured until then. The samplers read the
-/// flag itself, so nothing that is written during the run should lie in its cache line. `progress` is called from
-/// this thread, which runs beside the measured CPUs when its affinity leaves it one.
+/// Raising `stop` ends the run within a tenth of a second with the results so far. The samplers read the flag
+/// itself, so nothing that is written during the run should share its cache line. `progress` is called from
+/// this thread, which runs off the measured CPUs if its affinity permits.
 ///
 /// # Errors
-/// [`JitterError`] when the run can't be made; nothing was measured then.
+/// [`JitterError`] if the run is impossible; nothing was measured then.
 pub fn run(
     root: &Root,
     options: &JitterOptions,
@@ -61,10 +61,10 @@ pub fn run(
     run_with(root, options, stop, progress, None)
 }
 
-/// [`run`] with a companion that takes each interruption as it comes.
+/// Like [`run`], with a companion that receives each interruption.
 ///
 /// # Errors
-/// As [`run`]. The companion may have been started and finished by then, without having collected anything.
+/// As for [`run`]. The companion may have been started and finished by then, without having collected anything.
 pub fn run_beside<'a>(
     root: &'a Root,
     options: &'a JitterOptions,
@@ -91,7 +91,7 @@ fn run_with<'a>(
     let ring_capacity = companion.as_ref().map(|_| capacity_for(options.cpus.len()));
     let run = Run { root, options, stop, progress, kind, scale: TickScale::new(frequency.hz), ring_capacity };
     let before = Before::read(root, kind, frequency, warnings);
-    // On x86-64 and aarch64 the two differ; elsewhere the counter of the processor is the kernel's clock.
+    // On x86-64 and aarch64 the two differ; elsewhere the processor's counter is the kernel's clock.
     if kind == ArchCounter::KIND {
         run.with(ArchCounter, before, companion)
     } else {
@@ -106,7 +106,7 @@ struct Run<'a> {
     progress: &'a (dyn Fn(&JitterProgress) + Sync),
     kind: CounterKind,
     scale: TickScale,
-    /// Entries of each sampler's ring; `None` when nobody reads them.
+    /// Entries of each sampler's ring; `None` without a reader.
     ring_capacity: Option<usize>,
 }
 
@@ -150,23 +150,23 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// What the lack of a CPU to step aside on means.
+    /// Effects of having no unmeasured CPU for lowlat's other threads.
     fn shared_cpu_in_words(&self, aside: Option<&Aside>) -> Result<Option<String>, JitterError> {
         match (aside, self.options.real_time, self.ring_capacity) {
             (Some(_), ..) => Ok(None),
-            // Seen before by the check of the options, unless the affinity has changed since.
+            // Already checked with the options, unless the affinity has changed since.
             (None, Some(_), _) => Err(JitterError::RealTimeEverywhere {
                 cpus: self.options.cpus.clone(),
                 allowed: affinity::current()?,
             }),
             (None, None, None) => Ok(Some(
                 "Every CPU that this process may use was measured, so its own main thread ran on one of them once \
-                 a second; that counts as an interruption there."
+                 a second, which counts as an interruption there."
                     .to_owned(),
             )),
             (None, None, Some(_)) => Ok(Some(
                 "Every CPU that this process may use was measured, so its own main thread ran on one of them once \
-                 a second, and the thread that collects twice a second; that counts as interruptions there."
+                 a second, and the collecting thread twice a second, which count as interruptions there."
                     .to_owned(),
             )),
         }
@@ -183,7 +183,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Starts one sampler per CPU and waits until all have calibrated. They come by rising CPU.
+    /// Starts one sampler per CPU and waits until all have calibrated. Returns them in order of CPU.
     fn start_all<'scope, C: Counter + Copy + Send + 'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -208,14 +208,14 @@ impl<'a> Run<'a> {
                 }
                 Ok(Message::Failed(error)) => return Err(error),
                 Ok(Message::Died(cpu)) => return Err(JitterError::Died { cpu }),
-                // Neither can be: no gate is open yet, and `sender` is still held.
+                // Neither can happen: no gate is open yet, and `sender` is still held.
                 Ok(Message::Done(_)) | Err(_) => break,
             }
         }
         Ok(ready.into_values().collect())
     }
 
-    /// The life of one sampler.
+    /// The thread of one sampler.
     fn sampler<C: Counter>(&self, place: &Place<'_>, counter: &C) {
         let cpu = place.cpu;
         if let Err(source) = affinity::pin_to(&CpuSet::of(cpu)) {
@@ -265,7 +265,7 @@ impl<'a> Run<'a> {
         place.tell(Message::Done(Box::new(Done { cpu, calibration, outcome, recorder })));
     }
 
-    /// The memory of one sampler, and the far end of its ring when somebody reads it.
+    /// The memory of one sampler, and the other end of its ring if it has a reader.
     fn recorder(&self) -> (Recorder, Option<Consumer>) {
         let series = SeriesPlan::of(self.options.duration, self.options.cpus.len());
         let (worst, first) = (self.options.worst_count.min(KEPT_MAX), self.options.first_count.min(KEPT_MAX));
@@ -273,7 +273,7 @@ impl<'a> Run<'a> {
         (Recorder::new(self.scale, series, worst, first).with_ring(producer), consumer)
     }
 
-    /// Sleeps until all samplers are done, showing the progress meanwhile.
+    /// Sleeps until all samplers are done, and reports the progress meanwhile.
     fn watch(
         &self,
         messages: &Receiver<Message>,
@@ -294,7 +294,7 @@ impl<'a> Run<'a> {
                     left -= 1;
                 }
                 Ok(Message::Died(_)) => {
-                    // Those that still wait for it at the line would do so for ever.
+                    // Samplers that still wait for it at the end would wait forever.
                     team.abandon();
                     left -= 1;
                 }
@@ -313,20 +313,20 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The samplers as a companion sees them.
+/// The samplers as seen by a companion.
 fn lanes(ready: &mut [Ready]) -> Vec<Lane> {
     let lane =
         |one: &mut Ready| one.ring.take().map(|ring| Lane { cpu: one.cpu, thread_id: one.thread_id, ring });
     ready.iter_mut().filter_map(lane).collect()
 }
 
-/// The calling thread kept off the measured CPUs while this lives.
+/// Keeps the calling thread off the measured CPUs while this lives.
 struct Aside {
     was: CpuSet,
 }
 
 impl Aside {
-    /// `None` when there is no other CPU to step on, or the kernel does not let it.
+    /// `None` if there is no other CPU, or the kernel does not permit it.
     fn step(measured: &CpuSet) -> Option<Self> {
         let was = affinity::current().ok()?;
         let rest = was.difference(measured);

@@ -1,4 +1,4 @@
-//! One CPU's sampler: a state machine over a counter, so that tests can feed it any sequence of readings.
+//! One CPU's sampler: a state machine over a counter, so that tests can supply any sequence of readings.
 
 use super::{
     live::Live,
@@ -9,38 +9,38 @@ use crate::clock::{Counter, ticks_between};
 use lowlat_host::CpuId;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Interruptions of the recording itself that are recorded in a row; beyond, time goes to the recording.
+/// Consecutive interruptions of the recording itself that are recorded; further time counts as recording.
 const RECORDING_INTERRUPTED_MAX: u32 = 8;
 
-/// What a sampler is to do.
+/// Parameters of a sampler.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// The CPU it is pinned to.
+    /// The CPU to which it is pinned.
     pub cpu: CpuId,
     /// A gap of at least this long is an interruption.
     pub threshold_ticks: u64,
-    /// How long to run.
+    /// Duration.
     pub duration_ticks: u64,
-    /// What recording one interruption takes, as calibrated.
+    /// Calibrated time of recording one interruption.
     pub recording_ticks: u64,
-    /// By how much a recording must be longer than that before it counts as interrupted itself.
+    /// How much longer than that a recording must take to count as interrupted itself.
     pub slack_ticks: u64,
 }
 
-/// How a run ended.
+/// Result of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
     /// The first reading.
     pub first: u64,
     /// The last reading that belongs to this CPU.
     pub last: u64,
-    /// Turns of the loop.
+    /// Number of turns of the loop.
     pub turns: u64,
-    /// Ticks that went into recording.
+    /// Ticks spent on recording.
     pub recording_ticks: u64,
-    /// Readings below the one before.
+    /// Readings below the previous one.
     pub backward_count: u64,
-    /// Where the thread found itself, when that was another CPU.
+    /// The CPU on which the thread was found, if that was another one.
     pub moved_to: Option<CpuId>,
 }
 
@@ -53,8 +53,8 @@ impl Outcome {
 
 /// Samples until the time is up, `stop` is raised or the thread finds itself on another CPU.
 ///
-/// `stop` is looked at once in [`STRETCH_TURNS`] turns. It is read only, so its line stays shared in every core's
-/// cache and costs a hit, as long as nothing else is written beside it.
+/// `stop` is read once per [`STRETCH_TURNS`] turns. It is only read, so its line stays shared in every core's
+/// cache and costs a hit, as long as nothing else is written next to it.
 pub fn sample<C: Counter>(
     counter: &C,
     plan: &Plan,
@@ -73,7 +73,7 @@ pub fn sample<C: Counter>(
             if ticks_between(stretch.before, stretch.now).is_none() {
                 outcome.backward_count += 1;
             } else if let Some(cpu) = counter.cpu().filter(|cpu| *cpu != plan.cpu) {
-                // The gap is the move, not an interruption of this CPU's; the record ends before it.
+                // The gap is the move, not an interruption of this CPU; the record ends before it.
                 outcome.last = stretch.before;
                 outcome.moved_to = Some(cpu);
                 return outcome;
@@ -82,7 +82,7 @@ pub fn sample<C: Counter>(
                 resume(counter, plan, recorder, live, &mut outcome);
             }
         }
-        // Relaxed: a lone flag, and no data is handed over by it.
+        // Relaxed: a lone flag that orders no data.
         if outcome.run_ticks() >= plan.duration_ticks || stop.load(Ordering::Relaxed) {
             outcome.moved_to = counter.cpu().filter(|cpu| *cpu != plan.cpu);
             return outcome;
@@ -95,12 +95,12 @@ fn record(recorder: &mut Recorder, live: &Live, before: u64, now: u64) {
     live.show(recorder.count(), recorder.ticks_total(), recorder.ticks_max());
 }
 
-/// Takes up the loop after a recording, with a fresh reading as the last one.
+/// Resumes the loop after a recording, with a fresh reading as the last one.
 ///
-/// So the recording's own time is no interruption; it is added to `recording_ticks` instead. When it took longer
-/// than calibrated by the slack, it was itself interrupted: the surplus is recorded too. Cold caches make a
-/// recording longer than calibrated by some hundred nanoseconds, which the slack must allow for; a shorter
-/// interruption in this very time stays unseen, and `recording_ticks` bounds how much time that is.
+/// So the time of the recording itself is not an interruption; it is added to `recording_ticks` instead. If it
+/// exceeded the calibrated time by the slack, it was itself interrupted: the surplus is recorded too. With cold
+/// caches a recording takes some hundred nanoseconds longer than calibrated, which the slack must cover; a
+/// shorter interruption during a recording is missed, and `recording_ticks` bounds that time.
 fn resume<C: Counter>(counter: &C, plan: &Plan, recorder: &mut Recorder, live: &Live, outcome: &mut Outcome) {
     for _ in 0..RECORDING_INTERRUPTED_MAX {
         let began = outcome.last;

@@ -1,4 +1,4 @@
-//! The sampler over golden sequences of readings.
+//! The sampler over given sequences of readings.
 
 use super::{
     live::Live,
@@ -15,12 +15,12 @@ use std::{
     time::Duration,
 };
 
-/// Readings in order; after the last it goes on in steps of 10.
+/// Readings in order; after the last it continues in steps of 10.
 struct Script<'a> {
     readings: RefCell<std::iter::Copied<std::slice::Iter<'a, u64>>>,
     last: Cell<u64>,
     cpu: Cell<Option<CpuId>>,
-    /// Raised when the readings are used up.
+    /// Raised after the last reading.
     at_end: &'a AtomicBool,
 }
 
@@ -70,7 +70,7 @@ fn first(record: &JitterCpu) -> Vec<(u64, u64)> {
 
 #[test]
 fn a_gap_is_an_interruption_from_the_threshold_on() {
-    // After each recorded gap comes the reading that takes up the loop.
+    // After each recorded gap follows the reading that resumes the loop.
     let (outcome, record) = run(&[1_000, 1_010, 1_109, 1_119, 1_219, 1_240, 1_341, 1_360, 1_370]);
     assert_eq!(first(&record), [(119, 100), (240, 101)], "99 is a turn, 100 is not");
     assert_eq!(outcome.recording_ticks, 21 + 19);
@@ -83,11 +83,11 @@ fn recording_is_neither_an_interruption_nor_hides_one() {
     // Recording took 900 ticks: cold caches, within the slack.
     let (outcome, record) = run(&[0, 10, 210, 1_110, 1_120]);
     assert_eq!((first(&record), outcome.recording_ticks), (vec![(10, 200)], 900));
-    // It took 5,030: all but the calibrated 30 were an interruption. Its own recording takes 25.
+    // It took 5,030: all but the calibrated 30 were an interruption. Recording that one takes 25.
     let (outcome, record) = run(&[0, 10, 210, 5_240, 5_265, 5_275]);
     assert_eq!(first(&record), [(10, 200), (240, 5_000)]);
     assert_eq!(outcome.recording_ticks, 30 + 25);
-    // At the edge: one tick less stays with the recording.
+    // At the limit: one tick less counts as recording.
     let (_, record) = run(&[0, 10, 210, 210 + 1_029, 1_250]);
     assert_eq!(record.interruption_count, 1);
     let (_, record) = run(&[0, 10, 210, 210 + 1_030, 1_250, 1_260]);
@@ -95,7 +95,7 @@ fn recording_is_neither_an_interruption_nor_hides_one() {
 }
 
 #[test]
-fn recordings_that_are_always_interrupted_come_to_an_end() {
+fn recordings_that_are_always_interrupted_terminate() {
     let readings: Vec<u64> = (0..40).map(|n| n * 10_000).collect();
     let (outcome, record) = run(&readings);
     assert!(record.interruption_count >= 8);
@@ -108,7 +108,7 @@ fn backward_readings_are_counted_and_no_interruption() {
     let (outcome, record) = run(&[1_000, 1_010, 990, 1_000, 1_300, 1_310, 1_320]);
     assert_eq!(outcome.backward_count, 1);
     assert_eq!(first(&record), [(0, 300)]);
-    // Also when the recording's own reading goes backwards.
+    // Also if the recording's own reading goes backwards.
     let (outcome, record) = run(&[1_000, 1_010, 1_310, 1_300, 1_310]);
     assert_eq!((outcome.backward_count, record.interruption_count), (1, 1));
 }
@@ -126,12 +126,12 @@ fn an_interruption_over_a_second_counts_where_it_ended() {
     let second = 1_000_000_000;
     let (_, record) = run(&[0, second - 50, second - 40, second - 30, second + 200, second + 210]);
     let counts: Vec<u64> = record.seconds.iter().map(|second| second.count).collect();
-    assert_eq!(counts[..2], [1, 1], "the first is the long way to the second");
+    assert_eq!(counts[..2], [1, 1], "the first covers the long gap to the second");
     assert_eq!(record.seconds[1].ns_max, 230);
 }
 
 #[test]
-fn more_than_are_kept_are_counted() {
+fn interruptions_that_are_not_kept_are_counted() {
     let mut readings = vec![0_u64];
     for length in [200, 900, 300, 800, 400, 700, 500] {
         let last = readings[readings.len() - 1];
@@ -149,11 +149,11 @@ fn more_than_are_kept_are_counted() {
 fn a_move_ends_the_record_before_it() {
     let (outcome, record) = run_on(PLAN, Some(7), &[0, 10, 20, 9_000, 9_010]);
     assert_eq!((outcome.moved_to, outcome.last), (Some(7), 20));
-    assert_eq!(record.interruption_count, 0, "the move is no interruption of the CPU");
-    // Seen only at the end, when the move itself stayed below the threshold.
+    assert_eq!(record.interruption_count, 0, "the move is not an interruption of the CPU");
+    // Detected only at the end, if the move itself stayed below the threshold.
     let (outcome, _) = run_on(PLAN, Some(7), &[0, 10, 20]);
     assert_eq!(outcome.moved_to, Some(7));
-    // Where the CPU can't be told, nothing is claimed.
+    // If the CPU is unknown, nothing is claimed.
     let (outcome, record) = run_on(PLAN, None, &[0, 10, 20, 9_000, 9_010]);
     assert_eq!((outcome.moved_to, record.interruption_count), (None, 1));
 }
@@ -163,7 +163,7 @@ fn the_time_ends_the_run_and_turns_are_counted() {
     let plan = Plan { duration_ticks: 20_000, ..PLAN };
     let readings: Vec<u64> = (0..10_000).map(|n| n * 10).collect();
     let (outcome, record) = run_on(plan, Some(2), &readings);
-    // 2,000 turns fit; the end is looked at after each stretch of 1,024.
+    // 2,000 turns fit; the end is checked after each stretch of 1,024.
     assert_eq!((outcome.turns, outcome.last), (2_048, 20_480));
     assert_eq!(record.interruption_count, 0);
 }

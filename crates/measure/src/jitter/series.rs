@@ -1,27 +1,27 @@
-//! The time series of a run: one bin a second, wider ones when the run is so long that there would be too many.
+//! Time series of a run: one bin per second, wider bins if the run is too long for that.
 
 use crate::clock::TickScale;
 use lowlat_jitter::JitterSecond;
 use std::{hint::black_box, time::Duration};
 
-/// Bins of a CPU at most: a day of seconds.
+/// Maximum bins per CPU: a day of seconds.
 pub const BINS_MAX: u64 = 86_400;
-/// Bins of all CPUs of a run at most, 127 MiB: a day of seconds on 64 CPUs. More CPUs share them.
+/// Maximum bins of all CPUs of a run, 127 MiB: a day of seconds on 64 CPUs. More CPUs share them.
 const BINS_MAX_TOTAL: u64 = 64 * BINS_MAX;
-/// Bins that a CPU always gets.
+/// Minimum bins per CPU.
 const BINS_MIN: u64 = 600;
 
-/// How many bins of which width a run gets.
+/// Number and width of the bins of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SeriesPlan {
     /// Width of a bin in whole seconds.
     pub bin_s: u64,
-    /// How many.
+    /// Number of bins.
     pub count: usize,
 }
 
 impl SeriesPlan {
-    /// For a run of this length on so many CPUs.
+    /// For a run of this duration on this many CPUs.
     pub fn of(duration: Duration, cpu_count: usize) -> Self {
         let bins_max = (BINS_MAX_TOTAL / (cpu_count as u64).max(1)).clamp(BINS_MIN, BINS_MAX);
         let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
@@ -61,10 +61,10 @@ impl Series {
         }
     }
 
-    /// Writes to each bin, so that its memory is there.
+    /// Writes to each bin, so that its memory is resident.
     pub fn touch(&mut self) {
         self.bins.fill(Bin { count: 1, ..Bin::default() });
-        // The write must not be taken for one that the next one overwrites.
+        // Keeps the compiler from dropping the write because of the next one.
         black_box(&mut self.bins);
         self.clear();
     }
@@ -74,7 +74,7 @@ impl Series {
         self.bins.fill(Bin::default());
     }
 
-    /// Counts an interruption in the bin in which it ended; one that outlasts the run in the last.
+    /// Counts an interruption in the bin in which it ended; one that outlasts the run in the last bin.
     pub fn record(&mut self, end: u64, length: u64) {
         let last = self.bins.len().saturating_sub(1);
         let index = usize::try_from(end / self.bin_ticks).map_or(last, |index| index.min(last));
@@ -85,7 +85,7 @@ impl Series {
         }
     }
 
-    /// The bins that the run reached.
+    /// The bins reached by the run.
     pub fn into_seconds(mut self, run_ticks: u64) -> Vec<JitterSecond> {
         let reached = usize::try_from(run_ticks.div_ceil(self.bin_ticks)).unwrap_or(usize::MAX);
         self.bins.truncate(reached);
@@ -127,7 +127,7 @@ mod tests {
         };
         assert_eq!((plan(0), plan(64), plan(65)), ((1, 86_400), (1, 86_400), (2, 43_200)));
         assert_eq!((plan(1_024), plan(65_536)), ((16, 5_400), (144, 600)));
-        // Ten minutes keep their seconds on any host.
+        // Ten minutes keep one bin per second on any host.
         assert_eq!(SeriesPlan::of(Duration::from_secs(600), 65_536).bin_s, 1);
     }
 

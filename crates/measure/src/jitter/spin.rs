@@ -2,10 +2,10 @@
 
 use crate::clock::Counter;
 
-/// Turns between two looks at the end of the run and at the stop flag: some tens of microseconds.
+/// Turns between two checks of the end of the run and the stop flag: some tens of microseconds.
 pub const STRETCH_TURNS: u32 = 1_024;
 
-/// What a stretch of turns ended with.
+/// End of a stretch of turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
     /// The reading before the last.
@@ -17,18 +17,18 @@ pub struct Stretch {
 }
 
 impl Stretch {
-    /// The last gap, in ticks. Readings that went backwards give a gap beyond `i64::MAX`.
+    /// The last gap, in ticks. Backward readings give a gap beyond `i64::MAX`.
     #[inline]
     pub fn gap(&self) -> u64 {
         self.now.wrapping_sub(self.before)
     }
 }
 
-/// Reads the counter until two readings lie `threshold` ticks or more apart, or `turns` turns are made.
+/// Reads the counter until two readings are `threshold` ticks or more apart, or `turns` turns are made.
 ///
-/// A turn is one reading, one subtraction, one comparison and a count in a register: no memory is touched, nothing
-/// is shared, and the end of the run and the stop flag are looked at between stretches only. So a turn is no longer
-/// than one of a loop that tests a flag in memory each time.
+/// A turn is one reading, one subtraction, one comparison and a count in a register: it accesses no memory,
+/// shares nothing, and the end of the run and the stop flag are checked only between stretches. So a turn is no
+/// longer than one of a loop that tests a flag in memory each time.
 #[expect(clippy::inline_always, reason = "a call would be part of the turn")]
 #[inline(always)]
 pub fn spin<C: Counter>(counter: &C, last: u64, threshold: u64, turns: u32) -> Stretch {

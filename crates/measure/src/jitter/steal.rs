@@ -1,4 +1,4 @@
-//! Time that the hypervisor took, per CPU, from /proc/stat.
+//! Time taken by the hypervisor, per CPU, from /proc/stat.
 
 use lowlat_host::{CpuId, Reading};
 use lowlat_sys::{Root, proc_stat::steal_of_line};
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 const STAT: &str = "/proc/stat";
 
-/// Steal of each CPU, in ticks of the kernel's accounting (10 ms on nearly all kernels).
+/// Steal time per CPU, in ticks of the kernel's accounting (10 ms on nearly all kernels).
 #[derive(Debug, Clone)]
 pub struct Steal {
     cpus: Reading<BTreeMap<CpuId, u64>>,
@@ -20,13 +20,13 @@ impl Steal {
         Self { cpus, ticks_per_s: rustix::param::clock_ticks_per_second().max(1) }
     }
 
-    /// What was taken from a CPU between two readings, in clock ticks. Absent for a CPU that was offline at one.
+    /// Time taken from a CPU between two readings, in clock ticks. Absent if the CPU was offline at either.
     pub fn ticks_until(&self, after: &Self, cpu: CpuId) -> Reading<u64> {
-        // The kernel's sums can step back by rounding; nothing was taken then.
+        // The kernel's sums can decrease by rounding; nothing was taken then.
         self.of(cpu).and_then(|before| after.of(cpu).map(|after| after.saturating_sub(before)))
     }
 
-    /// What was taken from a CPU between two readings, in nanoseconds.
+    /// Time taken from a CPU between two readings, in nanoseconds.
     pub fn ns_until(&self, after: &Self, cpu: CpuId) -> Reading<u64> {
         self.ticks_until(after, cpu).map(|ticks| {
             let ns = u128::from(ticks) * 1_000_000_000 / u128::from(self.ticks_per_s);
@@ -39,7 +39,7 @@ impl Steal {
     }
 }
 
-/// `None` when a line of a CPU is not what it should be, or when there is none.
+/// `None` if a line of a CPU is malformed, or there is none.
 fn parse(text: &str) -> Option<BTreeMap<CpuId, u64>> {
     let mut cpus = BTreeMap::new();
     for line in text.lines() {
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_stat_is_unparsable() {
+    fn malformed_stat_is_unparsable() {
         for junk in ["", "cpu0 1 2 3", "cpu0 1 2 3 4 5 6 7 x", "cpux 1 2 3 4 5 6 7 8", "intr 1"] {
             assert!(matches!(steal(junk).ns_until(&steal(junk), 0), Reading::Unparsable(_)), "{junk:?}");
         }

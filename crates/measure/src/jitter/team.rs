@@ -1,4 +1,4 @@
-//! What the samplers of a run share: the gate that lets them begin together and the line-up at its end.
+//! State shared by the samplers of a run: the gate at which they start together and the barrier at the end.
 
 use super::{
     calibrate::Calibration, error::JitterError, live::Live, recorder::Recorder, ring::Consumer,
@@ -16,18 +16,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long a sampler that is done waits for the others without giving up its CPU.
+/// How long a finished sampler waits for the others without yielding its CPU.
 const LINE_UP_SPIN: Duration = Duration::from_millis(20);
-/// Between two looks after that.
+/// Interval of polls after that.
 const LINE_UP_NAP: Duration = Duration::from_millis(1);
 
-/// What a sampler tells the main thread.
+/// Messages of a sampler to the main thread.
 pub enum Message {
     /// It is pinned, has its memory and has calibrated.
     Ready(Box<Ready>),
-    /// It can't run as it should.
+    /// It cannot run as required.
     Failed(JitterError),
-    /// It ended by a panic.
+    /// It panicked.
     Died(CpuId),
     /// It is done.
     Done(Box<Done>),
@@ -41,25 +41,25 @@ pub struct Ready {
     pub thread_id: i32,
     /// Its calibration.
     pub calibration: Calibration,
-    /// What it shows of itself.
+    /// Its live figures.
     pub live: Arc<Live>,
-    /// Where its interruptions can be read, when somebody wants them.
+    /// Its interruptions, if they have a reader.
     pub ring: Option<Consumer>,
 }
 
-/// What a sampler hands over.
+/// Results of a sampler.
 pub struct Done {
     /// Its CPU.
     pub cpu: CpuId,
     /// Its calibration.
     pub calibration: Calibration,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Outcome,
     /// What it recorded.
     pub recorder: Recorder,
 }
 
-/// What all samplers are told when they begin.
+/// Parameters that all samplers get at the start.
 #[derive(Debug, Clone, Copy)]
 pub struct Start {
     /// The threshold of the run.
@@ -73,7 +73,7 @@ enum Gate {
     Abandoned,
 }
 
-/// Shared by the samplers of one run. Nothing here is touched while they sample.
+/// Shared by the samplers of one run. None of it is accessed while they sample.
 #[derive(Debug)]
 pub struct Team {
     gate: Mutex<Gate>,
@@ -86,7 +86,7 @@ pub struct Team {
 }
 
 impl Team {
-    /// A team of so many samplers.
+    /// A team of this many samplers.
     pub fn new(size: usize) -> Self {
         Self {
             gate: Mutex::new(Gate::Closed),
@@ -99,14 +99,14 @@ impl Team {
         }
     }
 
-    /// Lets all samplers begin.
+    /// Starts all samplers.
     pub fn open(&self, start: Start) {
         self.set(Gate::Open(start));
     }
 
-    /// Sends all samplers home that have not begun yet.
+    /// Dismisses all samplers that have not started yet.
     pub fn abandon(&self) {
-        // Relaxed: a lone flag for those that already spin; the others see the gate.
+        // Relaxed: a lone flag for samplers that already spin; the others see the gate.
         self.abandoned.store(true, Ordering::Relaxed);
         self.set(Gate::Abandoned);
     }
@@ -116,7 +116,7 @@ impl Team {
         self.opened.notify_all();
     }
 
-    /// Sleeps until the gate opens; `None` when the run was abandoned.
+    /// Sleeps until the gate opens; `None` if the run was abandoned.
     pub fn wait_at_gate(&self) -> Option<Start> {
         let mut gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -130,10 +130,10 @@ impl Team {
         }
     }
 
-    /// Spins until all samplers have come through the gate, then gives the moment from which all of them count: the
-    /// reading of the one that left first. `None` when the run was abandoned meanwhile.
+    /// Spins until all samplers have passed the gate, then returns the common epoch: the reading of the first
+    /// one to leave. `None` if the run was abandoned meanwhile.
     pub fn begin_together(&self, now: impl Fn() -> u64) -> Option<u64> {
-        // AcqRel: pairs with the Acquire load below, so what any sampler did before it came is done.
+        // AcqRel: pairs with the Acquire load below, so everything any sampler did before is complete.
         self.arrived.fetch_add(1, Ordering::AcqRel);
         while self.arrived.load(Ordering::Acquire) < self.size {
             if self.abandoned.load(Ordering::Relaxed) {
@@ -141,27 +141,27 @@ impl Team {
             }
             spin_loop();
         }
-        // Zero stands for "nobody yet", so a counter that reads zero is taken as one.
+        // Zero means that there is no epoch yet, so a counter value of zero is stored as one.
         let mine = now().max(1);
-        // Relaxed: the value itself is all that is agreed on.
+        // Relaxed: only the value itself matters.
         match self.epoch.compare_exchange(0, mine, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => Some(mine),
             Err(first) => Some(first),
         }
     }
 
-    /// The moment from which the samplers count; `None` when none has begun.
+    /// The epoch of the samplers; `None` if none has started.
     pub fn epoch(&self) -> Option<u64> {
         Some(self.epoch.load(Ordering::Relaxed)).filter(|epoch| *epoch > 0)
     }
 
-    /// One sampler fewer at work.
+    /// Counts down the running samplers.
     fn finish(&self) {
         self.finished.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Waits until all samplers are done: a thread that ends gives its stack back, and taking that out of the
-    /// address space interrupts the cores of those still at work.
+    /// Waits until all samplers are done: a thread that ends frees its stack, and removing that from the
+    /// address space interrupts the cores of running samplers.
     pub fn line_up(&self) {
         let since = Instant::now();
         while self.finished.load(Ordering::Relaxed) < self.size {
@@ -174,23 +174,23 @@ impl Team {
     }
 }
 
-/// A sampler's place in its team: given up when it is done or panics, so that nobody waits for it in vain.
+/// A sampler's place in its team: released when it is done or panics, so that nobody waits for it in vain.
 pub struct Place<'a> {
     /// The team.
     pub team: &'a Team,
     /// The sampler's CPU.
     pub cpu: CpuId,
-    /// Where it tells.
+    /// Channel for its messages.
     pub sender: Sender<Message>,
 }
 
 impl Place<'_> {
-    /// Tells the main thread. That it has gone is no matter: nobody is left to be told.
+    /// Sends to the main thread. If that has ended, nobody needs the message.
     pub fn tell(&self, message: Message) {
         let _ = self.sender.send(message);
     }
 
-    /// Gives up the place at work and waits for the others.
+    /// Leaves the running samplers and waits for the others.
     pub fn finish_and_line_up(&self) {
         self.team.finish();
         self.team.line_up();
@@ -212,7 +212,7 @@ mod tests {
     use std::sync::mpsc;
 
     #[test]
-    fn all_begin_at_the_same_moment() {
+    fn all_start_at_the_same_moment() {
         let team = Team::new(3);
         let epochs: Vec<Option<u64>> = thread::scope(|scope| {
             let workers: Vec<_> = (1..=3)
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn an_abandoned_run_sends_everybody_home() {
+    fn an_abandoned_run_dismisses_all_samplers() {
         let team = Team::new(3);
         thread::scope(|scope| {
             let waiting = scope.spawn(|| team.wait_at_gate().is_none());
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_one_that_died() {
+    fn nobody_waits_for_a_dead_sampler() {
         let team = Team::new(2);
         let (sender, messages) = mpsc::channel();
         thread::scope(|scope| {

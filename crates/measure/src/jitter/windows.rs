@@ -1,40 +1,40 @@
-//! On which CPUs firmware or a hypervisor was at work lately, asked about once a second during a run.
+//! CPUs on which firmware or a hypervisor was recently active, checked about once a second during a run.
 
 use lowlat_host::{CpuId, CpuSet, Reading};
 use lowlat_sys::{PolledFile, Root, proc_stat::steal_of_line};
 
 const STAT: &str = "/proc/stat";
 
-/// Bytes that one CPU's line can take: a name, ten numbers of twenty digits, what stands between them.
+/// Longest line of a CPU, in bytes: a name and ten numbers of twenty digits with separators.
 const LINE_BYTES_MAX: usize = 256;
 
-/// On which CPUs steal time moved since the last look.
+/// CPUs on which steal time increased since the last check.
 ///
-/// For the thread that collects, beside the measured CPUs: a look reads one open file into a buffer that was made at
-/// the start and asks nothing of the measured CPUs. So it cannot tell of system-management interrupts, since a CPU
-/// must be interrupted to read their count: those are counted before and after the run ([`super::SmiCounts`]).
+/// For the collecting thread, off the measured CPUs: a check reads one open file into a preallocated buffer and
+/// does not involve the measured CPUs. So it cannot detect system-management interrupts, because a CPU must be
+/// interrupted to read their count: those are counted before and after the run ([`super::SmiCounts`]).
 ///
-/// The kernel shows steal time in steps of a clock tick, 10 ms on nearly all kernels. What a hypervisor takes in
-/// shorter pieces moves it once they add up to a step, so a window in which it did not move proves nothing.
+/// The kernel reports steal time in steps of a clock tick, 10 ms on nearly all kernels. Shorter pieces only
+/// show once they add up to a step, so a window without an increase proves nothing.
 #[derive(Debug)]
 pub struct Windows {
     stat: Reading<PolledFile>,
-    /// The measured CPUs by rising number, with the steal that was last seen.
+    /// The measured CPUs in order, with their last known steal time.
     last: Vec<(CpuId, Option<u64>)>,
     moved: CpuSet,
     is_readable: bool,
 }
 
 impl Windows {
-    /// Opens /proc/stat and looks for the first time.
+    /// Opens /proc/stat and reads it for the first time.
     pub fn new(root: &Root, cpus: &CpuSet) -> Self {
-        // The file has a line for each CPU that is online, ours or not, and before them that of all together.
+        // The file has a line per online CPU, ours or not, after the line of their total.
         let present = root.read_cpu_list("/sys/devices/system/cpu/possible").into_known();
         let count = present.map_or(0, |cpus| cpus.len()).max(cpus.len());
         let mut windows = Self {
             stat: root.open_to_poll(STAT, (count + 1) * LINE_BYTES_MAX),
             last: cpus.iter().map(|cpu| (cpu, None)).collect(),
-            // Grown to its full length now.
+            // Already grown to its full length.
             moved: cpus.clone(),
             is_readable: false,
         };
@@ -42,8 +42,8 @@ impl Windows {
         windows
     }
 
-    /// Looks again: the CPUs on which steal time moved since the last look. A CPU that was offline at either look is
-    /// not among them.
+    /// Checks again: the CPUs on which steal time increased since the last check. A CPU that was offline at
+    /// either check is left out.
     pub fn poll(&mut self) -> &CpuSet {
         for (cpu, _) in &self.last {
             self.moved.remove(*cpu);
@@ -56,13 +56,13 @@ impl Windows {
         &self.moved
     }
 
-    /// Whether the last look could tell: /proc/stat was there and held the measured CPUs.
+    /// Whether the last check succeeded: /proc/stat existed and contained the measured CPUs.
     pub fn is_readable(&self) -> bool {
         self.is_readable
     }
 }
 
-/// Notes the steal of each line; false when there was none of a measured CPU.
+/// Stores the steal time of each line; returns false if there was none of a measured CPU.
 fn note(bytes: &[u8], last: &mut [(CpuId, Option<u64>)], moved: &mut CpuSet) -> bool {
     let mut is_any = false;
     let mut next = 0;
@@ -73,7 +73,7 @@ fn note(bytes: &[u8], last: &mut [(CpuId, Option<u64>)], moved: &mut CpuSet) -> 
             break;
         }
         let Some((cpu, steal)) = std::str::from_utf8(line).ok().and_then(steal_of_line) else { continue };
-        // CPUs without a line are offline: what they have next time is no movement.
+        // CPUs without a line are offline: their next value does not count as an increase.
         while let Some((_, seen)) = last.get_mut(next).filter(|(measured, _)| *measured < cpu) {
             *seen = None;
             next += 1;
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn each_window_tells_of_itself_only() {
+    fn each_window_reports_only_its_own_increase() {
         let host = Host::new(&[(0, 5), (1, 7), (2, 9)]);
         let mut windows = host.windows("1-2");
         assert!(windows.is_readable());
@@ -137,11 +137,11 @@ mod tests {
         assert_eq!(windows.poll().to_list(), "1", "CPU 0 is not measured");
         assert_eq!(windows.poll().to_list(), "");
         host.set(&stat(&[(0, 50), (1, 7), (2, 11)]));
-        assert_eq!(windows.poll().to_list(), "2", "a step back is no movement");
+        assert_eq!(windows.poll().to_list(), "2", "a decrease is not an increase");
     }
 
     #[test]
-    fn a_cpu_that_goes_and_comes_has_not_moved() {
+    fn a_cpu_that_was_offline_has_no_increase() {
         let host = Host::new(&[(0, 5), (1, 7), (4, 9)]);
         let mut windows = host.windows("0-1,4");
         host.set(&stat(&[(0, 5)]));
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told() {
+    fn an_unreadable_file_is_reported() {
         let host = Host::new(&[(0, 5), (1, 7)]);
         let mut windows = host.windows("0-1");
         for junk in ["", "cpu", "cpu0 1 2 3\n", "cpu1 1 2 3 4 5 6 7 x\n", "cpu0 1 2 3 4 5 6 7 8", "intr 1\n"]
@@ -164,7 +164,7 @@ mod tests {
             assert!(!windows.is_readable(), "{junk}");
         }
         host.set(&stat(&[(0, 99), (1, 99)]));
-        assert_eq!(windows.poll().to_list(), "", "there was nothing to hold it against");
+        assert_eq!(windows.poll().to_list(), "", "there was nothing to compare it with");
         assert!(windows.is_readable());
 
         let mut none = Windows::new(&Root::in_memory("test", []), &CpuSet::first(2));

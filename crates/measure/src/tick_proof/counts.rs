@@ -1,4 +1,4 @@
-//! The counters that are looked at twice.
+//! Counters that are read twice.
 
 use lowlat_host::{CpuId, CpuSet, Reading};
 use lowlat_sys::{
@@ -12,10 +12,10 @@ const INTERRUPTS: &str = "/proc/interrupts";
 const SOFTIRQS: &str = "/proc/softirqs";
 const STAT: &str = "/proc/stat";
 
-/// A CPU that ran nothing for a smaller share of the time is busy.
+/// A CPU that was idle for a smaller share of the time counts as busy.
 const NOT_RUNNING_PERCENT: u128 = 80;
 
-/// The timers that each CPU has, where their interrupts have numbers.
+/// Per-CPU timers, on architectures where their interrupts have numbers.
 const TIMERS: [&str; 3] = ["arch_timer", "riscv-timer", "timer-riscv"];
 
 /// Timer interrupts and soft interrupts of some CPUs at one moment.
@@ -25,8 +25,8 @@ pub(super) struct Counts {
     softirqs: Reading<Table>,
 }
 
-/// Whether a row counts local timer interrupts: "LOC" of x86, PowerPC and s390, elsewhere the interrupt of the timer
-/// that each CPU has.
+/// Whether a row counts local timer interrupts: "LOC" on x86, PowerPC and s390, elsewhere the interrupt of the
+/// per-CPU timer.
 fn timer_name(row: &Row) -> Option<String> {
     if row.name == "LOC" {
         return Some(row.name.clone());
@@ -43,7 +43,7 @@ impl Counts {
         }
     }
 
-    /// The row that counts timer interrupts; empty when there is none.
+    /// The row that counts timer interrupts; empty if there is none.
     pub(super) fn source(&self) -> String {
         let rows = self.interrupts.known().map_or(&[][..], |table| &table.rows);
         rows.iter().find_map(timer_name).unwrap_or_default()
@@ -60,7 +60,7 @@ impl Counts {
     }
 }
 
-/// Absent for a CPU without a column at either time, and where no such row is.
+/// Absent for a CPU without a column at either time, or if there is no such row.
 fn between(
     before: &Reading<Table>,
     after: &Reading<Table>,
@@ -81,8 +81,8 @@ fn between(
         .and_then(|before| after.as_ref().and_then(of).map(|after| after.saturating_sub(before)))
 }
 
-/// How long each CPU ran nothing. /proc/schedstat knows a task only once it was switched out: one that spins for hours
-/// on a CPU of its own does not show there, while idle time stands still.
+/// Idle time of each CPU. /proc/schedstat includes a task only once it was switched out: a task that spins for
+/// hours on an isolated CPU does not show there, while idle time does not increase.
 #[derive(Debug, Clone)]
 pub(super) struct Idleness {
     not_running_ticks: Reading<BTreeMap<CpuId, u64>>,
@@ -99,7 +99,7 @@ impl Idleness {
         Self { not_running_ticks, ticks_per_s: rustix::param::clock_ticks_per_second().max(1) }
     }
 
-    /// Those of `cpus` that were busy until this was read again, or why that is not known.
+    /// Those of `cpus` that were busy until this was read again, or why that is unknown.
     pub(super) fn busy_until(&self, after: &Self, passed: Duration, cpus: &CpuSet) -> Result<CpuSet, String> {
         let known = |reading: &Reading<BTreeMap<CpuId, u64>>| {
             reading

@@ -1,5 +1,5 @@
-//! Counts the timer interrupts of isolated CPUs over a while, each under a load: an idle CPU has few whatever its
-//! settings are.
+//! Counts the timer interrupts of isolated CPUs for a while, each under load: an idle CPU has few with any
+//! settings.
 
 mod counts;
 mod spinner;
@@ -15,32 +15,32 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long is looked whether a CPU is busy already.
+/// Duration of the check whether a CPU is already busy.
 const LOOK: Duration = Duration::from_millis(300);
-/// How long a spinner runs before its ticks are counted: the kernel stops the tick some time after the last other
-/// task went away.
+/// How long a spinner runs before its ticks are counted: the kernel stops the tick some time after the last
+/// other task has left.
 const SETTLE: Duration = Duration::from_millis(200);
 
-/// What is counted.
+/// What to count.
 #[derive(Debug, Clone)]
 pub struct TickOptions {
     /// The isolated CPUs.
     pub isolated: CpuSet,
     /// The CPUs to compare with, on which the counting itself runs.
     pub housekeeping: CpuSet,
-    /// How long.
+    /// Duration.
     pub window: Duration,
-    /// Whether a thread spins on each isolated CPU on which nothing runs.
+    /// Whether a thread spins on each idle isolated CPU.
     pub spins: bool,
-    /// Ticks a second of a CPU whose tick is not stopped, where that is known.
+    /// Ticks per second of a CPU whose tick is not stopped, if known.
     pub hz: Reading<u32>,
 }
 
-/// Counts on the running host. A CPU on which a task is busy already gets no spinner: that would disturb it, and it
-/// serves as well.
+/// Counts on the running host. A CPU that is already busy gets no spinner: it would disturb the task, and is
+/// not needed.
 ///
 /// # Errors
-/// When no thread can be started.
+/// If no thread can be started.
 pub fn count_ticks(options: &TickOptions) -> io::Result<TickProof> {
     thread::scope(|scope| {
         let counting =
@@ -54,7 +54,7 @@ fn count(options: &TickOptions) -> TickProof {
     let mut doubts = Vec::new();
     // On an isolated CPU it would be the second task there, and keep the tick that it counts.
     if let Err(error) = affinity::pin_to(&options.housekeeping) {
-        doubts.push(format!("The counting itself is not kept on the housekeeping CPUs: {error}."));
+        doubts.push(format!("The counting thread could not be pinned to the housekeeping CPUs: {error}."));
     }
     let busy = busy_cpus(&root, &options.isolated, &mut doubts);
     let wanted = if options.spins { options.isolated.difference(&busy) } else { CpuSet::new() };
@@ -91,7 +91,7 @@ fn count(options: &TickOptions) -> TickProof {
     }
 }
 
-/// CPUs on which something runs already.
+/// CPUs that are already busy.
 fn busy_cpus(root: &Root, cpus: &CpuSet, doubts: &mut Vec<String>) -> CpuSet {
     let (before, start) = (Idleness::read(root), Instant::now());
     thread::sleep(LOOK);
@@ -99,9 +99,9 @@ fn busy_cpus(root: &Root, cpus: &CpuSet, doubts: &mut Vec<String>) -> CpuSet {
     match before.busy_until(&after, start.elapsed(), cpus) {
         Ok(busy) => busy,
         Err(why) => {
-            // Taken for busy, so that nobody is disturbed.
+            // Assume that they are busy, so as not to disturb any task.
             doubts.push(format!(
-                "Whether tasks run on the isolated CPUs is not known ({why}), so no thread spins there."
+                "It is unknown whether tasks run on the isolated CPUs ({why}), so no thread spins there."
             ));
             cpus.clone()
         }

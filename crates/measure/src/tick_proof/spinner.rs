@@ -10,15 +10,15 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-/// Refused CPUs that are named.
+/// Largest number of refused CPUs that are named.
 const NAMED_MAX: usize = 4;
 
 /// Spinning threads. They end when they are stopped or dropped.
 #[derive(Debug)]
 pub(super) struct Spinners {
-    /// CPUs on which one spins.
+    /// CPUs on which a thread spins.
     pub(super) cpus: CpuSet,
-    /// Why there is none elsewhere, one sentence each.
+    /// Why others have none, one sentence each.
     pub(super) refused: Vec<String>,
     is_over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -35,7 +35,7 @@ impl Spinners {
             let thread = thread::Builder::new().name(format!("lowlat-spin/{cpu}")).spawn(move || {
                 let pinned = affinity::pin_to(&CpuSet::of(cpu)).map_err(|error| error.to_string());
                 let spins = pinned.is_ok();
-                // The starter waits for this; it cannot be gone.
+                // The starter waits for this, so it exists.
                 let _ = started.send(pinned);
                 while spins && !is_over.load(Ordering::Relaxed) {
                     std::hint::spin_loop();
@@ -44,7 +44,7 @@ impl Spinners {
             match thread {
                 Ok(thread) => spinners.threads.push(thread),
                 Err(error) => {
-                    spinners.refuse(&format!("no thread can be started for CPU {cpu}: {error}"));
+                    spinners.refuse(&format!("cannot start a thread for CPU {cpu}: {error}"));
                     continue;
                 }
             }
@@ -65,7 +65,7 @@ impl Spinners {
         }
     }
 
-    /// Ends them; gives the CPUs on which they spun.
+    /// Ends them; returns the CPUs on which they spun.
     pub(super) fn stop(mut self) -> CpuSet {
         std::mem::take(&mut self.cpus)
     }
@@ -75,7 +75,7 @@ impl Drop for Spinners {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // One that panicked has ended too.
+            // A thread that panicked has ended too.
             let _ = thread.join();
         }
     }

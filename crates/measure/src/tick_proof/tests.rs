@@ -38,7 +38,7 @@ fn the_local_timer_of_each_kind_of_processor_is_counted() {
 }
 
 #[test]
-fn a_cpu_whose_idle_time_stands_still_is_busy() {
+fn a_cpu_without_increasing_idle_time_is_busy() {
     let lines = |idle: [u32; 3]| {
         format!(
             "cpu0 1 1 1 {} 0 1 1 0\ncpu1 1 1 1 {} 0 1 1 0\ncpu2 1 1 1 5 0 0 0 {}\n",
@@ -47,12 +47,12 @@ fn a_cpu_whose_idle_time_stands_still_is_busy() {
     };
     let (before, after) = (stat(&lines([100, 100, 0])), stat(&lines([199, 100, 95])));
     let busy = before.busy_until(&after, Duration::from_secs(1), &CpuSet::first(4));
-    assert_eq!(busy.unwrap().to_list(), "1", "what the hypervisor takes is no task of this host");
+    assert_eq!(busy.unwrap().to_list(), "1", "steal time is not a task of this host");
     assert!(stat("junk").busy_until(&after, Duration::from_secs(1), &CpuSet::first(4)).is_err());
 }
 
 #[test]
-fn this_host_is_counted_under_spinners_of_its_own() {
+fn this_host_is_counted_under_spinners() {
     let allowed = affinity::current().unwrap();
     let (house, isolated) = (allowed.lowest().unwrap(), allowed.highest().unwrap());
     let options = TickOptions {
@@ -64,7 +64,7 @@ fn this_host_is_counted_under_spinners_of_its_own() {
     };
     let before = affinity::current().unwrap();
     let proof = count_ticks(&options).unwrap();
-    assert_eq!(affinity::current().unwrap(), before, "the caller's own threads stay where they were");
+    assert_eq!(affinity::current().unwrap(), before, "the caller's affinity is unchanged");
     let [cpu] = &proof.cpus[..] else { panic!("{proof:?}") };
     assert_eq!(cpu.cpu, isolated);
     assert!(proof.window_ns >= 100_000_000 && cpu.ticks.is_known(), "{proof:?}");
@@ -74,7 +74,7 @@ fn this_host_is_counted_under_spinners_of_its_own() {
 }
 
 #[test]
-fn cpus_outside_the_reach_of_the_process_are_told() {
+fn cpus_that_the_process_cannot_use_are_reported() {
     let beyond = CpuSet::of(lowlat_host::CPU_ID_MAX - 1);
     let spinners = Spinners::start(&beyond);
     assert!(spinners.cpus.is_empty());

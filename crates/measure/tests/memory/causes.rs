@@ -1,4 +1,4 @@
-//! The memory of looking for causes: trace, attribution and groups of a simulated day.
+//! Memory of finding causes: trace, attribution and groups of a simulated day.
 
 use crate::allocator::asked;
 use lowlat_host::{CpuId, CpuSet};
@@ -14,12 +14,12 @@ use std::{collections::BTreeSet, fmt::Write as _};
 const HZ: u64 = 1_000_000_000;
 const EPOCH: u64 = 5 * HZ;
 const SECONDS: u64 = 86_400;
-/// Per CPU and second; a host has many times as many, for which nothing else happens.
+/// Per CPU and second; a real host has many times as many, for which nothing else happens.
 const INTERRUPTIONS_PER_S: u64 = 1;
 const SAMPLER: i32 = 1_000_000;
 const CPUS: [CpuId; 2] = [2, 3];
 const PAGE_BYTES: usize = 4_096;
-/// More of each kind than there is room for names.
+/// More of each kind than names fit.
 const KINDS: u64 = 6_000;
 
 const HEADER_PAGE: &str = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\
@@ -31,7 +31,7 @@ const HEADER_EVENT: &str = "type_len : 5 bits\ntime_delta : 27 bits\narray : 32 
 
 /// Declaration and size.
 type Field = (&'static str, u32);
-/// Id, path, and the fields behind the common ones.
+/// Id, path, and the fields after the common ones.
 type Event = (u16, &'static str, &'static [Field]);
 
 const EVENTS: &[Event] = &[
@@ -76,7 +76,7 @@ fn formats() -> TraceFormats {
     formats
 }
 
-/// A sub-buffer that is written again and again.
+/// A sub-buffer that is reused.
 struct Page(Vec<u8>);
 
 impl Page {
@@ -86,7 +86,7 @@ impl Page {
         self.0.extend([0; 8]);
     }
 
-    /// An entry `delta` after the one before, with this thread on the CPU.
+    /// An entry `delta` after the previous one, with this thread on the CPU.
     fn add(&mut self, delta: u32, id: u16, thread: i32, fields: &[&[u8]]) {
         let record = 8 + fields.iter().map(|field| field.len()).sum::<usize>();
         let head = if cfg!(target_endian = "little") { delta << 5 } else { delta };
@@ -100,7 +100,7 @@ impl Page {
         }
     }
 
-    /// The whole of it; `is_missed`: events before it were overwritten, nobody knows how many.
+    /// All of it; `is_missed`: an unknown number of events before it was overwritten.
     fn end(&mut self, is_missed: bool) -> &[u8] {
         let committed = (self.0.len() - 16) as u64 | u64::from(is_missed) << 31;
         self.0[8..16].copy_from_slice(&committed.to_ne_bytes());
@@ -108,7 +108,7 @@ impl Page {
         &self.0
     }
 
-    /// What happens in the `n`th interruption: a timer, a device, another thread, a signal.
+    /// Contents of the `n`th interruption: a timer, a device, another thread, a signal.
     fn interruption(&mut self, n: u64) {
         let kind = n % KINDS;
         let (thread, irq) = (i32::try_from(kind).unwrap() + 1, i32::try_from(kind).unwrap());
@@ -140,7 +140,7 @@ struct Side {
     attributor: CpuAttributor,
 }
 
-/// All that looks for causes in a run.
+/// Everything that finds causes in a run.
 struct Search {
     page: Page,
     decoder: Decoder,
@@ -201,7 +201,7 @@ impl Search {
         self.groups.close_window(moved);
     }
 
-    /// So many events of one CPU that no interruption holds, more than may wait.
+    /// Events of one CPU outside any interruption, more than can be queued.
     fn flood(&mut self, second: u64, count: u32) {
         let Some(side) = self.sides.first_mut() else { return };
         for n in 0..count {
@@ -220,7 +220,7 @@ impl Search {
 fn a_day_of_causes_allocates_nothing() {
     let mut search = Search::new();
     let (moved, quiet) = (CpuSet::of(CPUS[1]), CpuSet::new());
-    // Until every table is full; what has no place there is told by its kind.
+    // Until every table is full; what does not fit is reported by kind.
     search.second(0, 0, KINDS + 1, &quiet);
     let (threads, irqs) = (search.decoder.names().threads.len(), search.decoder.names().irqs.len());
     assert_eq!((threads, irqs, search.decoder.functions().len()), (THREADS_MAX, IRQS_MAX, FUNCTIONS_MAX));
@@ -241,13 +241,10 @@ fn a_day_of_causes_allocates_nothing() {
     let names = CauseNames { names: search.decoder.names(), own_tids: &own_tids };
     let groups = search.groups.finish(SECONDS * HZ, &names);
     assert_eq!(groups.sizes.iter().map(|size| (size.cpu_count, size.count)).collect::<Vec<_>>(), [(2, n)]);
-    assert!(
-        search.decoder.counts().missed_switch_count > 0,
-        "switches that were not told cost no memory either"
-    );
+    assert!(search.decoder.counts().missed_switch_count > 0, "missing switches cost no memory either");
     for side in search.sides {
         let (_, lost) = side.attributor.event_counts();
-        assert!(side.cpu != CPUS[0] || lost > 0, "more came than may wait, which costs no memory either");
+        assert!(side.cpu != CPUS[0] || lost > 0, "more arrived than can be queued, without costing memory");
         let causes = side.attributor.finish(search.decoder.names());
         assert_eq!((causes.attributed_count, causes.kernel_count), (n, n));
         assert_eq!((causes.worst.len(), causes.first.len()), (64, 64));

@@ -1,26 +1,26 @@
-//! What was injected held against what was found.
+//! Compares injected interruptions with those found.
 
 use crate::spin::Spin;
 use lowlat_host::TickScale;
 use lowlat_jitter::{Cause, CauseKind, CpuCauses, Explained, Interruption, JitterRecord};
 
-/// Readings are rounded to the nanosecond, and the end of an interruption is two of them.
+/// Readings are rounded to the nanosecond, and the end of an interruption is the sum of two.
 const ROUNDING_NS: u64 = 2;
-/// By how much stamps of a trace may be off where its clock is not the samplers' counter but laid beside it.
+/// Tolerance of timestamps of a trace whose clock is not the samplers' counter but aligned with it.
 const OTHER_CLOCK_NS: u64 = 2_000;
 
-/// An injection in nanoseconds since the run began, with the interruption that holds it.
+/// An injection in nanoseconds since the start of the run, with the interruption that contains it.
 #[derive(Debug, Clone, Copy)]
 pub struct Found {
     pub from_ns: u64,
     pub to_ns: u64,
     pub own_ns: u64,
-    /// The place of the interruption among those of the record.
+    /// Index of the interruption in the record.
     pub place: usize,
 }
 
-/// An injection may begin in the time in which the sampler records another interruption, and is then kept less that
-/// time; see the sampler. Each gap holds a turn of the loop as well.
+/// An injection may start while the sampler records another interruption, and is then shortened by that time;
+/// see the sampler. Each gap also contains a turn of the loop.
 pub fn error_ns(record: &JitterRecord) -> u64 {
     let cpu = &record.cpus[0];
     let recording_ns = cpu.recording_ns_total / cpu.interruption_count.max(1);
@@ -30,8 +30,8 @@ pub fn error_ns(record: &JitterRecord) -> u64 {
     2 * (recording_ns + turn_ns) + ROUNDING_NS
 }
 
-/// Recall: each injection above the threshold that lies inside of the run lies inside of one interruption, since the
-/// sampler can't have run meanwhile. Where more came than were kept, only the time of those kept is looked at.
+/// Recall: each injection above the threshold inside the run is inside one interruption, because the sampler
+/// cannot have run meanwhile. If more arrived than were kept, only the time of kept ones is checked.
 pub fn recall(record: &JitterRecord, spins: &[Spin]) -> Vec<Found> {
     let (scale, cpu) = (TickScale::new(record.counter_hz), &record.cpus[0]);
     let is_all = cpu.first.len() as u64 == cpu.interruption_count;
@@ -54,17 +54,17 @@ pub fn recall(record: &JitterRecord, spins: &[Spin]) -> Vec<Found> {
     found
 }
 
-/// What was found of one cause.
+/// Results for one cause.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Blamed {
-    /// Interruptions that hold injections.
+    /// Interruptions that contain injections.
     pub holding_count: u64,
-    /// Interruptions that have a part of this cause.
+    /// Interruptions with a part of this cause.
     pub blamed_count: u64,
 }
 
-/// The cause of each interruption that holds injections is right, its part no shorter than they were, and the totals
-/// hold them all.
+/// The cause of each interruption with injections is correct, its part at least as long as they were, and the
+/// totals include them all.
 pub fn blame(record: &JitterRecord, found: &[Found], kind: CauseKind, name: &str) -> Blamed {
     let causes = &record.causes.as_ref().unwrap().cpus[0];
     check_causes(record, causes);
@@ -75,7 +75,7 @@ pub fn blame(record: &JitterRecord, found: &[Found], kind: CauseKind, name: &str
     }
     let (mut holding_count, mut own_ns, mut error_ns) = (0, 0, 0);
     for held in found.chunk_by(|a, b| a.place == b.place) {
-        // A ring that was full keeps the rest of the run from being explained in step.
+        // After a full ring, the rest of the run cannot be explained consistently.
         let Some(one) = causes.first.get(held[0].place).filter(|_| causes.ring_lost_count == 0) else {
             continue;
         };
@@ -108,12 +108,12 @@ fn part_ns(one: &Explained, is_it: impl Fn(&Cause) -> bool) -> u64 {
     one.parts.iter().filter(|part| is_it(&part.cause)).map(|part| part.ns).sum()
 }
 
-/// Time about which the trace says nothing: its buffer was full, or the kernel did not tell of a switch.
+/// Time unknown to the trace: its buffer was full, or a switch is missing.
 pub fn lost_ns(one: &Explained) -> u64 {
     part_ns(one, |cause| cause.kind == CauseKind::NotTraced)
 }
 
-/// What must hold of all causes.
+/// Invariants of all causes.
 fn check_causes(record: &JitterRecord, causes: &CpuCauses) {
     let cpu = &record.cpus[0];
     assert_eq!(causes.attributed_count + causes.ring_lost_count, cpu.interruption_count);

@@ -1,4 +1,4 @@
-//! A run in a process of its own: to be stopped, or to be made without privileges.
+//! A run in a separate process: to be stopped, or to be made without privileges.
 
 use crate::host::{observe, options};
 use lowlat_host::CpuId;
@@ -12,21 +12,21 @@ use std::{
     time::Duration,
 };
 
-/// What the child is, and the CPU that it measures.
+/// Mode of the child, and the CPU that it measures.
 const MODE: &str = "LOWLAT_TRUTH_CHILD";
-/// Before its record.
+/// Precedes its record.
 const MARK: &str = "the record: ";
 /// A run as any user.
 pub const UNPRIVILEGED: &str = "unprivileged";
 /// A run as the user of the test.
 pub const PLAIN: &str = "plain";
-/// "nobody" on most hosts; any user but root does.
+/// "nobody" on most hosts; any user except root works.
 const NOBODY: libc::uid_t = 65_534;
 
-/// A run under way.
+/// A run in progress.
 pub struct ChildRun {
     child: Child,
-    /// What it prints, read as it comes, so that it never waits for a reader.
+    /// Its output, read continuously, so that it never blocks.
     text: JoinHandle<String>,
 }
 
@@ -46,7 +46,7 @@ impl ChildRun {
         Self { child, text: thread::spawn(read) }
     }
 
-    /// Its process id, its own until the record was asked for.
+    /// Its process id, which stays its own until the record was requested.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -61,10 +61,10 @@ impl ChildRun {
 }
 
 #[test]
-#[ignore = "other tests start it, in a process of its own"]
+#[ignore = "other tests start it in a separate process"]
 fn makes_the_run_of_another_test() {
     let Ok(mode) = env::var(MODE) else {
-        eprintln!("skipped: other tests start this one, in a process of its own");
+        eprintln!("skipped: other tests start this one in a separate process");
         return;
     };
     let (mode, cpu) = mode.split_once(' ').unwrap();
@@ -77,7 +77,7 @@ fn makes_the_run_of_another_test() {
     println!("\n{MARK}{}", serde_json::to_string(&record).unwrap());
 }
 
-/// For all threads of the process, which was started for that. One without privileges stays as it is.
+/// For all threads of the process, which was started for that. Without privileges it stays as it is.
 fn give_up_privileges() {
     // SAFETY: neither call takes a pointer.
     unsafe {

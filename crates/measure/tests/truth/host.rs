@@ -1,4 +1,4 @@
-//! What this host lets a test do.
+//! What this host permits a test to do.
 
 use lowlat_host::{CpuId, CpuSet};
 use lowlat_jitter::{CauseSource, JitterRecord};
@@ -19,28 +19,28 @@ use std::{
 
 static STOP_NEVER: AtomicBool = AtomicBool::new(false);
 
-/// Shorter interruptions are of no interest here, so that all that are longer can be kept.
+/// Shorter interruptions are ignored, so that all longer ones can be kept.
 const THRESHOLD_NS: u64 = 5_000;
-/// All interruptions of a run, unless the host is a very noisy one.
+/// All interruptions of a run, except on a very noisy host.
 const KEPT: usize = 16_384;
 
-/// The CPU that is measured. All tests want the same one, so they take turns.
+/// The measured CPU. All tests use the same one, so they take turns.
 pub struct Ground {
     pub cpu: CpuId,
     _alone: MutexGuard<'static, ()>,
 }
 
-/// `None`, told on stderr, where nothing can be injected.
+/// `None`, with a message on stderr, if nothing can be injected.
 pub fn ground() -> Option<Ground> {
     static ONE: Mutex<()> = Mutex::new(());
     let alone = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let allowed = affinity::current().unwrap();
     if allowed.len() < 2 {
-        eprintln!("skipped: injecting needs a CPU beside the measured one");
+        eprintln!("skipped: injecting needs an unmeasured CPU");
         return None;
     }
     if clock::choose(&Root::live()).0 != ArchCounter::KIND {
-        eprintln!("skipped: the processor's counter is not sound here, and injecting notes it");
+        eprintln!("skipped: the processor's counter is unreliable, and injecting uses it");
         return None;
     }
     allowed.highest().map(|cpu| Ground { cpu, _alone: alone })
@@ -55,7 +55,7 @@ pub fn options(cpu: CpuId, duration: Duration) -> JitterOptions {
     }
 }
 
-/// Makes the run.
+/// Executes the run.
 pub fn observe(options: &JitterOptions, causes: bool) -> JitterRecord {
     let quiet = |_: &JitterProgress| {};
     let observation = Observation { causes, raw: None };
@@ -64,8 +64,8 @@ pub fn observe(options: &JitterOptions, causes: bool) -> JitterRecord {
     record
 }
 
-/// Whether the record has its causes from the trace. It must where the trace may be used; elsewhere that is told on
-/// stderr.
+/// Whether the record has its causes from the trace. It must if tracing is possible; otherwise a message is
+/// printed on stderr.
 pub fn is_traced(record: &JitterRecord) -> bool {
     let causes = record.causes.as_ref().unwrap();
     if causes.source == CauseSource::Trace {
@@ -76,19 +76,19 @@ pub fn is_traced(record: &JitterRecord) -> bool {
     false
 }
 
-/// Makes the calling thread one of SCHED_FIFO. False, told on stderr, when that is not permitted.
+/// Makes the calling thread SCHED_FIFO. Returns false, with a message on stderr, if that is not permitted.
 pub fn become_fifo() -> bool {
     let parameters = libc::sched_param { sched_priority: 10 };
     let this_thread = 0;
     // SAFETY: the parameters are alive through the call, which only reads them.
     let result = unsafe { libc::sched_setscheduler(this_thread, libc::SCHED_FIFO, &raw const parameters) };
     if result != 0 {
-        eprintln!("skipped: SCHED_FIFO is not permitted here");
+        eprintln!("skipped: SCHED_FIFO is not permitted");
     }
     result == 0
 }
 
-/// The sampler of a CPU among the threads of a process, once there is one.
+/// The sampler of a CPU among the threads of a process, once it exists.
 pub fn sampler_of(process: u32, cpu: CpuId) -> Option<i32> {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).ok()?;
     let wanted = format!("lowlat/{cpu}\n");
@@ -98,7 +98,7 @@ pub fn sampler_of(process: u32, cpu: CpuId) -> Option<i32> {
     sampler.file_name().to_str()?.parse().ok()
 }
 
-/// Raises a flag when it is dropped, so that nobody waits for it in vain when a test fails.
+/// Raises a flag on drop, so that nobody waits for it in vain when a test fails.
 pub struct Raise<'a>(pub &'a AtomicBool);
 
 impl Drop for Raise<'_> {

@@ -1,8 +1,8 @@
-//! Injected truth: the measured CPU is taken for known times at known moments, and each of them must be found, with
-//! its length and its cause.
+//! Injected truth: the measured CPU is taken for known durations at known times, and each must be found, with
+//! its length and cause.
 //!
-//! Tests compare what they know themselves only: the machine may be busy with anything else, and an interruption may
-//! be longer for other reasons. No test asserts an upper time.
+//! Tests only compare what they know themselves: the machine may be busy with anything else, and an
+//! interruption may be longer for other reasons. No test asserts an upper time.
 
 mod check;
 mod child;

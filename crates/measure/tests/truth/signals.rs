@@ -17,13 +17,13 @@ use std::{
     time::Duration,
 };
 
-/// Spins that are noted at most.
+/// Maximum number of spins noted.
 const NOTES_MAX: usize = 4_096;
-/// How long the handler spins, from one call to the next.
+/// How long the handler spins, which varies from call to call.
 const SPIN_US: [u64; 6] = [20, 3_000, 60, 150, 1_000, 400];
-/// Between two signals from another thread.
+/// Interval of signals from another thread.
 const EVERY: Duration = Duration::from_millis(17);
-/// Between two signals of the timer.
+/// Interval of signals of the timer.
 const TIMER_NS: libc::c_long = 41_000_000;
 
 /// Relaxed throughout: read when the sampler has ended, which the test has waited for.
@@ -61,12 +61,13 @@ fn noted(signal: libc::c_int) -> Vec<Spin> {
     ours.map(|note| Spin { from: load(&note.from), to: load(&note.to), own: load(&note.own) }).collect()
 }
 
-/// The handler for both signals, neither of which interrupts that of the other. It stays: a signal may come late.
+/// The handler for both signals, which do not interrupt each other's handler. It stays installed, because a
+/// signal may arrive late.
 fn install() {
     SPINNER.get_or_init(Spinner::of_host);
-    // SAFETY: a sigaction is plain numbers, for which zero is a value; the set and the action are alive through the
-    // calls, which only read and write them. The handler touches atomics and the counter only, and a lock-free cell
-    // that was set above.
+    // SAFETY: a sigaction is plain numbers, for which zero is valid; the set and the action are alive during
+    // the calls, which only read and write them. The handler accesses only atomics, the counter, and a
+    // lock-free cell that was set above.
     unsafe {
         let mut action: libc::sigaction = mem::zeroed();
         action.sa_sigaction = spin as extern "C" fn(libc::c_int) as libc::sighandler_t;
@@ -85,8 +86,8 @@ struct Timer(libc::timer_t);
 
 impl Timer {
     fn start(thread: i32) -> Self {
-        // SAFETY: a sigevent is plain numbers and a pointer, for which zero is a value; all values are alive through
-        // the calls.
+        // SAFETY: a sigevent is plain numbers and a pointer, for which zero is valid; all values are alive
+        // during the calls.
         unsafe {
             let mut event: libc::sigevent = mem::zeroed();
             event.sigev_notify = libc::SIGEV_THREAD_ID;
@@ -104,7 +105,7 @@ impl Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        // SAFETY: the timer was made by `start` and is deleted once.
+        // SAFETY: the timer was created by `start` and is deleted once.
         unsafe { libc::timer_delete(self.0) };
     }
 }
@@ -116,8 +117,8 @@ fn inject(cpu: CpuId, over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         if let Some(sampler) = sampler_of(process::id(), cpu) {
             timer.get_or_insert_with(|| Timer::start(sampler));
-            // SAFETY: the call takes no pointer. A thread that has ended meanwhile is not found; its number is looked
-            // for in this process only.
+            // SAFETY: the call takes no pointer. A thread that has ended is not found; its number is searched
+            // only in this process.
             unsafe { libc::syscall(libc::SYS_tgkill, process, sampler, libc::SIGUSR1) };
         }
         thread::sleep(EVERY);

@@ -1,4 +1,4 @@
-//! The whole process stopped, sampler and collector alike.
+//! Stops the whole process, samplers and collector alike.
 
 use crate::{
     check::{lost_ns, recall},
@@ -35,7 +35,7 @@ fn stops_of_the_process_are_found_with_their_cause() {
     let causes = &record.causes.as_ref().unwrap().cpus[0];
     for one in &found {
         let explained = &causes.first[one.place];
-        // The CPU was idle or another thread's, and all that the kernel did meanwhile has a name.
+        // The CPU was idle or ran another thread, and everything the kernel did meanwhile has a name.
         let is_named =
             |part: &&CausePart| part.cause.kind.is_kernel() && part.cause.kind != CauseKind::EntryExit;
         let named_ns: u64 = explained.parts.iter().filter(is_named).map(|part| part.ns).sum();
@@ -47,15 +47,15 @@ fn stops_of_the_process_are_found_with_their_cause() {
     eprintln!("found all {} stops", found.len());
 }
 
-/// What became of the child; it is not waited for to its end, so its number stays its own.
+/// State of the child; it is not reaped, so its number stays its own.
 fn state(child: Pid, options: WaitIdOptions) -> Option<WaitIdStatus> {
     waitid(WaitId::Pid(child), options | WaitIdOptions::NOWAIT).unwrap()
 }
 
-/// Stops the child for a while. Gives the time in which it surely was; `None` when it has ended.
+/// Stops the child for a while. Returns the time in which it was certainly stopped; `None` if it has ended.
 fn stop(child: Pid) -> Option<Spin> {
     kill_process(child, Signal::STOP).unwrap();
-    // Told when all its threads have stopped.
+    // Reported once all its threads have stopped.
     let state = state(child, WaitIdOptions::EXITED | WaitIdOptions::STOPPED);
     let from = ArchCounter.now();
     if !state.is_some_and(|state| state.stopped()) {

@@ -1,4 +1,4 @@
-//! Other threads on the measured CPU: one that goes before the sampler, one that takes turns with it, and one that
+//! Other threads on the measured CPU: one that preempts the sampler, one that takes turns with it, and one that
 //! must wait.
 
 use crate::{
@@ -25,15 +25,15 @@ use std::{
 
 const FIFO: &str = "inject-fifo";
 const BUSY: &str = "inject-busy";
-/// Spins of a run at most; room for them is made before it.
+/// Maximum number of spins of a run; preallocated.
 const SPINS_MAX: usize = 65_536;
-/// How long the spins take.
+/// Durations of the spins.
 const SPIN_US: [u64; 8] = [20, 5_000, 50, 200, 2_000, 100, 500, 20];
-/// Between the starts of two spins.
+/// Interval of the spins.
 const EVERY: Duration = Duration::from_millis(23);
 
-/// Spins on the CPU, in each turn of `wait`, while `work` runs elsewhere. `None` where SCHED_FIFO is wanted and not
-/// permitted.
+/// Spins on the CPU, in each turn of `wait`, while `work` runs elsewhere. `None` if SCHED_FIFO is required and
+/// not permitted.
 fn beside<T>(
     cpu: CpuId,
     name: &'static str,
@@ -72,7 +72,7 @@ fn beside<T>(
     })
 }
 
-/// Sleeps to the next of the moments that are [`EVERY`] apart.
+/// Sleeps to the next of the times that are [`EVERY`] apart.
 fn sleep_to_the_next(_: &AtomicBool) {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes the time into the value, which is alive.
@@ -80,7 +80,7 @@ fn sleep_to_the_next(_: &AtomicBool) {
     let every_ns = i64::try_from(EVERY.as_nanos()).unwrap();
     let next_ns = (now.tv_sec * 1_000_000_000 + now.tv_nsec).div_euclid(every_ns) * every_ns + every_ns;
     let next = libc::timespec { tv_sec: next_ns / 1_000_000_000, tv_nsec: next_ns % 1_000_000_000 };
-    // SAFETY: the kernel reads the time, which is alive, and is given no place for what is left of it.
+    // SAFETY: the kernel reads the time, which is alive, and gets no buffer for the remainder.
     unsafe {
         libc::clock_nanosleep(
             libc::CLOCK_MONOTONIC,
@@ -97,7 +97,7 @@ fn fifo_beside(cpu: CpuId, work: impl FnOnce() -> JitterRecord) -> Option<(Jitte
 }
 
 #[test]
-fn spins_of_a_higher_thread_are_found_with_their_cause() {
+fn spins_of_a_higher_priority_thread_are_found_with_their_cause() {
     let Some(ground) = ground() else { return };
     let options = options(ground.cpu, Duration::from_secs(2));
     let Some((record, spins)) = fifo_beside(ground.cpu, || observe(&options, true)) else { return };
@@ -113,7 +113,7 @@ fn spins_of_a_higher_thread_are_found_with_their_cause() {
 }
 
 #[test]
-fn looking_for_causes_neither_hides_nor_makes_any() {
+fn finding_causes_neither_hides_nor_adds_interruptions() {
     let Some(ground) = ground() else { return };
     let options = options(ground.cpu, Duration::from_millis(500));
     for causes in [false, true, true, false] {
@@ -133,7 +133,7 @@ fn looking_for_causes_neither_hides_nor_makes_any() {
 }
 
 #[test]
-fn spins_are_found_by_a_user_who_may_not_trace() {
+fn spins_are_found_without_permission_to_trace() {
     let Some(ground) = ground() else { return };
     let run = || ChildRun::start(child::UNPRIVILEGED, ground.cpu).into_record();
     let Some((record, spins)) = fifo_beside(ground.cpu, run) else { return };
@@ -150,11 +150,11 @@ fn spins_are_found_by_a_user_who_may_not_trace() {
 fn an_ordinary_thread_waits_behind_a_real_time_sampler() {
     let Some(ground) = ground() else { return };
     let real_time = Some(RealTime { policy: RealTimePolicy::Fifo, priority: 10 });
-    // Shorter than the second after which the kernel lends time to ordinary threads or stops real-time ones.
+    // Shorter than the second after which the kernel gives time to ordinary threads or stops real-time ones.
     let ordinary = options(ground.cpu, Duration::from_millis(600));
     let fifo = JitterOptions { real_time, ..ordinary.clone() };
     for options in [ordinary, fifo] {
-        // A busy CPU makes it a long way to the start of a run.
+        // On a busy CPU the start of a run takes long.
         let until_it_starts = |over: &AtomicBool| {
             while sampler_of(process::id(), ground.cpu).is_none() && !over.load(Ordering::Relaxed) {
                 thread::sleep(Duration::from_millis(1));

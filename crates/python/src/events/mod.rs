@@ -1,4 +1,4 @@
-//! What nodes and recordings give, as objects of Python.
+//! Events of nodes and recordings as Python objects.
 
 mod others;
 mod record;
@@ -9,9 +9,9 @@ pub use record::{Answer, Order, Quote, Record, cause_of};
 use pyo3::{IntoPyObjectExt, prelude::*};
 use std::sync::Arc;
 
-/// An event that waits to become an object.
+/// A pending event, not yet a Python object.
 #[derive(Debug)]
-pub enum Seen {
+pub enum PendingEvent {
     Record(Record),
     Lost(Lost),
     Damage(String),
@@ -19,7 +19,7 @@ pub enum Seen {
     Begin,
 }
 
-/// Names of streams, of which most records in a row have the same.
+/// Names of streams: consecutive records usually share one.
 #[derive(Debug, Default)]
 pub struct Names(Option<Arc<str>>);
 
@@ -32,7 +32,7 @@ impl Names {
     }
 }
 
-impl Seen {
+impl PendingEvent {
     pub fn into_object(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         match self {
             Self::Record(record) => record.into_object(py),

@@ -1,17 +1,17 @@
-//! Events that are no records.
+//! Events other than records.
 
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-/// Records of a stream that are lost: the node was too slow, or, of a recording, they are not in it.
+/// Lost records of a stream: the node was too slow, or they are missing from the recording.
 #[pyclass(frozen, module = "lowlat")]
 #[derive(Debug)]
 pub struct Lost {
     pub stream: Arc<str>,
-    /// How many.
+    /// Number of records.
     #[pyo3(get)]
     pub count: u64,
-    /// Why they are not in the recording; else None.
+    /// Why they are missing from the recording; None for a node.
     #[pyo3(get)]
     pub why: Option<String>,
 }
@@ -28,10 +28,10 @@ impl Lost {
     }
 }
 
-/// What is damaged in a recording. Reading goes on behind it.
+/// Damage of a recording. Reading continues after it.
 #[pyclass(frozen, module = "lowlat")]
 pub struct Damage {
-    /// File, offset, and what is wrong.
+    /// File, offset and problem.
     #[pyo3(get)]
     text: String,
 }
@@ -49,10 +49,10 @@ impl Damage {
     }
 }
 
-/// A word of the master's user.
+/// A command of the master's user.
 #[pyclass(frozen, module = "lowlat")]
 pub struct Command {
-    /// The word.
+    /// The text.
     #[pyo3(get)]
     text: String,
 }
@@ -70,7 +70,7 @@ impl Command {
     }
 }
 
-/// All nodes are there: publishing may begin.
+/// All nodes have joined: publishing may start.
 #[pyclass(frozen, module = "lowlat")]
 pub struct Begin;
 

@@ -8,7 +8,7 @@ use lowlat_trade::{
 use pyo3::{exceptions::PyTypeError, prelude::*, types::PyBytes};
 use std::sync::Arc;
 
-/// A record of a stream: what stands beside its payload, and that.
+/// A record of a stream: its header fields and payload.
 #[pyclass(frozen, subclass, module = "lowlat")]
 #[derive(Debug)]
 pub struct Record {
@@ -25,7 +25,7 @@ impl Record {
         Self { stream, sequence, stamp, received_ns, payload: payload.to_vec() }
     }
 
-    /// A payload that is not what its kind says stays bytes: other streams have kinds of their own.
+    /// A payload that does not match its kind stays bytes: other streams have custom kinds.
     pub fn into_object(self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let (kind, payload) = (self.stamp.kind, &self.payload);
         let quote = if kind == kind::QUOTE { records::Quote::decode(payload).ok() } else { None };
@@ -51,13 +51,11 @@ impl Record {
     }
 }
 
-/// What an order is sent because of, and the instrument of that.
+/// The cause of an order, and its instrument.
 pub fn cause_of(event: &Bound<'_, PyAny>) -> PyResult<(Cause, u32)> {
     let Ok(record) = event.cast::<Record>() else {
         let found = event.get_type().name()?;
-        let text = format!(
-            "cause is a {found}, expected the Quote or Answer that the order is sent because of, or None"
-        );
+        let text = format!("cause is a {found}, expected the Quote or Answer that caused the order, or None");
         return Err(PyTypeError::new_err(text));
     };
     let (cause, instrument) = (record.get().cause(), record.get().stamp.instrument);
@@ -75,27 +73,27 @@ impl Record {
     fn stream(&self) -> &str {
         &self.stream
     }
-    /// Its number in the stream.
+    /// Its sequence number in the stream.
     #[getter]
     fn sequence(&self) -> u64 {
         self.sequence
     }
-    /// What the payload is: 1 a quote, 2 an order, 3 an answer, or a kind of somebody's own.
+    /// Kind of the payload: 1 a quote, 2 an order, 3 an answer, or a custom kind.
     #[getter]
     fn kind(&self) -> u16 {
         self.stamp.kind
     }
-    /// Version of the payload's shape.
+    /// Version of the payload's format.
     #[getter]
     fn schema(&self) -> u16 {
         self.stamp.schema
     }
-    /// The instrument, by which readers are chosen.
+    /// The instrument, which selects the readers.
     #[getter]
     fn instrument(&self) -> u32 {
         self.stamp.instrument
     }
-    /// Who made it: of an order the strategy's number, else the node's.
+    /// Source: the strategy's number for an order, else the node's.
     #[getter]
     fn source(&self) -> u32 {
         self.stamp.source
@@ -110,7 +108,7 @@ impl Record {
     fn trigger_ns(&self) -> u64 {
         self.stamp.trigger
     }
-    /// The sequence of the record that caused it; 0 without one.
+    /// Sequence of the record that caused it; 0 without a cause.
     #[getter]
     fn cause_sequence(&self) -> u64 {
         self.stamp.cause
@@ -147,7 +145,7 @@ pub struct Quote {
 
 #[pymethods]
 impl Quote {
-    /// When it was due by its schedule, ns.
+    /// When it was due in its schedule, ns.
     #[getter]
     fn scheduled_ns(&self) -> u64 {
         self.quote.scheduled_ns
@@ -192,7 +190,7 @@ pub struct Order {
 
 #[pymethods]
 impl Order {
-    /// The strategy's number for it.
+    /// The strategy's number of it.
     #[getter]
     fn number(&self) -> u64 {
         self.order.number
@@ -212,7 +210,7 @@ impl Order {
     fn price(&self) -> i64 {
         self.order.price
     }
-    /// How many.
+    /// Quantity.
     #[getter]
     fn quantity(&self) -> u32 {
         self.order.quantity
@@ -231,7 +229,7 @@ impl Order {
     }
 }
 
-/// td's word on an order. Each order gets exactly one that is accepted or rejected; fills follow.
+/// td's answer to an order. Each order gets exactly one that is accepted or rejected; fills follow.
 #[pyclass(frozen, extends = Record, module = "lowlat")]
 pub struct Answer {
     answer: records::Answer,
@@ -253,7 +251,7 @@ impl Answer {
             Outcome::Rejected(_) => "rejected",
         }
     }
-    /// Why it is rejected; else None.
+    /// Why it was rejected; else None.
     #[getter]
     fn reason(&self) -> Option<&'static str> {
         let Outcome::Rejected(reason) = self.answer.outcome else { return None };
@@ -270,12 +268,12 @@ impl Answer {
     fn order_received_ns(&self) -> u64 {
         self.answer.received_ns
     }
-    /// Price of the fill; of other answers that of the order.
+    /// Price of the fill; in other answers that of the order.
     #[getter]
     fn price(&self) -> i64 {
         self.answer.price
     }
-    /// Quantity of the fill; of other answers that of the order.
+    /// Quantity of the fill; in other answers that of the order.
     #[getter]
     fn quantity(&self) -> u32 {
         self.answer.quantity
@@ -290,7 +288,7 @@ impl Answer {
     fn side(&self) -> &'static str {
         side_name(self.answer.side)
     }
-    /// The number of the strategy that it is for.
+    /// Number of the strategy that it is for.
     #[getter]
     fn strategy(slf: &Bound<'_, Self>) -> u32 {
         slf.as_super().get().stamp.instrument

@@ -1,4 +1,4 @@
-//! Joining a master.
+//! Joins a master.
 
 use super::Node;
 use lowlat_trade::{
@@ -8,12 +8,12 @@ use lowlat_trade::{
 use pyo3::{exceptions::PyValueError, prelude::*};
 use std::path::PathBuf;
 
-/// Bytes of a ring that was given none.
+/// Default size of a ring, in bytes.
 const CAPACITY_BYTES: u64 = 1 << 20;
 
-/// Joins the master that listens at `socket` as a strategy, and returns its node. It reads the quotes of `instruments` and
-/// the answers to its orders. The master gives it a free strategy number, unless `number` asks for one. `wait` is "parked"
-/// (sleeps until woken), "fast" (spins) or "adaptive".
+/// Joins the master that listens at `socket` as a strategy, and returns its node. It reads the quotes of
+/// `instruments` and the answers to its orders. The master assigns a free strategy number, unless `number`
+/// requests one. `wait` is "parked" (sleep until woken), "fast" (spin) or "adaptive".
 #[pyfunction]
 #[pyo3(signature = (socket, name, *, instruments, number = None, wait = "parked", capacity_bytes = CAPACITY_BYTES), text_signature = "(socket, name, *, instruments, number=None, wait='parked', capacity_bytes=1048576)")]
 #[expect(clippy::needless_pass_by_value, reason = "as it comes from Python")]
@@ -41,9 +41,9 @@ pub fn join(
     Node::join(py, &socket, &join)
 }
 
-/// Joins the master that listens at `socket` as any node. `writes` names the stream that it writes, whose instruments are
-/// below `keys`. `reads` are pairs of streams ("md", "orders.*") and what of them: None for all, a list of instruments, or
-/// "own" for what has the node's number.
+/// Joins the master that listens at `socket` as any node. `writes` names the stream that it writes, with
+/// instruments below `keys`. `reads` are pairs of a stream ("md", "orders.*") and a selection: None for all, a
+/// list of instruments, or "own" for the node's number.
 #[pyfunction]
 #[pyo3(signature = (socket, name, *, role = "node", writes = None, keys = 1, reads = vec![], wait = "parked", capacity_bytes = CAPACITY_BYTES), text_signature = "(socket, name, *, role='node', writes=None, keys=1, reads=(), wait='parked', capacity_bytes=1048576)")]
 #[expect(clippy::needless_pass_by_value, clippy::too_many_arguments, reason = "as it comes from Python")]
@@ -72,7 +72,7 @@ pub fn join_node(
         };
         Ok(Reads { streams, keys, overrun: Overrun::default() })
     });
-    // Fields that join the struct later keep their default.
+    // Fields added to the struct later keep their default.
     let mut join = Join {
         name: name.to_owned(),
         role: role.to_owned(),
@@ -84,7 +84,7 @@ pub fn join_node(
     Node::join(py, &socket, &join)
 }
 
-/// Which records.
+/// Selection of records.
 #[derive(FromPyObject)]
 pub enum Wanted {
     Word(String),

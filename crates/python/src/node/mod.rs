@@ -4,7 +4,7 @@ pub mod join;
 
 use crate::{
     errors::{self, BusyError, JoinError},
-    events::{Answer, Begin, Command, Lost, Names, Order, Quote, Record, Seen, cause_of},
+    events::{Answer, Begin, Command, Lost, Names, Order, PendingEvent, Quote, Record, cause_of},
 };
 use lowlat_ipc::{fork::ForkMark, stream::Stamp};
 use lowlat_trade::{
@@ -25,11 +25,11 @@ use std::{
     },
 };
 
-/// Longest time between two checks of a wait for Ctrl-C, and for another thread's `leave`.
+/// Longest time between two checks of a wait for Ctrl-C, and for `leave` in another thread.
 const SLICE_NS: u64 = 100_000_000;
 
-/// A node of the pipeline: an iterator of its events that ends when the master stops the node, or when a thread calls
-/// leave. Made by join and join_node. It belongs to the process that joined.
+/// A node of the pipeline: an iterator of its events that ends when the master stops the node, or when a thread
+/// calls leave. Created by join and join_node. It belongs to the process that joined.
 #[pyclass(frozen, module = "lowlat")]
 pub struct Node {
     name: String,
@@ -37,18 +37,18 @@ pub struct Node {
     strategy: Option<u32>,
     epoch: u64,
     mark: Arc<ForkMark>,
-    /// A thread has called `leave`.
+    /// Whether a thread has called `leave`.
     is_leaving: AtomicBool,
     /// Never locked while Python code runs: a signal handler may use the node.
     inner: Mutex<Inner>,
 }
 
 struct Inner {
-    /// None once it has left.
+    /// `None` once it has left.
     node: Option<node::Node>,
     strategy: Option<(u32, Numbers)>,
     names: Names,
-    events: VecDeque<Seen>,
+    events: VecDeque<PendingEvent>,
     is_over: bool,
 }
 
@@ -60,19 +60,19 @@ impl Node {
         &self.name
     }
 
-    /// Its number: the same over restarts of the same name.
+    /// Its number: the same after a restart under the same name.
     #[getter]
     fn number(&self) -> u32 {
         self.number
     }
 
-    /// The number of its strategy, by which its orders and answers are known. None for a node of join_node.
+    /// Number of its strategy, which identifies its orders and answers. None for a node of join_node.
     #[getter]
     fn strategy(&self) -> Option<u32> {
         self.strategy
     }
 
-    /// How many processes of this name there were, this one counted.
+    /// Number of processes under this name, including this one.
     #[getter]
     fn epoch(&self) -> u64 {
         self.epoch
@@ -88,8 +88,8 @@ impl Node {
         Ok(inner.is_over || inner.node.is_none())
     }
 
-    /// The events that are there. When there are none, it waits for some up to `timeout_s`; None waits without end. An empty
-    /// list says that the time is over, or, with is_over, that the node is.
+    /// Returns the available events, or waits for some up to `timeout_s`; None waits without limit. An empty
+    /// list means a timeout or, with is_over, the end of the node.
     #[pyo3(signature = (timeout_s = 0.0))]
     fn poll(&self, py: Python<'_>, timeout_s: Option<f64>) -> PyResult<Vec<Py<PyAny>>> {
         let until_ns = timeout_s.map(until).transpose()?;
@@ -97,9 +97,9 @@ impl Node {
         events.into_iter().map(|event| event.into_object(py)).collect()
     }
 
-    /// Sends an order and gives back its number, by which answers name it. `cause` is the Quote or Answer that it is sent
-    /// because of, whose instrument it has unless `instrument` says otherwise; None for none. `side` is "buy" or "sell",
-    /// `price` is in 1/PRICE_SCALE.
+    /// Sends an order and returns its number, which answers refer to. `cause` is the Quote or Answer that
+    /// caused it, whose instrument is used unless `instrument` is given; None for no cause. `side` is "buy" or
+    /// "sell", `price` is in 1/PRICE_SCALE.
     #[pyo3(signature = (cause, side, price, quantity, *, instrument = None))]
     fn order(
         &self,
@@ -124,7 +124,8 @@ impl Node {
         let mut inner = self.lock()?;
         let Inner { node, strategy, .. } = &mut *inner;
         let node = node.as_mut().filter(|_| !self.is_leaving()).ok_or_else(left)?;
-        let no_strategy = || PyValueError::new_err("this node is no strategy; join with lowlat.join");
+        let no_strategy =
+            || PyValueError::new_err("this node is not a strategy\nhint: join with lowlat.join");
         let (number, numbers) = strategy.as_mut().ok_or_else(no_strategy)?;
         let mut failed = None;
         let mut sink = OrderStream::new(node.publisher(), numbers, |error| failed = Some(error));
@@ -132,8 +133,9 @@ impl Node {
         sent.map_err(|error| failed.map_or_else(|| errors::value(&error), errors::of_publish))
     }
 
-    /// Appends a record to the node's stream and gives back its number there. Readers are chosen by `instrument`. Before the
-    /// event Begin not all readers may be there. `source` is the node's number unless given, `trigger_ns` now.
+    /// Appends a record to the node's stream and returns its sequence number. `instrument` selects the readers.
+    /// Before the event Begin some readers may be missing. `source` defaults to the node's number, `trigger_ns`
+    /// to now.
     #[pyo3(signature = (payload, *, kind, instrument = 0, schema = 0, source = None, trigger_ns = None, cause_sequence = 0))]
     #[expect(clippy::too_many_arguments, reason = "as it comes from Python")]
     fn publish(
@@ -162,8 +164,9 @@ impl Node {
         Ok(published.sequence)
     }
 
-    /// Calls methods of `strategy` until the master stops the node or it has left, those that it has: on_begin(node), on_quote(node, quote),
-    /// on_answer(node, answer), on_order(node, order), on_record(node, record), on_lost(node, lost), on_command(node, command).
+    /// Calls the existing methods of `strategy` until the master stops the node or it has left: on_begin(node),
+    /// on_quote(node, quote), on_answer(node, answer), on_order(node, order), on_record(node, record),
+    /// on_lost(node, lost), on_command(node, command).
     fn run(slf: &Bound<'_, Self>, strategy: &Bound<'_, PyAny>) -> PyResult<()> {
         let handlers =
             ["on_begin", "on_quote", "on_answer", "on_order", "on_record", "on_lost", "on_command"]
@@ -195,17 +198,17 @@ impl Node {
         Ok(())
     }
 
-    /// Leaves the master. Any thread may call it, also while another waits in the node: that wait ends within 100 ms, and
-    /// so does its iteration. In a process forked from the one that joined it does nothing.
+    /// Leaves the master. Any thread may call it, even while another waits in the node: that wait ends within
+    /// 100 ms, and so does its iteration. Does nothing in a forked process.
     fn leave(&self, py: Python<'_>) {
         if !self.mark.is_this_process() {
             return;
         }
-        // Pairs with the load in `is_leaving`. Relaxed: what is shared is behind the lock.
+        // Pairs with the load in `is_leaving`. Relaxed: shared state is behind the lock.
         self.is_leaving.store(true, Ordering::Relaxed);
         py.detach(|| {
-            // Held for a slice at most, and by a thread that may then need the interpreter's lock. A panic elsewhere
-            // leaves a node to drop.
+            // Held for a slice at most, and by a thread that may then need the interpreter's lock. After a
+            // panic of another thread the node can still be dropped.
             let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
             inner.events.clear();
             inner.node = None;
@@ -246,7 +249,7 @@ fn left() -> PyErr {
 
 fn until(timeout_s: f64) -> PyResult<u64> {
     let timeout = std::time::Duration::try_from_secs_f64(timeout_s).map_err(|_| {
-        PyValueError::new_err(format!("timeout_s {timeout_s}: expected seconds from 0, or None"))
+        PyValueError::new_err(format!("timeout_s {timeout_s}: expected 0 or more seconds, or None"))
     })?;
     Ok(now_ns().saturating_add(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX)))
 }
@@ -279,7 +282,7 @@ impl Node {
 
     fn lock(&self) -> PyResult<MutexGuard<'_, Inner>> {
         if !self.mark.is_this_process() {
-            // The lock may be held by a thread that this process does not have.
+            // The lock may be held by a thread that does not exist in this process.
             return Err(errors::of_ended(&Ended::Forked { pid: self.mark.pid() }));
         }
         let busy = |_| {
@@ -290,12 +293,13 @@ impl Node {
         self.inner.try_lock().map_err(busy)
     }
 
-    /// Waits until there are events, the node is over, or the time is. Returns what `take` takes of the events.
+    /// Waits until there are events, the node has ended, or the time is up. Returns what `take` takes of the
+    /// events.
     fn fill<T: Default>(
         &self,
         py: Python<'_>,
         until_ns: Option<u64>,
-        take: impl FnOnce(&mut VecDeque<Seen>) -> T,
+        take: impl FnOnce(&mut VecDeque<PendingEvent>) -> T,
     ) -> PyResult<T> {
         let mut is_first = true;
         loop {
@@ -303,7 +307,7 @@ impl Node {
                 return Ok(T::default());
             }
             let mut inner = self.lock()?;
-            // Events of one poll are given out one by one, and the strategy may take its time with each.
+            // Events of one poll are returned one by one, and the strategy may take its time with each.
             if mem::take(&mut is_first)
                 && let Some(node) = &mut inner.node
             {
@@ -323,7 +327,7 @@ impl Node {
 }
 
 impl Inner {
-    /// Takes what is there, unless events are left from before.
+    /// Polls, unless events of an earlier poll are left.
     fn poll(&mut self) -> PyResult<()> {
         let Some(node) = self.node.as_mut().filter(|_| self.events.is_empty()) else { return Ok(()) };
         let (names, events, is_over) = (&mut self.names, &mut self.events, &mut self.is_over);
@@ -331,17 +335,22 @@ impl Inner {
             node.poll(&mut |_, event| match event {
                 Event::Record { stream, record, payload } => {
                     let name = names.get(stream.as_str());
-                    events.push_back(Seen::Record(Record::new(name, record, payload, Some(now_ns()))));
+                    events.push_back(PendingEvent::Record(Record::new(
+                        name,
+                        record,
+                        payload,
+                        Some(now_ns()),
+                    )));
                 }
                 Event::Lost { stream, count } => {
-                    events.push_back(Seen::Lost(Lost {
+                    events.push_back(PendingEvent::Lost(Lost {
                         stream: names.get(stream.as_str()),
                         count,
                         why: None,
                     }));
                 }
-                Event::Begin => events.push_back(Seen::Begin),
-                Event::Command(text) => events.push_back(Seen::Command(text.to_owned())),
+                Event::Begin => events.push_back(PendingEvent::Begin),
+                Event::Command(text) => events.push_back(PendingEvent::Command(text.to_owned())),
                 Event::Stop => *is_over = true,
             });
         }
@@ -351,7 +360,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Waits for events, a slice at most.
+    /// Waits for events, for a slice at most.
     fn wait(&mut self, until_ns: Option<u64>) {
         if let Some(node) = &mut self.node {
             let slice_ns = now_ns().saturating_add(SLICE_NS);
@@ -363,7 +372,8 @@ impl Inner {
 impl Drop for Node {
     fn drop(&mut self) {
         if !self.mark.is_this_process() {
-            // A thread that this process does not have may have been changing it: it stays until the process ends.
+            // A thread that does not exist in this process may have been changing it: it stays until the
+            // process ends.
             let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
             mem::forget((inner.node.take(), inner.strategy.take()));
         }

@@ -14,7 +14,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
-pub use wire::{Reply, Seen};
+pub use wire::{ReceivedRequest, Reply};
 
 pub const USER: &str = "operator";
 /// A password that occurs in no other text, so that leaks are found.
@@ -24,13 +24,13 @@ pub const SETTINGS: &str = "/redfish/v1/systems/1/bios/settings/";
 pub const SESSIONS: &str = "/redfish/v1/SessionService/Sessions/";
 
 /// Handles a request in place of the controller, or leaves it to the controller.
-pub type Fault = Box<dyn FnMut(&Seen, &mut State) -> Option<Reply> + Send>;
+pub type Fault = Box<dyn FnMut(&ReceivedRequest, &mut State) -> Option<Reply> + Send>;
 
 /// State of the controller.
 pub struct State {
     pub active: Map<String, Value>,
     pub pending: Map<String, Value>,
-    pub seen: Vec<Seen>,
+    pub seen: Vec<ReceivedRequest>,
     pub sessions: Vec<String>,
     pub logins: usize,
     pub etag: usize,
@@ -144,7 +144,7 @@ impl Service {
         self.state.lock().unwrap()
     }
 
-    pub fn fault(&self, fault: impl FnMut(&Seen, &mut State) -> Option<Reply> + Send + 'static) {
+    pub fn fault(&self, fault: impl FnMut(&ReceivedRequest, &mut State) -> Option<Reply> + Send + 'static) {
         self.state().fault = Some(Box::new(fault));
     }
 
@@ -182,7 +182,7 @@ impl Drop for Service {
     }
 }
 
-fn answer(state: &Mutex<State>, seen: &Seen) -> Reply {
+fn answer(state: &Mutex<State>, seen: &ReceivedRequest) -> Reply {
     let mut state = state.lock().unwrap();
     state.seen.push(seen.clone());
     let mut fault = state.fault.take();
@@ -200,7 +200,7 @@ pub fn error(status: u16, id: &str, message: &str) -> Reply {
 }
 
 /// The controller without faults.
-pub fn route(state: &mut State, seen: &Seen) -> Reply {
+pub fn route(state: &mut State, seen: &ReceivedRequest) -> Reply {
     let link = |path: &str| json!({ "@odata.id": path });
     let path = seen.path.trim_end_matches('/').to_ascii_lowercase();
     if path == "/redfish/v1" {
@@ -278,7 +278,7 @@ fn etag(state: &State) -> String {
     format!("W/\"{:016X}\"", state.etag)
 }
 
-fn log_in(state: &mut State, seen: &Seen) -> Reply {
+fn log_in(state: &mut State, seen: &ReceivedRequest) -> Reply {
     state.logins += 1;
     let body = seen.json();
     if body["UserName"] != USER || body["Password"] != PASSWORD {
@@ -290,14 +290,14 @@ fn log_in(state: &mut State, seen: &Seen) -> Reply {
     Reply::json(201, &json!({ "Id": "s1" })).with("X-Auth-Token", &token).with("Location", &place)
 }
 
-fn is_known(state: &State, seen: &Seen) -> bool {
+fn is_known(state: &State, seen: &ReceivedRequest) -> bool {
     use base64::{Engine as _, engine::general_purpose::STANDARD};
     let basic = format!("Basic {}", STANDARD.encode(format!("{USER}:{PASSWORD}")));
     seen.header("x-auth-token").is_some_and(|token| state.sessions.iter().any(|known| known == token))
         || seen.header("authorization") == Some(&basic)
 }
 
-fn patch(state: &mut State, seen: &Seen) -> Reply {
+fn patch(state: &mut State, seen: &ReceivedRequest) -> Reply {
     if seen.header("if-match").is_some_and(|given| *given != etag(state)) {
         return error(412, "PreconditionFailed", "The ETag supplied did not match.");
     }

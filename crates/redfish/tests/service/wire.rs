@@ -13,14 +13,14 @@ use std::{
 
 /// A received request.
 #[derive(Debug, Clone)]
-pub struct Seen {
+pub struct ReceivedRequest {
     pub method: String,
     pub path: String,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
 }
 
-impl Seen {
+impl ReceivedRequest {
     pub fn header(&self, name: &str) -> Option<&String> {
         self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value)
     }
@@ -82,7 +82,7 @@ pub fn serve(
     listener: &TcpListener,
     tls: Option<&Arc<rustls::ServerConfig>>,
     ended: &Arc<AtomicBool>,
-    handler: &(impl Fn(Seen) -> Reply + Send + Sync),
+    handler: &(impl Fn(ReceivedRequest) -> Reply + Send + Sync),
 ) {
     std::thread::scope(|scope| {
         for stream in listener.incoming() {
@@ -105,7 +105,11 @@ pub fn serve(
     });
 }
 
-fn talk(stream: impl Read + Write, ended: &AtomicBool, handler: &impl Fn(Seen) -> Reply) -> io::Result<()> {
+fn talk(
+    stream: impl Read + Write,
+    ended: &AtomicBool,
+    handler: &impl Fn(ReceivedRequest) -> Reply,
+) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     loop {
         let seen = match read(&mut stream, ended) {
@@ -141,7 +145,7 @@ fn is_wait(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
-fn read(stream: &mut impl BufRead, ended: &AtomicBool) -> io::Result<Option<Seen>> {
+fn read(stream: &mut impl BufRead, ended: &AtomicBool) -> io::Result<Option<ReceivedRequest>> {
     let first = line(stream, ended)?;
     let mut words = first.split(' ');
     let (Some(method), Some(path)) = (words.next().filter(|word| !word.is_empty()), words.next()) else {
@@ -157,7 +161,7 @@ fn read(stream: &mut impl BufRead, ended: &AtomicBool) -> io::Result<Option<Seen
         headers.iter().find(|(name, _)| name == "content-length").and_then(|(_, value)| value.parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     stream.read_exact(&mut body)?;
-    Ok(Some(Seen { method: method.to_owned(), path: path.to_owned(), headers, body }))
+    Ok(Some(ReceivedRequest { method: method.to_owned(), path: path.to_owned(), headers, body }))
 }
 
 /// Sends the reply. Returns whether the connection stays open.

@@ -1,16 +1,16 @@
-//! The latest state of the pipeline: quotes by instrument, orders, positions. In memory, and in SQLite for whoever starts
-//! after this process ended.
+//! The latest state of the pipeline: quotes by instrument, orders, positions. It is kept in memory, and in
+//! SQLite for processes that start later.
 //!
-//! [`State`] is pure: records go in, state comes out. [`Store`] keeps it on disk, in batches that nobody on the hot path
-//! waits for. What a batch had not reached when the process died comes again from the streams where those still hold it;
-//! a record that is applied twice changes nothing.
+//! [`State`] is pure: records go in, state comes out. [`Store`] saves it in batches off the hot path. Records
+//! that no batch contained when the process died are read again from the streams, as far as those still have
+//! them; applying a record twice changes nothing.
 
 mod state;
 mod store;
 #[cfg(test)]
 mod tests;
 
-pub use state::{OrderKey, OrderState, Position, Progress, QuoteState, Seen, State, What};
+pub use state::{OrderKey, OrderState, Payload, Position, Progress, QuoteState, State, StreamRecord};
 pub use store::{Opened, Store, StoreError};
 
 use std::path::Path;
@@ -23,21 +23,21 @@ pub struct Cached {
 }
 
 impl Cached {
-    /// Opens a store, or makes it, and takes the state that it holds.
+    /// Opens or creates a store, and loads its state.
     pub fn open(path: &Path) -> Result<(Self, Opened), StoreError> {
         let (mut store, opened) = Store::open(path)?;
         let state = store.load()?;
         Ok((Self { state, store }, opened))
     }
 
-    /// Begins a run: to be called once for each new master, before its records. Streams and order numbers start again;
-    /// quotes and positions stay.
+    /// Starts a run: to be called once for each new master, before its records. Streams and order numbers
+    /// restart; quotes and positions remain.
     pub fn begin_run(&mut self) {
         self.state.begin_run();
     }
 
     /// Applies a record to the state in memory.
-    pub fn apply(&mut self, seen: &Seen<'_>) -> bool {
+    pub fn apply(&mut self, seen: &StreamRecord<'_>) -> bool {
         self.state.apply(seen)
     }
 
@@ -46,7 +46,7 @@ impl Cached {
         self.state.unsaved()
     }
 
-    /// Saves what changed, as one transaction. When it fails, all of it is still to be saved.
+    /// Saves all changes in one transaction. If it fails, all of them remain to be saved.
     pub fn flush(&mut self) -> Result<(), StoreError> {
         self.store.save(&self.state)?;
         self.state.saved();
@@ -58,7 +58,7 @@ impl Cached {
         self.state.quote(instrument)
     }
 
-    /// Orders of a strategy, by their number.
+    /// Orders of a strategy, by number.
     pub fn orders(&self, strategy: u32) -> impl Iterator<Item = (u64, &OrderState)> {
         self.state.orders(strategy)
     }

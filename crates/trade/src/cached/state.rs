@@ -1,28 +1,28 @@
-//! State made of records.
+//! State derived from records.
 
 use crate::records::{Answer, Order, Outcome, Price, Quote, Side};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A record of the pipeline, with the stream that it came on.
+/// A record of the pipeline, with its stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Seen<'a> {
+pub struct StreamRecord<'a> {
     /// The stream's name.
     pub stream: &'a str,
-    /// The record's number in it.
+    /// The record's sequence in it.
     pub sequence: u64,
     /// When it was written, in the pipeline's clock, ns.
     pub generated_ns: u64,
-    /// The record's instrument: of quotes and orders the instrument, of answers the strategy.
+    /// The stamp's instrument: for quotes and orders the instrument, for answers the strategy.
     pub key: u32,
-    /// Who made it: of orders the strategy.
+    /// The stamp's source: for orders the strategy.
     pub source: u32,
-    /// What it holds.
-    pub what: What,
+    /// Its payload.
+    pub what: Payload,
 }
 
-/// What a record holds.
+/// Payload of a record.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum What {
+pub enum Payload {
     /// A quote.
     Quote(Quote),
     /// An order.
@@ -34,7 +34,7 @@ pub enum What {
 /// The last quote of an instrument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuoteState {
-    /// Its number in md's stream.
+    /// Its sequence in md's stream.
     pub sequence: u64,
     /// When it was written, ns.
     pub generated_ns: u64,
@@ -45,14 +45,14 @@ pub struct QuoteState {
 /// Which order: strategy and number.
 pub type OrderKey = (u32, u64);
 
-/// How far an order is.
+/// Progress of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
     /// Sent, not answered.
     Sent,
-    /// Accepted; open while less than its quantity is filled.
+    /// Accepted; open until its whole quantity is filled.
     Accepted,
-    /// Rejected; the code is that of the answer's payload.
+    /// Rejected, with the code of the answer's payload.
     Rejected,
 }
 
@@ -65,18 +65,18 @@ pub struct OrderState {
     pub side: Side,
     /// Limit price.
     pub price: Price,
-    /// How many.
+    /// Its quantity.
     pub quantity: u32,
-    /// How many of them are traded.
+    /// Quantity filled so far.
     pub filled: u32,
-    /// How far it is.
+    /// Its progress.
     pub progress: Progress,
-    /// Whether its own record was seen. Streams are read one after the other: answers may come first.
+    /// Whether its own record was read. Streams are read one after the other, so answers may precede it.
     pub is_seen: bool,
 }
 
 impl OrderState {
-    /// Whether more can come of it.
+    /// Whether more records of it may follow.
     pub fn is_open(&self) -> bool {
         match self.progress {
             Progress::Sent => true,
@@ -89,26 +89,26 @@ impl OrderState {
 /// A strategy's position in an instrument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Position {
-    /// Bought less sold.
+    /// Quantity bought minus quantity sold.
     pub quantity: i64,
-    /// What was paid less what was received, in ten-thousandths of the currency.
+    /// Cost: paid minus received, in ten-thousandths of the currency.
     pub cost: i128,
 }
 
-/// The state, with what of it is not saved yet.
+/// The state, and which parts of it are not saved yet.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct State {
     pub(super) quotes: BTreeMap<u32, QuoteState>,
     pub(super) orders: BTreeMap<OrderKey, OrderState>,
     pub(super) positions: BTreeMap<(u32, u32), Position>,
-    /// Number of the run that orders and streams are of: both begin again with a new master.
+    /// Number of the run of the orders and streams: both restart with a new master.
     pub(super) run: i64,
     /// The last record of each stream.
     pub(super) streams: BTreeMap<String, u64>,
     pub(super) changed: Changed,
 }
 
-/// What changed since it was saved.
+/// Changes since the last save.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Changed {
     pub(super) quotes: BTreeSet<u32>,
@@ -118,7 +118,7 @@ pub(super) struct Changed {
 }
 
 impl State {
-    /// Begins a run: streams and order numbers start again, quotes and positions stay.
+    /// Starts a run: streams and order numbers restart, quotes and positions remain.
     pub fn begin_run(&mut self) {
         self.run += 1;
         self.streams.clear();
@@ -126,8 +126,8 @@ impl State {
         self.changed.orders.clear();
     }
 
-    /// Applies a record; false when that one, or a later one of its stream, was applied before.
-    pub fn apply(&mut self, seen: &Seen<'_>) -> bool {
+    /// Applies a record; returns false if it, or a later one of its stream, was already applied.
+    pub fn apply(&mut self, seen: &StreamRecord<'_>) -> bool {
         match self.streams.get_mut(seen.stream) {
             Some(last) if seen.sequence <= *last => return false,
             Some(last) => *last = seen.sequence,
@@ -135,18 +135,18 @@ impl State {
         }
         self.changed.records += 1;
         match seen.what {
-            What::Quote(quote) => {
-                let Seen { sequence, generated_ns, key, .. } = *seen;
+            Payload::Quote(quote) => {
+                let StreamRecord { sequence, generated_ns, key, .. } = *seen;
                 self.quotes.insert(key, QuoteState { sequence, generated_ns, quote });
                 self.changed.quotes.insert(key);
             }
-            What::Order(order) => self.order(seen, &order),
-            What::Answer(answer) => self.answer(seen.key, &answer),
+            Payload::Order(order) => self.order(seen, &order),
+            Payload::Answer(answer) => self.answer(seen.key, &answer),
         }
         true
     }
 
-    fn order(&mut self, seen: &Seen<'_>, order: &Order) {
+    fn order(&mut self, seen: &StreamRecord<'_>, order: &Order) {
         let key = (seen.source, order.number);
         let Order { price, quantity, side, .. } = *order;
         let made = OrderState {
@@ -165,7 +165,7 @@ impl State {
     fn answer(&mut self, strategy: u32, answer: &Answer) {
         let key = (strategy, answer.order_number);
         if answer.outcome == Outcome::Rejected(crate::records::Reject::DuplicateNumber) {
-            // It is of another order than the one of that number.
+            // It belongs to another order than the one with this number.
             return;
         }
         let order = self.orders.entry(key).or_insert(OrderState {
@@ -199,8 +199,8 @@ impl State {
         self.changed.records
     }
 
-    /// All is saved. Orders of which nothing comes any more, neither answers nor their own record, leave the memory; they
-    /// are in the store.
+    /// Marks everything as saved. Completed orders, whose own record was read too, are dropped from memory; the
+    /// store has them.
     pub fn saved(&mut self) {
         let changed = std::mem::take(&mut self.changed);
         for key in changed.orders {
@@ -215,7 +215,7 @@ impl State {
         self.quotes.get(&instrument)
     }
 
-    /// Orders of a strategy that are open, or not saved yet, by number.
+    /// Orders of a strategy that are open or unsaved, by number.
     pub fn orders(&self, strategy: u32) -> impl Iterator<Item = (u64, &OrderState)> {
         self.orders.range((strategy, 0)..=(strategy, u64::MAX)).map(|((_, number), order)| (*number, order))
     }
@@ -226,7 +226,7 @@ impl State {
         self.positions.range(all).map(|((_, instrument), position)| (*instrument, position))
     }
 
-    /// The number of the last record of a stream that was applied.
+    /// Sequence of the last applied record of a stream.
     pub fn last_sequence(&self, stream: &str) -> Option<u64> {
         self.streams.get(stream).copied()
     }

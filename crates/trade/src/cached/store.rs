@@ -1,4 +1,4 @@
-//! The state in SQLite.
+//! Stores the state in SQLite.
 
 use super::{OrderState, Position, Progress, QuoteState, state::State};
 use crate::records::{Quote, Side};
@@ -11,9 +11,9 @@ use thiserror::Error;
 
 /// Version of the tables (`PRAGMA user_version`).
 const SCHEMA_VERSION: i64 = 1;
-/// Marks the file as ours (`PRAGMA application_id`): "LLC1".
+/// Identifies the file as ours (`PRAGMA application_id`): "LLC1".
 const APPLICATION_ID: i64 = 0x4c4c_4331;
-/// How long another process may hold the file.
+/// How long to wait for another process's lock on the file.
 const BUSY: Duration = Duration::from_secs(2);
 
 const TABLES: &str = "
@@ -29,66 +29,67 @@ create table runs (run integer primary key) strict;
 create table streams (name text primary key, sequence integer not null) strict, without rowid;
 ";
 
-/// Why the store does not do what it is asked to. What is in memory is as before.
+/// Why the store failed. The state in memory is unchanged.
 #[derive(Debug, Error)]
 pub enum StoreError {
-    /// No room.
-    #[error("{}: the disk is full; free some of it: what was not saved is saved then", path.display())]
+    /// The disk is full.
+    #[error("cannot save to {}: the disk is full\nhint: free space; unsaved state is then saved", path.display())]
     Full {
         /// The file.
         path: PathBuf,
     },
-    /// Somebody else has it.
-    #[error("{}: another process holds the file locked; end it, or give this one another file", path.display())]
+    /// Another process has locked the file.
+    #[error("cannot use {}: another process has locked it\nhint: end that process, or name another file", path.display())]
     Locked {
         /// The file.
         path: PathBuf,
     },
-    /// It was written by a later lowlat.
+    /// It was written by a later version of lowlat.
     #[error(
-        "{}: found tables of version {found}, expected {SCHEMA_VERSION} at most; use the lowlat that wrote it, or another file",
+        "cannot read {}: found tables of version {found}, expected at most {SCHEMA_VERSION}\nhint: use the lowlat version that wrote it, or another file",
         path.display()
     )]
     Version {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// The version of its tables.
         found: i64,
     },
-    /// A database of something else.
-    #[error("{}: found the database of another program, expected one of lowlat; name another file", path.display())]
+    /// The database of another program.
+    #[error("cannot use {}: it is the database of another program\nhint: name another file", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
     },
-    /// Damaged while it was in use.
-    #[error("{}: the file is damaged ({reason}); start cached again: it sets the file aside", path.display())]
+    /// It was damaged while it was in use.
+    #[error("cannot use {}: it is damaged ({reason})\nhint: restart cached, which sets the file aside", path.display())]
     Corrupt {
         /// The file.
         path: PathBuf,
-        /// What SQLite says.
+        /// The error from SQLite.
         reason: String,
     },
-    /// Something else.
-    #[error("{}: {reason}; check the path, its folder and who may write there", path.display())]
+    /// Any other error.
+    #[error("cannot use {}: {reason}\nhint: check the path and the permissions of its directory", path.display())]
     Other {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error.
         reason: String,
     },
 }
 
-/// What was found when a store was opened.
+/// Result of opening a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Opened {
-    /// A store of before.
+    /// An existing store.
     Found,
-    /// Nothing; it is new.
+    /// A new store.
     Made,
-    /// A damaged file, which was renamed; the store is new. State comes again from the streams as far as they hold it.
+    /// The file was damaged and has been renamed; the store is new. State is restored from the streams, as far
+    /// as they still have it.
     SetAside {
-        /// Where the damaged file is now.
+        /// New path of the damaged file.
         to: PathBuf,
     },
 }
@@ -101,7 +102,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens a store, or makes it. A file that is damaged is set aside.
+    /// Opens or creates a store. A damaged file is set aside.
     pub fn open(path: &Path) -> Result<(Self, Opened), StoreError> {
         let was_there = path.metadata().is_ok_and(|found| found.len() > 0);
         match Self::try_open(path, OpenFlags::default()) {
@@ -114,7 +115,7 @@ impl Store {
         }
     }
 
-    /// Opens a store that another process writes, only to read what it had saved.
+    /// Opens a store that another process writes, read-only.
     pub fn open_read_only(path: &Path) -> Result<Self, StoreError> {
         Self::try_open(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)
     }
@@ -148,7 +149,7 @@ impl Store {
     }
 
     fn make(&self) -> rusqlite::Result<()> {
-        // Readers go on while a batch is written, and a batch costs one write of the log.
+        // Readers can continue while a batch is written, and a batch costs one write of the log.
         self.connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
         self.connection.execute_batch(&format!(
             "begin immediate; {TABLES} pragma application_id = {APPLICATION_ID}; \
@@ -156,8 +157,8 @@ impl Store {
         ))
     }
 
-    /// Saves what changed, as one transaction: all of it or nothing. A process that dies loses no batch that was saved; a
-    /// host that loses its power may lose the last ones, and never tears one.
+    /// Saves all changes in one transaction. A process that dies loses no saved batch; a host that loses power
+    /// may lose the last ones, but none is torn.
     pub fn save(&mut self, state: &State) -> Result<(), StoreError> {
         self.write(state).map_err(|error| wrong(&self.path, &error))
     }
@@ -218,12 +219,12 @@ impl Store {
         batch.commit()
     }
 
-    /// The state that was saved last. Of orders those of the last run of which more may come.
+    /// The last saved state. It includes only those orders of the last run that may still change.
     pub fn load(&mut self) -> Result<State, StoreError> {
         self.read("and (progress = 'sent' or (progress = 'accepted' and filled < quantity) or is_seen = 0)")
     }
 
-    /// The same with all orders of the last run.
+    /// The same, with all orders of the last run.
     pub fn load_all(&mut self) -> Result<State, StoreError> {
         self.read("")
     }
@@ -241,7 +242,7 @@ impl Store {
 
 fn read(connection: &mut Connection, which_orders: &str) -> rusqlite::Result<State> {
     let mut state = State::default();
-    // One transaction, so that all tables are of one moment.
+    // One transaction, so that all tables are from the same moment.
     let moment = connection.transaction()?;
     let mut statement = moment.prepare("select * from quotes")?;
     let quotes = statement.query_map([], |row| {
@@ -294,7 +295,7 @@ fn read(connection: &mut Connection, which_orders: &str) -> rusqlite::Result<Sta
     Ok(state)
 }
 
-/// The changed ones of all.
+/// The changed entries of all.
 fn changed<'a, K: Ord, V>(
     keys: &'a std::collections::BTreeSet<K>,
     all: &'a std::collections::BTreeMap<K, V>,
@@ -317,7 +318,7 @@ fn progress_word(progress: Progress) -> &'static str {
     }
 }
 
-/// Renames a damaged file, with what SQLite keeps beside it, to the first free name.
+/// Renames a damaged file and SQLite's files beside it to the first free name.
 fn set_aside(path: &Path) -> Result<PathBuf, StoreError> {
     let beside = |path: &Path, suffix: &str| {
         let mut name = path.as_os_str().to_owned();
@@ -326,7 +327,7 @@ fn set_aside(path: &Path) -> Result<PathBuf, StoreError> {
     };
     let free = (1..1000).map(|number| beside(path, &format!(".damaged-{number}"))).find(|to| !to.exists());
     let other = |reason: String| StoreError::Other { path: path.to_owned(), reason };
-    let to = free.ok_or_else(|| other("1,000 damaged files stand beside it".to_owned()))?;
+    let to = free.ok_or_else(|| other("1,000 damaged files already exist beside it".to_owned()))?;
     std::fs::rename(path, &to).map_err(|error| other(format!("cannot be renamed: {error}")))?;
     for suffix in ["-wal", "-shm"] {
         std::fs::rename(beside(path, suffix), beside(&to, suffix)).ok();

@@ -1,24 +1,30 @@
 use super::{
-    state::{Seen, State, What},
+    state::{Payload, State, StreamRecord},
     *,
 };
 use crate::records::{Answer, Order, Outcome, Quote, Reject, Side};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
-fn quote(sequence: u64, instrument: u32, bid: i64) -> Seen<'static> {
-    let what = What::Quote(Quote { bid, ..Quote::default() });
-    Seen { stream: "md", sequence, generated_ns: 5, key: instrument, source: 1, what }
+fn quote(sequence: u64, instrument: u32, bid: i64) -> StreamRecord<'static> {
+    let what = Payload::Quote(Quote { bid, ..Quote::default() });
+    StreamRecord { stream: "md", sequence, generated_ns: 5, key: instrument, source: 1, what }
 }
 
-fn order(sequence: u64, strategy: u32, number: u64, quantity: u32) -> Seen<'static> {
-    let what = What::Order(Order { number, quantity, price: 10, ..Order::default() });
+fn order(sequence: u64, strategy: u32, number: u64, quantity: u32) -> StreamRecord<'static> {
+    let what = Payload::Order(Order { number, quantity, price: 10, ..Order::default() });
     let stream = ["orders.0", "orders.1", "orders.2"][usize::try_from(strategy).unwrap()];
-    Seen { stream, sequence, generated_ns: 6, key: 4, source: strategy, what }
+    StreamRecord { stream, sequence, generated_ns: 6, key: 4, source: strategy, what }
 }
 
-fn answer(sequence: u64, strategy: u32, order_number: u64, outcome: Outcome, quantity: u32) -> Seen<'static> {
-    let what = What::Answer(Answer {
+fn answer(
+    sequence: u64,
+    strategy: u32,
+    order_number: u64,
+    outcome: Outcome,
+    quantity: u32,
+) -> StreamRecord<'static> {
+    let what = Payload::Answer(Answer {
         order_number,
         outcome,
         received_ns: 7,
@@ -27,10 +33,10 @@ fn answer(sequence: u64, strategy: u32, order_number: u64, outcome: Outcome, qua
         instrument: 4,
         side: Side::Buy,
     });
-    Seen { stream: "td", sequence, generated_ns: 8, key: strategy, source: 9, what }
+    StreamRecord { stream: "td", sequence, generated_ns: 8, key: strategy, source: 9, what }
 }
 
-fn some_records() -> [Seen<'static>; 8] {
+fn some_records() -> [StreamRecord<'static>; 8] {
     [
         quote(1, 4, 100),
         quote(2, 5, 200),
@@ -44,7 +50,7 @@ fn some_records() -> [Seen<'static>; 8] {
 }
 
 #[test]
-fn state_is_the_latest_of_everything() {
+fn the_state_holds_the_latest_of_everything() {
     let mut state = State::default();
     assert!(some_records().iter().all(|record| state.apply(record)));
     assert_eq!(state.quote(4).unwrap().quote.bid, 101);
@@ -58,7 +64,7 @@ fn state_is_the_latest_of_everything() {
     assert_eq!((state.unsaved(), state.last_sequence("td")), (8, Some(3)));
     state.saved();
     assert_eq!(state.orders(2).map(|(number, _)| number).collect::<Vec<_>>(), [1], "the open one is kept");
-    // A second order of a number that was used changes nothing of the first.
+    // A second order with a used number changes nothing of the first.
     state.apply(&answer(4, 2, 1, Outcome::Rejected(Reject::DuplicateNumber), 5));
     assert_eq!(state.orders(2).next().unwrap().1.progress, Progress::Accepted);
 }
@@ -71,9 +77,9 @@ fn an_answer_may_come_before_its_order() {
     assert_eq!(state.orders(1).next().unwrap().1.progress, Progress::Accepted);
 }
 
-/// The same with a save, or a death, between the two: the order's own record makes nothing of what is known.
+/// The same with a save, or a death, between the two: the order's own record resets nothing.
 #[test]
-fn an_order_that_comes_after_all_its_answers_is_still_filled() {
+fn an_order_read_after_all_its_answers_is_still_filled() {
     for dies in [false, true] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("cached.sqlite");
@@ -86,7 +92,7 @@ fn an_order_that_comes_after_all_its_answers_is_still_filled() {
         }
         cached.apply(&order(1, 1, 1, 5));
         cached.flush().unwrap();
-        assert_eq!(cached.orders(1).count(), 0, "nothing comes any more");
+        assert_eq!(cached.orders(1).count(), 0, "nothing more follows");
         let state = Store::open_read_only(&path).unwrap().load_all().unwrap();
         let (_, order) = state.orders(1).next().unwrap();
         assert_eq!((order.filled, order.progress, order.is_seen), (5, Progress::Accepted, true));
@@ -94,7 +100,7 @@ fn an_order_that_comes_after_all_its_answers_is_still_filled() {
 }
 
 #[test]
-fn what_is_saved_is_there_after_a_restart() {
+fn saved_state_survives_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cached.sqlite");
     let (mut cached, opened) = Cached::open(&path).unwrap();
@@ -114,18 +120,18 @@ fn what_is_saved_is_there_after_a_restart() {
     assert_eq!(cached.state(4).unwrap().quote.bid, 101);
     assert_eq!(cached.orders(2).map(|(number, _)| number).collect::<Vec<_>>(), [1]);
     assert_eq!(cached.positions(2).next().unwrap().1.quantity, 3);
-    assert!(!cached.apply(&some_records()[5]), "a fill that comes again is known");
-    assert!(cached.apply(&quote(4, 4, 999)), "what was not saved is taken when it comes again");
+    assert!(!cached.apply(&some_records()[5]), "a repeated fill is recognized");
+    assert!(cached.apply(&quote(4, 4, 999)), "unsaved records are applied when read again");
 }
 
 #[test]
-fn a_new_run_begins_with_the_positions_of_the_one_before() {
+fn a_new_run_starts_with_the_positions_of_the_previous_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cached.sqlite");
     for run in 1..4 {
         let (mut cached, _) = Cached::open(&path).unwrap();
         cached.begin_run();
-        assert!(some_records().iter().all(|record| cached.apply(record)), "sequences start again");
+        assert!(some_records().iter().all(|record| cached.apply(record)), "sequences restart");
         cached.flush().unwrap();
         assert_eq!(cached.positions(2).next().unwrap().1.quantity, 3 * run);
         assert_eq!(Store::open_read_only(&path).unwrap().load_all().unwrap().orders(2).count(), 2);
@@ -133,7 +139,7 @@ fn a_new_run_begins_with_the_positions_of_the_one_before() {
 }
 
 #[test]
-fn a_damaged_file_is_set_aside_and_told() {
+fn a_damaged_file_is_set_aside_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cached.sqlite");
     std::fs::write(&path, b"this is no database, and long enough to be told from an empty one").unwrap();
@@ -145,7 +151,7 @@ fn a_damaged_file_is_set_aside_and_told() {
     }
     cached.flush().unwrap();
     drop(cached);
-    // Damage in the middle: pages of the tables, behind the first one.
+    // Damage in the middle: pages of the tables, after the first page.
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[4096..].fill(0xa5);
     std::fs::write(&path, bytes).unwrap();
@@ -155,7 +161,7 @@ fn a_damaged_file_is_set_aside_and_told() {
 }
 
 #[test]
-fn others_files_are_left_alone() {
+fn files_of_other_programs_are_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("theirs.sqlite");
     let theirs = rusqlite::Connection::open(&path).unwrap();
@@ -166,17 +172,17 @@ fn others_files_are_left_alone() {
     drop(Cached::open(&path).unwrap());
     rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let error = Cached::open(&path).unwrap_err().to_string();
-    assert!(error.contains("found tables of version 99, expected 1"), "{error}");
+    assert!(error.contains("found tables of version 99, expected at most 1"), "{error}");
     let error = Cached::open(Path::new("/nonexistent/x.sqlite")).unwrap_err().to_string();
     assert!(error.contains("/nonexistent/x.sqlite: "), "{error}");
 }
 
 #[test]
-fn a_full_disk_and_a_lock_are_told_and_lose_nothing() {
+fn a_full_disk_and_a_lock_are_reported_and_lose_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cached.sqlite");
     let (mut cached, _) = Cached::open(&path).unwrap();
-    // SQLite's own limit stands for the disk.
+    // SQLite's own limit simulates the full disk.
     cached.store.connection().pragma_update(None, "max_page_count", 1).unwrap();
     (0..5000).for_each(|number| _ = cached.apply(&quote(number + 1, u32::try_from(number).unwrap(), 1)));
     let error = cached.flush().unwrap_err();
@@ -195,7 +201,7 @@ fn a_full_disk_and_a_lock_are_told_and_lose_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Whatever comes, with saves and deaths anywhere: positions are the sums of fills.
+    /// Any records, with saves and deaths at any point: positions equal the sums of fills.
     #[test]
     fn positions_are_sums_of_fills(
         fills in proptest::collection::vec((0_u32..3, 0_u32..4, 0_u32..100, any::<bool>(), 0_u8..8), 1..40),
@@ -209,7 +215,7 @@ proptest! {
             let mut record = answer(sequence, strategy, sequence, Outcome::Filled, quantity);
             let price = i64::try_from(sequence).unwrap() * 7;
             let side = if is_sell { Side::Sell } else { Side::Buy };
-            if let What::Answer(answer) = &mut record.what {
+            if let Payload::Answer(answer) = &mut record.what {
                 *answer = Answer { price, instrument, side, ..*answer };
             }
             let signed = i64::from(quantity) * if is_sell { -1 } else { 1 };
@@ -221,7 +227,7 @@ proptest! {
             match then {
                 0 | 1 => cached.flush().unwrap(),
                 2 => {
-                    // Death: the streams give again what they hold.
+                    // Death: the streams return again what they have.
                     drop(cached);
                     cached = Cached::open(&path).unwrap().0;
                     for record in &all {

@@ -1,5 +1,5 @@
-//! What nodes and their master say to each other: JSON of at most 4 KiB a message over a SOCK_SEQPACKET unix socket, with
-//! memory as file descriptors beside it. A descriptor marked `r` is read-only.
+//! Messages between nodes and their master: JSON of at most 4 KiB per message over a SOCK_SEQPACKET unix
+//! socket, with memory passed as file descriptors. A descriptor marked `r` is read-only.
 //!
 //! ```text
 //! node                              master
@@ -7,10 +7,10 @@
 //!                               <-   Welcome [inbox, counters, r master's page, own segment, r own interest table]
 //!   Mapped                      ->       (the segment is sealed: no other process can map it for writing)
 //!                               <-   Strategies*, Area* [memory], In* [r segment, ring], Out* [ring, inbox]
-//!                               <-   Joined   (publishers that ran already have connected it)
+//!                               <-   Joined   (running publishers have connected it)
 //!                               <-   Begin, In, Out, Gone, Command, Stop: each announced by bit 1023 of the inbox
 //!   Linked (after an Out)       ->
-//!   Again (given up)            ->   Out to the publisher, In, Missed to the node
+//!   Again (evicted)             ->   Out to the publisher, In, Missed to the node
 //!   Release (a strategy)        ->
 //!   Say                         ->
 //!   Leave                       ->
@@ -24,86 +24,86 @@ pub use wire::{Incoming, Lent, Socket, WireError, parse};
 use crate::node::{Keys, Overrun, Strategies, Wait, Writes};
 use serde::{Deserialize, Serialize};
 
-/// The messages described here.
+/// Version of the messages described here.
 pub const VERSION: u32 = 6;
-/// Strategies in one [`ToNode::Strategies`].
+/// Strategies per [`ToNode::Strategies`].
 pub const TURNS_MAX: usize = KEYS_MAX / 2;
-/// The bit of an inbox that says: read the socket.
+/// The inbox bit that announces messages on the socket.
 pub const CONTROL_STREAM: u32 = lowlat_ipc::inbox::STREAMS_MAX - 1;
-/// Numbers in one [`ToMaster::Reads`], [`ToMaster::Claims`] or [`ToNode::Strategies`], so that a message fits whatever
-/// their size.
+/// Numbers per [`ToMaster::Reads`], [`ToMaster::Claims`] or [`ToNode::Strategies`], so that a message fits
+/// whatever their size.
 pub const KEYS_MAX: usize = 300;
-/// Bytes of a command's text, so that it fits a message whatever its characters.
+/// Longest text of a command, in bytes, so that it fits a message whatever its characters.
 pub const COMMAND_BYTES_MAX: usize = 600;
 
-/// What a node does when its master is gone.
+/// What a node does without its master.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum WithoutMaster {
-    /// It is asked to stop.
+    /// It stops.
     Stop,
-    /// It goes on: publishing and reading need no master.
+    /// It continues: publishing and reading do not need a master.
     #[default]
     GoOn,
 }
 
-/// From a node.
+/// Messages from a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "kebab-case")]
 pub enum ToMaster {
-    /// Who it is. Must be the first message.
+    /// Identifies the node. Must be the first message.
     Hello {
         /// [`VERSION`] of the node.
         version: u32,
-        /// Its process id; held against what the kernel says of the socket.
+        /// Its process id; compared with the kernel's information about the socket.
         pid: u32,
         /// Its start time in clock ticks since boot.
         start_ticks: u64,
-        /// Its name, which keeps its number over restarts.
+        /// Its name, which keeps its number across restarts.
         name: String,
         /// Its role.
         role: String,
-        /// What it writes.
+        /// The stream that it writes.
         writes: Option<Writes>,
         /// How it waits.
         wait: Wait,
     },
     /// Strategies whose orders it sends; several messages add up.
     Claims {
-        /// Which.
+        /// The strategies.
         strategies: Strategies,
     },
-    /// What it reads; several of the same streams add up.
+    /// Streams that it reads; several messages for the same streams add up.
     Reads {
         /// A stream's name, or `orders.*`.
         streams: String,
         /// Which of its records.
         keys: Keys,
-        /// What happens to those that it is too slow for.
+        /// What happens to records that it is too slow for.
         overrun: Overrun,
     },
-    /// All is said.
+    /// The end of its introduction.
     Ready,
-    /// It has mapped the memory of [`ToNode::Welcome`]. No other process is given its segment before.
+    /// It has mapped the memory of [`ToNode::Welcome`]. Before that no other process gets its segment.
     Mapped,
-    /// The link of [`ToNode::Out`] is connected: from now on records go to it.
+    /// The link of [`ToNode::Out`] is connected: records go to it from now on.
     Linked {
-        /// Whose.
+        /// Number of the subscriber.
         subscriber: u32,
-        /// Which one.
+        /// Number of the link.
         generation: u64,
-        /// From which position of the stream's segment on.
+        /// The first position of the stream's segment that goes to it.
         position: u64,
-        /// The number of the record that comes there.
+        /// The sequence of the record there.
         sequence: u64,
     },
-    /// It was given up by a publisher for being too far behind, and asks to be connected anew.
+    /// A publisher evicted it for being too far behind, and it asks to be reconnected.
     Again {
         /// The publisher.
         writer: u32,
-        /// The number of the last record that it was given, if any.
+        /// Sequence of the last record that it got, if any.
         after: Option<u64>,
-        /// Where the first record stands that it was not given.
+        /// Position of the first record that it did not get.
         first: u64,
     },
     /// It sends no more orders of this strategy, which another node will claim.
@@ -111,92 +111,93 @@ pub enum ToMaster {
         /// The strategy's number.
         strategy: u32,
     },
-    /// A word for its master's user.
+    /// A message for the master's user.
     Say {
-        /// The word.
+        /// The text.
         text: String,
     },
-    /// It ends by its own will.
+    /// It leaves.
     Leave,
 }
 
-/// To a node.
+/// Messages to a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "kebab-case")]
 pub enum ToNode {
-    /// It is taken. With inbox, counters, master's page; when it writes, its segment and interest table as well.
+    /// The node is accepted. With inbox, counters and master's page; if it writes, also its segment and
+    /// interest table.
     Welcome {
         /// [`VERSION`] of the master.
         version: u32,
-        /// Its number.
+        /// Number of the node.
         number: u32,
-        /// How many processes of its name there were, this one counted.
+        /// Number of processes under its name, including this one.
         epoch: u64,
         /// What to do without the master.
         without_master: WithoutMaster,
     },
-    /// Strategies that are the node's, before it has joined; several messages add up.
+    /// Strategies of the node, sent before it has joined; several messages add up.
     Strategies {
-        /// The number of each, and its turn: how many processes had it before.
+        /// Number of each, and its turn: how many processes had it before.
         turns: Vec<(u32, u32)>,
     },
-    /// A named area. With its memory.
+    /// A named area, with its memory.
     Area {
         /// Its name.
         name: String,
         /// Whether the node may write it.
         is_writable: bool,
     },
-    /// A stream to read, after those of the same place that came before. With segment and ring.
+    /// A stream to read, after earlier ones in the same place. With segment and ring.
     In {
         /// Its bit in the inbox.
         place: u32,
         /// Its name.
         stream: String,
-        /// The number of who writes it.
+        /// Number of the node that writes it.
         writer: u32,
-        /// What the ring is: with [`Overrun::Conflate`] a table of the latest.
+        /// Kind of the ring: with [`Overrun::Conflate`] a table of latest positions.
         overrun: Overrun,
     },
-    /// Records of a stream went by while no process of this name was there, and were not kept.
+    /// Records of a stream were published while no process of this name was running, and were not kept.
     Missed {
         /// Its bit in the inbox.
         place: u32,
-        /// How many.
+        /// Number of records.
         count: u64,
     },
-    /// A subscriber to serve. With ring and its inbox.
+    /// A subscriber to serve. With the ring and its inbox.
     Out {
         /// Its number.
         subscriber: u32,
-        /// This stream's bit in its inbox.
+        /// Bit of this stream in its inbox.
         place: u32,
         /// Entries of the ring, or keys of the table.
         entries: u64,
-        /// To be given back in [`ToMaster::Linked`].
+        /// Number to return in [`ToMaster::Linked`].
         generation: u64,
-        /// What the ring is.
+        /// Kind of the ring.
         overrun: Overrun,
     },
-    /// A subscriber is gone.
+    /// A subscriber has ended.
     Gone {
         /// Its number.
         subscriber: u32,
     },
-    /// The node has all that it needs.
+    /// The node has everything that it needs.
     Joined,
-    /// All are there: publishing may begin.
+    /// All nodes have joined: publishing may start.
     Begin,
-    /// The node should end.
+    /// The node should stop.
     Stop,
-    /// A word to the role.
+    /// A command for the role.
     Command {
         /// Its text.
         text: String,
     },
-    /// The node is not taken.
+    /// The node is refused.
     Refused {
-        /// Why, and what to do.
+        /// The reason, with a hint.
         reason: String,
     },
 }

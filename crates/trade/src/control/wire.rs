@@ -17,29 +17,31 @@ use std::{
 };
 use thiserror::Error;
 
-/// Why a message is not sent or not understood.
+/// Why a message was not sent or not understood.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum WireError {
-    /// Too long.
-    #[error("a control message of {bytes} bytes, {MESSAGE_BYTES_MAX} are the most; use shorter names")]
+    /// The message is too long.
+    #[error(
+        "cannot send a control message of {bytes} bytes: the maximum is {MESSAGE_BYTES_MAX}\nhint: use shorter names"
+    )]
     TooLong {
         /// Its length.
         bytes: usize,
     },
-    /// Not what it must be.
-    #[error("control message {text:?}: {cause}; use one lowlat for all processes")]
+    /// The message is malformed.
+    #[error("cannot parse control message {text:?}: {cause}\nhint: use one lowlat version for all processes")]
     Malformed {
-        /// The text, cut.
+        /// Its text, truncated.
         text: String,
-        /// What is wrong.
+        /// The problem.
         cause: String,
     },
-    /// The socket does not work.
+    /// The socket failed.
     #[error("control socket: {0}")]
     Socket(Errno),
 }
 
-/// Memory that goes with a message, and what its receiver may do with it.
+/// Memory sent with a message, and the receiver's access to it.
 #[derive(Debug, Clone)]
 pub struct Lent {
     memory: Arc<Memfd>,
@@ -47,7 +49,7 @@ pub struct Lent {
 }
 
 impl Lent {
-    /// Memory with a descriptor that gives this access.
+    /// Memory with a descriptor for this access.
     pub fn new(memory: &Arc<Memfd>, access: Access) -> Self {
         Self { memory: Arc::clone(memory), access }
     }
@@ -57,13 +59,13 @@ impl Lent {
         Self::new(memory, Access::Write)
     }
 
-    /// Memory that the receiver only reads.
+    /// Memory that the receiver can only read.
     pub fn to_read(memory: &Arc<Memfd>) -> Self {
         Self::new(memory, Access::Read)
     }
 }
 
-/// A message that waits to be sent. Descriptors are opened when it is, so that a queue holds none.
+/// A queued message. Descriptors are opened when it is sent, so that a queue holds none.
 #[derive(Debug)]
 struct Outgoing {
     bytes: Vec<u8>,
@@ -72,7 +74,7 @@ struct Outgoing {
 
 impl Outgoing {
     fn send(&self, socket: &OwnedFd) -> Result<(), Errno> {
-        // Those opened for this message, which are closed once it is sent.
+        // Descriptors opened for this message, which are closed once it is sent.
         let mut opened = Vec::new();
         for lent in self.memory.iter().filter(|lent| lent.access == Access::Read) {
             opened.push(lent.memory.reader_fd().map_err(|error| error.errno())?);
@@ -86,7 +88,7 @@ impl Outgoing {
     }
 }
 
-/// A socket that never blocks; what it cannot send waits in a queue.
+/// A non-blocking socket; messages that cannot be sent yet are queued.
 #[derive(Debug)]
 pub struct Socket {
     fd: OwnedFd,
@@ -94,7 +96,7 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Takes a connected, non-blocking SOCK_SEQPACKET socket.
+    /// Wraps a connected, non-blocking SOCK_SEQPACKET socket.
     pub fn new(fd: OwnedFd) -> Self {
         Self { fd, queue: VecDeque::new() }
     }
@@ -104,7 +106,7 @@ impl Socket {
         self.fd.as_fd()
     }
 
-    /// Puts a message into the queue and sends what can be sent. True when the queue is empty after it.
+    /// Queues a message and sends as much as possible. Returns true if the queue is empty afterwards.
     pub fn send(&mut self, message: &impl Serialize, memory: Vec<Lent>) -> Result<bool, WireError> {
         let bytes = serde_json::to_vec(message)
             .map_err(|error| WireError::Malformed { text: String::new(), cause: error.to_string() })?;
@@ -115,13 +117,13 @@ impl Socket {
         self.flush()
     }
 
-    /// Sends what can be sent. True when the queue is empty after it. A peer that has closed is no error: what it said last, such as why it
-    /// refuses, is still to be received, and then that it has closed.
+    /// Sends as much as possible. Returns true if the queue is empty afterwards. A closed peer is not an error
+    /// here: its last messages, such as a refusal, can still be received, and then the close.
     pub fn flush(&mut self) -> Result<bool, WireError> {
         while let Some(next) = self.queue.front() {
             match next.send(&self.fd) {
                 Ok(()) => _ = self.queue.pop_front(),
-                // The other side is slow, too many descriptors are on their way, or this process has too many open.
+                // The peer is slow, too many descriptors are in flight, or this process has too many open.
                 Err(Errno::AGAIN | Errno::NOBUFS | Errno::TOOMANYREFS | Errno::MFILE | Errno::NFILE) => {
                     return Ok(false);
                 }
@@ -132,20 +134,20 @@ impl Socket {
         Ok(true)
     }
 
-    /// Messages that wait to be sent.
+    /// Number of queued messages.
     pub fn waiting(&self) -> usize {
         self.queue.len()
     }
 
-    /// Whether something waits to be sent.
+    /// Whether messages are queued.
     pub fn is_waiting(&self) -> bool {
         !self.queue.is_empty()
     }
 
-    /// The next message as it came.
+    /// Receives the next message.
     pub fn receive(&self) -> Result<Incoming, WireError> {
         let received = match passing::receive(&self.fd) {
-            // Said once when the other side closed without having read everything; its last words come after that.
+            // Reported once if the peer closed without having read everything; its last messages follow.
             Err(Errno::CONNRESET) => passing::receive(&self.fd),
             received => received,
         };
@@ -158,7 +160,7 @@ impl Socket {
         }
     }
 
-    /// Waits for a message, or until the time. Sends meanwhile what waits.
+    /// Waits for a message until the deadline. Sends queued messages meanwhile.
     pub fn receive_until(&mut self, until_ns: u64) -> Result<Incoming, WireError> {
         loop {
             self.flush()?;
@@ -180,24 +182,24 @@ impl Socket {
     }
 }
 
-/// What a look at a socket gives.
+/// Result of a receive.
 #[derive(Debug)]
 pub enum Incoming {
-    /// Nothing is there.
+    /// No message is available.
     Nothing,
     /// A message.
     Message(Received),
-    /// The other side is gone.
+    /// The peer has closed.
     Closed,
 }
 
-/// A duration in nanoseconds, for system calls.
+/// A duration in nanoseconds as the type of system calls.
 pub(crate) fn timespec(ns: u64) -> Timespec {
     let part = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
     Timespec { tv_sec: part(ns / 1_000_000_000), tv_nsec: part(ns % 1_000_000_000) }
 }
 
-/// Reads a message.
+/// Parses a message.
 pub fn parse<M: DeserializeOwned>(bytes: &[u8]) -> Result<M, WireError> {
     serde_json::from_slice(bytes).map_err(|error| WireError::Malformed {
         text: String::from_utf8_lossy(bytes).chars().take(200).collect(),

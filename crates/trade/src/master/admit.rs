@@ -1,10 +1,10 @@
-//! Taking a node in: its number, its memory, its stream.
+//! Admits nodes: their number, memory and stream.
 
 use super::{
     Access, Area, Happened, Master, Standing,
     connection::Phase,
     member::{Member, Stream, matches},
-    memory::{For, Kind},
+    memory::{ChargedTo, WrittenBy},
 };
 use crate::{
     address::is_name,
@@ -21,11 +21,11 @@ use lowlat_ipc::{
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Rows of an interest table at most: a million instruments.
+/// Maximum rows of an interest table: a million instruments.
 const KEYS_MAX: u32 = 1 << 20;
 
 impl Master {
-    /// Takes a node in. The error is a sentence for it.
+    /// Admits a node. The error is a sentence for the node.
     pub(super) fn admit(&mut self, id: u64, owner: Owner, join: &Join) -> Result<(), String> {
         let known = self.check(owner, join)?;
         let number = match known {
@@ -34,10 +34,15 @@ impl Master {
         };
         let strategies = self.grant(&join.name, known, &join.strategies)?;
         let whom = self.whom(number, &join.name);
-        self.limit_pieces(matches!(whom, For::Program(_)));
-        let inbox = self.maker.make_for(whom, Kind::Shared, &format!("inbox.{}", join.name), inbox::BYTES)?;
-        let counters =
-            self.maker.make_for(whom, Kind::Shared, &format!("counters.{}", join.name), COUNTERS_BYTES)?;
+        self.limit_pieces(matches!(whom, ChargedTo::Program(_)));
+        let inbox =
+            self.maker.make_for(whom, WrittenBy::Shared, &format!("inbox.{}", join.name), inbox::BYTES)?;
+        let counters = self.maker.make_for(
+            whom,
+            WrittenBy::Shared,
+            &format!("counters.{}", join.name),
+            COUNTERS_BYTES,
+        )?;
         let before = known.and_then(|number| self.member(number));
         let epoch = before.map_or(1, |member| member.epoch + 1);
         let past = before.map_or_else(Figures::default, Member::figures);
@@ -90,10 +95,10 @@ impl Master {
         Ok(())
     }
 
-    /// Links a node that has mapped its memory. The error is a sentence for it.
+    /// Links a node that has mapped its memory. The error is a sentence for the node.
     pub(super) fn mapped(&mut self, number: u32) -> Result<(), String> {
         let Some(member) = self.member_mut(number).filter(|member| !member.is_mapped) else {
-            return Err("mapped, a second time; say it once".to_owned());
+            return Err("mapped was sent twice".to_owned());
         };
         if let Some(stream) = &mut member.stream {
             stream.share()?;
@@ -112,30 +117,30 @@ impl Master {
         Ok(())
     }
 
-    /// The number of a node whose name is new. Those that the master's programs will need are kept for them.
+    /// Number of a node with a new name. Numbers needed by the master's programs are reserved.
     fn new_number(&self, name: &str) -> Result<u32, String> {
         let awaited = if self.has_program(name) { 0 } else { self.awaited_programs() };
         let most = SUBSCRIBERS_MAX.saturating_sub(awaited);
         let number = u32::try_from(self.members.len()).ok().filter(|number| *number < most);
         number.ok_or_else(|| {
-            format!("{most} nodes have joined, and no more can\nhint: join under a name that has joined before, or start another run")
+            format!("{most} nodes have joined, which is the maximum\nhint: join under a name that has joined before, or start another run")
         })
     }
 
-    /// Who memory of a node is counted for.
-    pub(super) fn whom(&self, number: u32, name: &str) -> For {
-        if self.has_program(name) { For::Program(number) } else { For::Guest(number) }
+    /// Whom memory of a node is charged to.
+    pub(super) fn whom(&self, number: u32, name: &str) -> ChargedTo {
+        if self.has_program(name) { ChargedTo::Program(number) } else { ChargedTo::Guest(number) }
     }
 
-    /// Whether the node can be taken; its number when its name is known.
+    /// Checks whether the node is acceptable. Returns its number if its name is known.
     fn check(&mut self, owner: Owner, join: &Join) -> Result<Option<u32>, String> {
         for (what, name) in [("node", &join.name), ("role", &join.role)] {
             if !is_name(name) {
-                return Err(format!("{what} {name:?} is no name"));
+                return Err(format!("{what} {name:?} is not a valid name"));
             }
         }
         if self.has_program(&join.name) && !self.is_program(owner.pid) {
-            return Err(format!("the run starts node {} itself\nhint: take another name", join.name));
+            return Err(format!("the run starts node {} itself\nhint: use another name", join.name));
         }
         let known = self.members.iter().find(|member| member.name == join.name);
         let (known, is_there) = (known.map(|member| member.number), known.is_some_and(Member::is_there));
@@ -143,15 +148,15 @@ impl Master {
             let owner = self.member(number).map(|member| member.owner).unwrap_or_default();
             if owner.life() != Life::Dead {
                 return Err(format!(
-                    "process {} has this name, and lives; take another name, or end it",
+                    "process {} has this name and is running\nhint: use another name, or end it",
                     owner.pid
                 ));
             }
-            self.bury(number, "its process is gone", Standing::Dead);
+            self.bury(number, "its process has ended", Standing::Dead);
         }
         let Some(writes) = &join.writes else { return Ok(known) };
         if !is_name(&writes.stream) {
-            return Err(format!("stream {:?} is no name", writes.stream));
+            return Err(format!("stream {:?} is not a valid name", writes.stream));
         }
         if !(1..=KEYS_MAX).contains(&writes.keys) {
             return Err(format!(
@@ -162,7 +167,7 @@ impl Master {
         for other in self.members.iter().filter(|other| Some(other.number) != known) {
             if other.stream.as_ref().is_some_and(|stream| stream.writes.stream == writes.stream) {
                 return Err(format!(
-                    "stream {} is node {}'s; a stream has one writer: take another name",
+                    "stream {} belongs to node {}, and a stream has one writer\nhint: use another name",
                     writes.stream, other.name
                 ));
             }
@@ -170,7 +175,7 @@ impl Master {
         Ok(known)
     }
 
-    /// A segment for this process, and the interest table that the stream has, or a new one.
+    /// A segment for this process, and the stream's interest table, which is created if it is new.
     fn make_stream(
         &mut self,
         number: u32,
@@ -185,7 +190,7 @@ impl Master {
             .filter(|stream| stream.writes.keys == writes.keys && stream.writes.stream == writes.stream)
             .map(|stream| stream.table.clone());
         let capacity = writes.capacity_bytes;
-        // A capacity that no ring can have is refused before memory of that size is asked for.
+        // An invalid capacity is refused before memory of that size is allocated.
         if !(lowlat_ipc::layout::CAPACITY_BYTES_MIN..=lowlat_ipc::layout::CAPACITY_BYTES_MAX)
             .contains(&capacity)
         {
@@ -193,7 +198,7 @@ impl Master {
         }
         let bytes = Segment::<Memory>::bytes(capacity);
         let whom = self.whom(number, name);
-        let segment = self.maker.make_for(whom, Kind::OneWriter, &writes.stream, bytes)?;
+        let segment = self.maker.make_for(whom, WrittenBy::OneWriter, &writes.stream, bytes)?;
         Segment::create(segment.clone(), capacity, number, epoch, first_sequence, owner)
             .map_err(|error| format!("stream {}: {error}", writes.stream))?;
         let table = if let Some(table) = table {
@@ -201,14 +206,14 @@ impl Master {
         } else {
             let name = format!("interest.{}", writes.stream);
             let bytes = interest::bytes(writes.keys);
-            let table = self.maker.make_for(whom, Kind::Own, &name, bytes)?;
+            let table = self.maker.make_for(whom, WrittenBy::Own, &name, bytes)?;
             Interest::create(table.clone(), writes.keys).ok_or("interest table")?;
             table
         };
         Ok(Stream { writes: writes.clone(), segment, table, first_sequence, is_shared: false })
     }
 
-    /// Says that it has joined once nothing is waited for.
+    /// Confirms that the node has joined, once all its publishers have connected it.
     pub(super) fn finish_join(&mut self, number: u32) {
         let Some(member) = self.member_mut(number) else { return };
         if member.standing != Standing::Joining || !member.waits.is_empty() {
@@ -227,6 +232,6 @@ impl Master {
 fn pidfd(owner: Owner) -> Option<std::os::fd::OwnedFd> {
     let pid = Pid::from_raw(i32::try_from(owner.pid).ok()?)?;
     let fd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-    // The id may have come again between the look and here.
+    // The id may have been reused between the check and here.
     (owner.life() != Life::Dead).then_some(fd)
 }

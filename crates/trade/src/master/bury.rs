@@ -1,23 +1,23 @@
-//! When a node is gone.
+//! Handles nodes that have ended.
 
 use super::{DeadReaders, Happened, Master, Standing, member::Stream};
 use crate::control::ToNode;
 use lowlat_ipc::{doorbell::Futex, inbox::Inbox};
 
 impl Master {
-    /// A node ended by its own will.
+    /// A node left.
     pub(super) fn leave(&mut self, number: u32) {
         self.bury(number, "it left", Standing::Left);
     }
 
-    /// A node is gone, or is given up: its stream is fenced, the delivery of its last record finished, its place kept
-    /// for the process that comes after it.
+    /// A node has ended or is dropped: its stream is fenced, delivery of its last record is completed, and its
+    /// place is kept for its successor.
     pub(super) fn bury(&mut self, number: u32, reason: &str, standing: Standing) {
         let Some(member) = self.member_mut(number).filter(|member| member.is_there()) else { return };
         member.standing = standing;
         member.waits.clear();
         member.pidfd = None;
-        // One that comes back finds itself given up.
+        // A node that continues finds itself fenced.
         member.counters.fence();
         let (name, epoch, connection) = (member.name.clone(), member.epoch, member.connection.take());
         if let Some(segment) = member.stream.as_ref().and_then(Stream::opened) {
@@ -28,7 +28,7 @@ impl Master {
         }
         self.finish_last_record(number);
         self.forget_reader(number, standing);
-        // Nobody waits for it any more.
+        // No node waits for it any more.
         let waiting: Vec<u32> = self
             .members
             .iter_mut()
@@ -44,7 +44,7 @@ impl Master {
         });
     }
 
-    /// A writer that died between its record and its deliveries: who wants the record is given it all the same.
+    /// A writer died between its record and its deliveries: interested readers get the record now.
     fn finish_last_record(&self, number: u32) {
         let Some(stream) = self.member(number).and_then(|member| member.stream.as_ref()) else { return };
         let (Some(last), Some(interest)) = (stream.last(), stream.interest()) else { return };
@@ -63,7 +63,7 @@ impl Master {
         });
     }
 
-    /// Takes a reader out of the tables and away from its publishers, unless records are kept for it.
+    /// Removes a reader from the tables and its publishers, unless records are kept for it.
     fn forget_reader(&mut self, number: u32, standing: Standing) {
         let keeps = standing == Standing::Dead && self.options.dead_readers == DeadReaders::Keep;
         for publisher in self.links.publishers(number) {
@@ -71,11 +71,11 @@ impl Master {
                 continue;
             }
             let stream = self.member(publisher).and_then(|member| member.stream.as_ref());
-            // What it had not taken, or else what comes next.
+            // The first that it has not taken, or else the next.
             let ways = self.links.get(publisher, number).map_or(&[][..], |link| &link.ways);
             let waiting = ways.iter().find_map(|way| Some((way, way.first()?)));
             let unread = stream.map(|stream| {
-                // What waits of a segment that is gone is before everything of this one.
+                // Pending records of an earlier segment precede everything in this one.
                 let position = waiting.map(|(way, position)| {
                     if std::sync::Arc::ptr_eq(&way.segment, &stream.segment) { position } else { 0 }
                 });
@@ -90,7 +90,7 @@ impl Master {
             if let (Some(unread), Standing::Dead) = (unread, standing)
                 && let Some(member) = self.member_mut(number)
             {
-                // The oldest counts, when there were several processes.
+                // The oldest counts, if there were several processes.
                 member.unread.entry(publisher).or_insert(unread);
             }
             self.tell(publisher, &ToNode::Gone { subscriber: number }, Vec::new());

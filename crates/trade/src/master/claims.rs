@@ -1,11 +1,11 @@
 //! Strategy numbers: each belongs to one node as long as the master runs.
 //!
-//! A number is not given to another node when its node ends, since answers to its orders may still be on their way. The only
-//! way to another node is that its owner releases it.
+//! A number is not reassigned when its node ends, because answers to its orders may still arrive. Another node
+//! can get it only if its owner releases it.
 
 use super::{
     Area, Master,
-    memory::{Kind, Maker},
+    memory::{Maker, WrittenBy},
 };
 use crate::{
     node::{Memory, Strategies},
@@ -15,52 +15,52 @@ use crate::{
 use lowlat_ipc::region::{Access, RegionError};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Who has a number. Nodes by their number.
+/// Who owns a number. Nodes are given by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Claim {
     owner: Option<u32>,
     /// The node that released it.
     before: Option<u32>,
-    /// How many processes it was given to.
+    /// Number of processes that got it.
     turns: u32,
 }
 
-/// All numbers that were ever claimed.
+/// All numbers ever claimed.
 #[derive(Debug)]
 pub(super) struct Claims {
     claims: BTreeMap<u32, Claim>,
-    /// The same for td.
+    /// The same, for td.
     area: Memory,
 }
 
-/// Why a number is not given to a node.
+/// Why a node does not get a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Denied {
-    /// It is above the range.
+    /// It is out of range.
     TooLarge(u32),
-    /// This node has it.
+    /// It belongs to this node.
     Taken(u32, u32),
-    /// It belongs to programs that the master starts.
+    /// It is reserved for programs that the master starts.
     Reserved(u32),
     /// Too many processes had it.
     NoTurn(u32),
-    /// None is left.
+    /// No number is left.
     NoneFree,
 }
 
 impl Claims {
     pub(super) fn new(maker: &mut Maker) -> Result<Self, RegionError> {
-        Ok(Self { claims: BTreeMap::new(), area: maker.make(Kind::Own, OWNERS_AREA, OWNERS_BYTES)? })
+        Ok(Self { claims: BTreeMap::new(), area: maker.make(WrittenBy::Own, OWNERS_AREA, OWNERS_BYTES)? })
     }
 
-    /// The area as td is given it.
+    /// The area that td gets.
     pub(super) fn area(&self) -> (Area, Memory) {
         let (name, streams) = (OWNERS_AREA.to_owned(), TD_STREAM.to_owned());
         (Area { name, bytes: OWNERS_BYTES, streams, access: Access::Read }, self.area.clone())
     }
 
-    /// The numbers that a node gets for what it asks, in ascending order. `known` is its number if it has joined before;
-    /// `first` the first number that it may have.
+    /// The numbers that a node gets for its request, in ascending order. `known` is its number if it has joined
+    /// before; `first` the first number that it may have.
     fn grant(&self, known: Option<u32>, asked: &Strategies, first: u32) -> Result<Vec<u32>, Denied> {
         let own = |claim: &Claim| known.is_some() && claim.owner == known;
         match asked {
@@ -82,7 +82,7 @@ impl Claims {
                         _ if number < first => return Err(Denied::Reserved(number)),
                         Some(claim) if claim.turns >= TURNS_MAX => return Err(Denied::NoTurn(number)),
                         Some(claim) if own(claim) => _ = granted.insert(number),
-                        // The node released it, then restarted with its first arguments.
+                        // The node released it, then restarted with its original arguments.
                         Some(claim) if known.is_some() && claim.before == known => {}
                         Some(Claim { owner: Some(owner), .. }) => return Err(Denied::Taken(number, *owner)),
                         Some(Claim { owner: None, .. }) | None => _ = granted.insert(number),
@@ -100,7 +100,7 @@ impl Claims {
         }
     }
 
-    /// Gives numbers to a node's new process. Returns each with its turn.
+    /// Assigns numbers to a node's new process. Returns each with its turn.
     fn give(&mut self, numbers: &[u32], node: u32) -> Vec<(u32, u32)> {
         let mut give = |number: u32| {
             let Claim { before, turns, .. } = self.claims.get(&number).copied().unwrap_or_default();
@@ -151,16 +151,17 @@ impl Master {
                 format!("strategy {number} belongs to the run, which has the numbers below {reserved}\n{LEAVE_OUT}")
             }
             Denied::NoTurn(number) => {
-                format!("strategy {number} was given to {TURNS_MAX} processes\nhint: restart the master")
+                format!("strategy {number} has been used by {TURNS_MAX} processes\nhint: restart the master")
             }
             Denied::NoneFree => format!(
-                "all strategy numbers are taken: {reserved} to {}\nhint: restart nodes under their previous names",
+                "all strategy numbers from {reserved} to {} are taken\nhint: restart nodes under their previous names",
                 STRATEGIES_MAX - 1
             ),
         })
     }
 
-    /// Makes the strategies a node's. Returns each with its turn: how many processes had it before.
+    /// Assigns the strategies to a node. Returns each with its turn: the number of processes that had it
+    /// before.
     pub(super) fn give_strategies(&mut self, numbers: &[u32], node: u32) -> Vec<(u32, u32)> {
         self.claims.give(numbers, node)
     }
@@ -176,13 +177,13 @@ impl Master {
 
 const LEAVE_OUT: &str = "hint: leave the number out, and the node gets a free one";
 
-/// Adds a message's claims to what a node has claimed so far.
+/// Adds a message's claims to the node's previous ones.
 pub(super) fn add(claimed: &mut Strategies, more: Strategies) -> Result<(), String> {
     match (&mut *claimed, more) {
         (_, Strategies::None) => {}
         (Strategies::Only(numbers), Strategies::Only(more)) => {
             if numbers.len() + more.len() > MOST {
-                return Err(format!("more than {STRATEGIES_MAX} strategies; a pipeline has no more"));
+                return Err(format!("more than {STRATEGIES_MAX} strategies, the maximum of a pipeline"));
             }
             numbers.extend(more);
         }
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_one_nodes_for_good() {
+    fn a_number_stays_with_its_node() {
         let mut claims = claims();
         claims.give(&claims.grant(None, &only(&[7]), 0).unwrap(), 0);
         assert_eq!(claims.grant(None, &only(&[7]), 0), Err(Denied::Taken(7, 0)));
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn free_numbers_are_above_the_reserved_ones_and_kept() {
+    fn free_numbers_are_above_the_reserved_ones_and_stay() {
         let mut claims = claims();
         for node in 0..3 {
             let granted = claims.grant(None, &Strategies::Free, 80).unwrap();
@@ -245,14 +246,11 @@ mod tests {
         claims.give(&claims.grant(None, &only(&[1]), 0).unwrap(), 9);
         assert_eq!(claims.grant(Some(0), &only(&[0, 1, 2]), 0), Ok(vec![0, 2]));
         let owners = Owners::new(&*claims.area).unwrap();
-        assert!(
-            owners.has(0, 1) && owners.has(9, 1) && !owners.has(9, 0),
-            "orders on their way are answered"
-        );
+        assert!(owners.has(0, 1) && owners.has(9, 1) && !owners.has(9, 0), "pending orders are answered");
     }
 
     #[test]
-    fn each_process_has_another_turn_wherever_the_strategy_goes() {
+    fn each_process_gets_another_turn_in_any_node() {
         let mut claims = claims();
         assert_eq!(claims.give(&[4, 5], 0), [(4, 0), (5, 0)]);
         assert_eq!(claims.give(&[4, 5], 0), [(4, 1), (5, 1)], "it restarted");

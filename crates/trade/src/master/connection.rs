@@ -1,6 +1,6 @@
-//! Who is at the other end of a connection, and what it says.
+//! Connections of nodes, and their messages.
 
-use super::{Happened, Master, MasterError, Standing, claims, links::Again};
+use super::{Happened, Master, MasterError, Standing, claims, links::ReconnectRequest};
 use crate::{
     address::is_name,
     clock::now_ns,
@@ -16,35 +16,35 @@ use rustix::{
 use serde::Deserialize;
 use std::os::fd::OwnedFd;
 
-/// Connections of which nothing is known yet.
+/// Maximum number of connections that have not joined yet.
 const GREETING_MAX: usize = 1100;
-/// Connections that are accepted in one turn.
+/// Connections accepted per turn.
 const ACCEPTED_MAX: usize = 256;
-/// How long nobody is accepted when descriptors are short.
+/// Pause of accepting when descriptors are short.
 const ACCEPT_PAUSE_NS: u64 = 100_000_000;
-/// Keys that one node may list; more are meant by [`crate::node::Keys::All`].
+/// Maximum number of keys that one node may list; [`crate::node::Keys::All`] is for more.
 const KEYS_LISTED_MAX: usize = 1 << 16;
-/// How long a process may take to say who it is.
+/// Time that a process has to join.
 const GREETING_NS_MAX: u64 = 10_000_000_000;
-/// How long one that was refused may take to hear it.
+/// Time that a refused process has to read the reason.
 const LAST_WORD_NS_MAX: u64 = 2_000_000_000;
-/// Messages of one connection in one turn.
+/// Messages of one connection per turn.
 const MESSAGES_MAX: usize = 64;
-/// `Reads` messages of one node.
+/// Maximum number of `Reads` messages of one node.
 const READS_MAX: usize = 2048;
-/// Characters of a reason, which fits a message whatever they are.
+/// Longest reason, in characters, which fits a message whatever they are.
 const REASON_CHARACTERS_MAX: usize = 600;
-/// Characters of a name that is not valid, as far as it is shown.
+/// Longest part of an invalid name that is shown, in characters.
 const NAME_CHARACTERS_MAX: usize = 32;
 
-/// How far a connection is.
+/// State of a connection.
 #[derive(Debug)]
 pub(super) enum Phase {
-    /// It says who it is.
+    /// It is introducing itself.
     Greeting { since_ns: u64, hello: Option<(Owner, Join)> },
-    /// It is that member's.
+    /// It belongs to this member.
     Member(u32),
-    /// It was refused, and hears why before it closes.
+    /// It was refused, and gets the reason before it closes.
     Refused { since_ns: u64 },
 }
 
@@ -53,7 +53,7 @@ pub(super) struct Connection {
     pub(super) socket: Socket,
     pub(super) phase: Phase,
     peer: UCred,
-    /// The name that it said, else its process.
+    /// Its name, else its process.
     name: String,
 }
 
@@ -67,15 +67,15 @@ impl Connection {
         pid_of(&self.peer)
     }
 
-    /// Whether it has not joined, and may.
+    /// Whether it has not joined yet, and may.
     pub(super) fn is_greeting(&self) -> bool {
         matches!(self.phase, Phase::Greeting { .. })
     }
 }
 
-/// What every version's first message has.
+/// Common to the first messages of all versions.
 #[derive(Debug, Deserialize)]
-struct Head {
+struct FirstMessage {
     message: String,
     version: Option<u64>,
     #[serde(default)]
@@ -83,7 +83,7 @@ struct Head {
 }
 
 impl Master {
-    /// Takes all who wait.
+    /// Accepts all pending connections.
     pub(super) fn accept(&mut self) -> Result<(), MasterError> {
         if now_ns() < self.accept_ns {
             return Ok(());
@@ -92,9 +92,10 @@ impl Master {
             let fd = match accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
                 Ok(fd) => fd,
                 Err(Errno::AGAIN) => return Ok(()),
-                // It has gone again.
+                // It has disconnected again.
                 Err(Errno::CONNABORTED | Errno::INTR) => continue,
-                // Files or memory are short, in this process or on the host: whoever waits is taken later.
+                // Files or memory are short, in this process or on the host: pending connections are accepted
+                // later.
                 Err(source @ (Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM)) => {
                     self.pause_accepting(source);
                     return Ok(());
@@ -102,7 +103,7 @@ impl Master {
                 Err(source) => return Err(self.socket_error("accept a node", source)),
             };
             let Ok(peer) = socket_peercred(&fd) else { continue };
-            // Another user is not even greeted, so that it takes nobody's place.
+            // Another user is refused at once, so that it occupies no place.
             if !is_trusted(peer.uid) {
                 self.turn_away(fd, &peer);
                 continue;
@@ -116,7 +117,7 @@ impl Master {
         Ok(())
     }
 
-    /// Waits before it accepts again, and says so once.
+    /// Pauses accepting, and reports it once.
     fn pause_accepting(&mut self, errno: Errno) {
         let is_new = self.accept_ns == 0;
         self.accept_ns = now_ns() + ACCEPT_PAUSE_NS;
@@ -127,7 +128,7 @@ impl Master {
         }
     }
 
-    /// Closes connections, until there are not too many with this new one. The silent ones go first, then the new one.
+    /// Closes connections until the new one fits. The silent ones go first, then the new one.
     fn make_room(&mut self, id: u64) {
         let Some(pid) = self.connections.get(&id).map(Connection::pid) else { return };
         if self.is_program(pid) {
@@ -150,7 +151,7 @@ impl Master {
         }
     }
 
-    /// Refuses another user's process, and keeps nothing of it.
+    /// Refuses another user's process, and keeps no state of it.
     fn turn_away(&mut self, fd: OwnedFd, peer: &UCred) {
         let (found, own) = (peer.uid.as_raw(), geteuid().as_raw());
         let reason = format!(
@@ -160,7 +161,7 @@ impl Master {
         self.happened.push(Happened::Refused { name: process_name(peer), reason });
     }
 
-    /// Reads what a connection says.
+    /// Reads the messages of a connection.
     pub(super) fn listen(&mut self, id: u64) {
         for _ in 0..MESSAGES_MAX {
             let Some(connection) = self.connections.get(&id) else { return };
@@ -185,37 +186,42 @@ impl Master {
         }
     }
 
-    /// A member's message. The error is a sentence.
+    /// Handles a member's message. The error is a sentence.
     fn told(&mut self, number: u32, bytes: &[u8]) -> Result<(), String> {
         match parse(bytes).map_err(|error| error.to_string())? {
             ToMaster::Mapped => self.mapped(number)?,
             ToMaster::Linked { subscriber, generation, position, sequence } => {
                 self.linked(number, subscriber, generation, (position, sequence));
             }
-            ToMaster::Again { writer, after, first } => self.again(writer, number, Again { after, first }),
+            ToMaster::Again { writer, after, first } => {
+                self.again(writer, number, ReconnectRequest { after, first });
+            }
             ToMaster::Say { text } => {
                 let name = self.member(number).map_or_else(String::new, |member| member.name.clone());
                 self.happened.push(Happened::Said { name, text });
             }
             ToMaster::Release { strategy } => self.release(number, strategy),
             ToMaster::Leave => self.leave(number),
-            other => return Err(format!("{other:?} from a node that has joined; join once")),
+            other => return Err(format!("unexpected {other:?} from a node that has joined")),
         }
         Ok(())
     }
 
-    /// A message of one who is not yet a member. The error is a sentence.
+    /// Handles a message before membership. The error is a sentence.
     fn greeted(&mut self, id: u64, bytes: &[u8]) -> Result<(), String> {
         let connection = self.connections.get_mut(&id).ok_or("gone")?;
         let Phase::Greeting { hello, .. } = &mut connection.phase else { return Ok(()) };
         let Some((_, join)) = hello else {
-            let head: Head = parse(bytes).map_err(|error| error.to_string())?;
+            let head: FirstMessage = parse(bytes).map_err(|error| error.to_string())?;
             connection.name = shown(&head.name).unwrap_or_else(|| connection.name.clone());
             check_version(&head)?;
             let ToMaster::Hello { pid, start_ticks, name, role, writes, wait, .. } =
                 parse(bytes).map_err(|error| error.to_string())?
             else {
-                return Err("the first message must be hello; use one lowlat for all processes".to_owned());
+                return Err(
+                    "the first message must be hello\nhint: use one lowlat version for all processes"
+                        .to_owned(),
+                );
             };
             let owner = Owner { pid, start_ticks };
             check_owner(owner, &connection.peer)?;
@@ -225,10 +231,10 @@ impl Master {
         match parse(bytes).map_err(|error| error.to_string())? {
             ToMaster::Claims { strategies } => claims::add(&mut join.strategies, strategies),
             ToMaster::Reads { .. } if join.reads.len() >= READS_MAX => {
-                Err(format!("more than {READS_MAX} lists of streams; name fewer, or use a star"))
+                Err(format!("more than {READS_MAX} lists of streams\nhint: name fewer, or use a star"))
             }
             ToMaster::Reads { streams, .. } if !is_pattern(&streams) => {
-                Err(format!("streams {streams:?}: expected a name, or the beginning of one and a star"))
+                Err(format!("streams {streams:?}: expected a name, or a prefix and a star"))
             }
             ToMaster::Reads { keys: Keys::Only(keys), .. }
                 if keys.len() + join.reads.iter().map(Reads::keys_listed).sum::<usize>()
@@ -244,21 +250,23 @@ impl Master {
                 Some((owner, join)) => self.admit(id, owner, &join),
                 None => Ok(()),
             },
-            other => Err(format!("{other:?} before ready; use one lowlat for all processes")),
+            other => Err(format!(
+                "unexpected {other:?} before ready\nhint: use one lowlat version for all processes"
+            )),
         }
     }
 
-    /// Says no, and closes once that is said.
+    /// Refuses a connection, and closes it once the reason is sent.
     pub(super) fn refuse(&mut self, id: u64, reason: &str) {
         let reason: String = reason.chars().take(REASON_CHARACTERS_MAX).collect();
         if let Some(connection) = self.connections.get_mut(&id) {
             self.happened.push(Happened::Refused { name: connection.name.clone(), reason: reason.clone() });
             let number = if let Phase::Member(number) = connection.phase { Some(number) } else { None };
             connection.phase = Phase::Refused { since_ns: now_ns() };
-            // One that does not listen hears the close.
+            // A peer that does not read sees the close.
             connection.socket.send(&ToNode::Refused { reason: reason.clone() }, Vec::new()).ok();
             if let Some(number) = number {
-                // Nothing is kept for one that never was a member.
+                // No state is kept of a node that was never a member.
                 let is_new = self.member(number).is_some_and(|member| member.standing == Standing::Joining);
                 let standing = if is_new { Standing::Left } else { Standing::Dead };
                 if is_new && self.member(number).is_some_and(|member| member.epoch == 1) {
@@ -269,7 +277,7 @@ impl Master {
         }
     }
 
-    /// Those who say nothing, and those whose last word is said.
+    /// Closes connections that are silent, and refused ones.
     pub(super) fn tidy_connections(&mut self, now_ns: u64) {
         let late: Vec<u64> = self
             .connections
@@ -292,7 +300,7 @@ impl Master {
         }
     }
 
-    /// A connection's other side is gone.
+    /// The peer has closed.
     pub(super) fn closed(&mut self, id: u64, reason: &str) {
         if let Some(Connection { phase: Phase::Member(number), .. }) = self.connections.remove(&id) {
             self.bury(number, reason, Standing::Dead);
@@ -300,7 +308,7 @@ impl Master {
     }
 }
 
-/// Whether a text can mean streams.
+/// Whether a text is a valid pattern of streams.
 fn is_pattern(streams: &str) -> bool {
     is_name(streams) || streams.strip_suffix('*').is_some_and(|start| start.is_empty() || is_name(start))
 }
@@ -317,21 +325,21 @@ fn is_trusted(user: Uid) -> bool {
     user == geteuid() || user.is_root()
 }
 
-/// A name as it is shown to the master's user: any text may come. None if there is none.
+/// A name as shown to the master's user, from any text; `None` if it is empty.
 fn shown(name: &str) -> Option<String> {
     let is_valid = is_name(name);
     let quoted = || format!("{:?}", name.chars().take(NAME_CHARACTERS_MAX).collect::<String>());
     (!name.is_empty()).then(|| if is_valid { name.to_owned() } else { quoted() })
 }
 
-fn check_version(head: &Head) -> Result<(), String> {
+fn check_version(head: &FirstMessage) -> Result<(), String> {
     if head.message != "hello" {
-        return Err(format!("the first message is {:?}, and must be hello", head.message));
+        return Err(format!("the first message must be hello, found {:?}", head.message));
     }
     match head.version {
         Some(version) if version == u64::from(control::VERSION) => Ok(()),
         version => Err(format!(
-            "node {} speaks version {} of the control messages, and this master {}; use one lowlat for all processes",
+            "node {} uses version {} of the control messages, this master version {}\nhint: use one lowlat version for all processes",
             shown(&head.name).unwrap_or_default(),
             version.map_or_else(|| "none".to_owned(), |version| version.to_string()),
             control::VERSION
@@ -339,18 +347,18 @@ fn check_version(head: &Head) -> Result<(), String> {
     }
 }
 
-/// Holds what a process says of itself against what the kernel says of it.
+/// Compares what a process states about itself with what the kernel reports.
 fn check_owner(owner: Owner, peer: &UCred) -> Result<(), String> {
     let pid = pid_of(peer);
     if owner.pid != pid {
         return Err(format!(
-            "it says that it is process {}, and the kernel says {pid}; run master and nodes in one pid namespace",
+            "it states that it is process {}, but the kernel says {pid}\nhint: run master and nodes in one PID namespace",
             owner.pid
         ));
     }
     if owner.life() == Life::Dead {
         return Err(format!(
-            "process {pid} did not start at tick {}; it must say its own start time",
+            "process {pid} did not start at tick {}: it must state its own start time",
             owner.start_ticks
         ));
     }

@@ -1,4 +1,4 @@
-//! Files that the master has open: nodes cannot make it run out of them.
+//! Limits the master's open files, so that nodes cannot exhaust them.
 
 use super::{
     Happened, Master,
@@ -6,42 +6,43 @@ use super::{
 };
 use rustix::process::{Resource, getrlimit};
 
-/// Files that the master needs whoever joins: standard ones, the listener, the lock, logs of programs while they start.
+/// Files that the master needs in any case: standard ones, the listener, the lock, logs of programs while they
+/// start.
 const OWN: u64 = 16;
-/// Of those that it may have, at most so many are kept for its programs, so that they can start again.
+/// Largest number of its files that it reserves to restart programs.
 const PROGRAMS_MAX: u64 = 256;
-/// And this part of them, if they are few.
+/// Largest part of its files that it reserves.
 const PROGRAMS_PART: u64 = 4;
 
 impl Master {
-    /// Files that nodes may take; less for those that the master did not start.
+    /// Files available to nodes; fewer for those that the master did not start.
     fn descriptors_max(is_program: bool) -> u64 {
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         let kept = if is_program { 0 } else { PROGRAMS_MAX.min(limit / PROGRAMS_PART) };
         limit.saturating_sub(OWN + kept)
     }
 
-    /// Files that are open because of nodes, beside their memory.
+    /// Files that are open for nodes, other than memory.
     fn descriptors_of_nodes(&self) -> u64 {
         let processes = self.members.iter().filter(|member| member.pidfd.is_some()).count();
         let count = processes + self.connections.len() + self.programs.len();
         u64::try_from(count).unwrap_or(u64::MAX)
     }
 
-    /// Whether one more connection leaves enough for what must go on.
+    /// Whether one more connection leaves enough files for existing nodes.
     pub(super) fn has_descriptor(&mut self, is_program: bool) -> bool {
         let pieces = u64::try_from(self.maker.pieces()).unwrap_or(u64::MAX);
         self.descriptors_of_nodes().saturating_add(pieces) < Self::descriptors_max(is_program)
     }
 
-    /// Bounds the memory that is made from now on by the files that are left.
+    /// Limits further memory to the remaining files.
     pub(super) fn limit_pieces(&mut self, is_program: bool) {
         let left = Self::descriptors_max(is_program).saturating_sub(self.descriptors_of_nodes());
         self.maker.limit_pieces(usize::try_from(left).unwrap_or(usize::MAX));
     }
 
-    /// Closes the connection that has been silent for the longest; false if there is none. The master's own programs
-    /// keep theirs: on a busy host, time passes between their connection and their first word.
+    /// Closes the connection that has been silent for longest; returns false if there is none. The master's own
+    /// programs are exempt: on a busy host they take time between connecting and their first message.
     pub(super) fn drop_silent(&mut self) -> bool {
         let silent = self.connections.iter().filter_map(|(id, connection)| match connection.phase {
             Phase::Greeting { since_ns, hello: None } | Phase::Refused { since_ns }
@@ -53,13 +54,13 @@ impl Master {
         });
         let Some((_, id)) = silent.min() else { return false };
         if self.connections.get(&id).is_some_and(Connection::is_greeting) {
-            self.refuse(id, "it has said nothing, and others wait\nhint: join again");
+            self.refuse(id, "it was silent while others were waiting\nhint: join again");
         }
         self.connections.remove(&id);
         true
     }
 
-    /// Reports that something is short.
+    /// Reports that a resource is short.
     pub(super) fn strain(&mut self, reason: String) {
         self.happened.push(Happened::Strained { reason });
     }

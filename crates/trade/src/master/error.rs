@@ -1,4 +1,4 @@
-//! What keeps a master from going on.
+//! Errors of a master.
 
 use crate::{address::Untrusted, control::COMMAND_BYTES_MAX};
 use lowlat_ipc::region::RegionError;
@@ -6,55 +6,55 @@ use rustix::io::Errno;
 use std::io;
 use thiserror::Error;
 
-/// Why a master cannot start, or go on.
+/// Why a master cannot start or continue.
 #[derive(Debug, Error)]
 pub enum MasterError {
-    /// Another one has the folder.
-    #[error("{path}: process {pid} is the master of this run folder; end it, or take another name")]
+    /// Another master holds the folder.
+    #[error("cannot lock run folder {path}: process {pid} is its master\nhint: end it, or use another name")]
     Taken {
         /// The folder.
         path: String,
-        /// Its process id, as the lock says.
+        /// Its process id, from the lock.
         pid: String,
     },
     /// The run folder cannot be used.
     #[error(transparent)]
     Folder(#[from] Untrusted),
-    /// The socket does not work.
-    #[error("{path}: cannot {doing}: {source}")]
+    /// The socket failed.
+    #[error("cannot {doing} {path}: {source}")]
     Socket {
         /// Its path.
         path: String,
-        /// What was attempted.
+        /// The attempted operation, a verb that precedes the path.
         doing: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: Errno,
     },
-    /// No memory.
+    /// Shared memory is not available.
     #[error(transparent)]
     Memory(#[from] RegionError),
     /// No such node.
-    #[error("no node {name} has joined; those that have: {known}")]
+    #[error("no node {name} has joined; joined nodes: {known}")]
     NoNode {
         /// The name.
         name: String,
-        /// The names that there are.
+        /// Known names.
         known: String,
     },
     /// A process cannot be started.
-    #[error("{name}: cannot {doing} ({path}): {source}; name a program that this user can execute")]
+    #[error("cannot {doing} {name} ({path}): {source}\nhint: name a program that this user can execute")]
     Program {
         /// Its name.
         name: String,
         /// The program.
         path: String,
-        /// What was attempted.
+        /// The attempted operation, a verb that precedes the name.
         doing: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A command that does not fit a message.
-    #[error("a command of {bytes} bytes, {COMMAND_BYTES_MAX} are the most; make it shorter")]
+    /// A command that is too long for a message.
+    #[error("cannot send a command of {bytes} bytes: the maximum is {COMMAND_BYTES_MAX}")]
     Command {
         /// Its length.
         bytes: usize,

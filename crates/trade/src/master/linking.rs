@@ -1,10 +1,10 @@
-//! Linking publishers and subscribers: a ring or a table from each to each, told to both sides.
+//! Links publishers and subscribers: creates a ring or a table per pair, and informs both.
 
 use super::{
     Master, Standing,
-    links::{Again, Way},
+    links::{Channel, ReconnectRequest},
     member::Member,
-    memory::Kind,
+    memory::WrittenBy,
 };
 use crate::{
     clock::now_ns,
@@ -12,17 +12,17 @@ use crate::{
     node::{Keys, Overrun},
 };
 
-/// Entries of a ring for a subscriber that wants everything, at most.
+/// Maximum entries of a ring for a subscriber that wants everything.
 const ENTRIES_ALL_MAX: u64 = 1 << 16;
-/// Entries of a ring for one that wants some instruments, at most.
+/// Maximum entries of a ring for a subscriber that wants some instruments.
 const ENTRIES_SOME_MAX: u64 = 1 << 12;
-/// Time between two connections of a reader that is given up again and again.
+/// Minimum time between two reconnections of a reader that is evicted repeatedly.
 const AGAIN_NS_MIN: u64 = 100_000_000;
-/// Bytes of the usual record: header and one line.
+/// Bytes of a typical record: header and one line.
 const RECORD_BYTES: u64 = 128;
 
 impl Master {
-    /// Links a node with those who read its stream.
+    /// Links a node with the readers of its stream.
     pub(super) fn link_as_writer(&mut self, number: u32) -> Result<(), String> {
         let Some(name) = self.stream_name(number) else { return Ok(()) };
         let readers: Vec<(u32, Keys)> = self
@@ -32,16 +32,17 @@ impl Master {
             .filter_map(|member| member.wants(&name).map(|keys| (member.number, keys)))
             .collect();
         for (reader, keys) in readers {
-            let way = self.add_way(number, reader, &keys)?;
-            self.tell_in(number, reader, &way);
-            self.tell_out(number, reader, &way);
-            // Connected before anything is published: the node gets all of it before it knows that it has joined.
+            let channel = self.add_channel(number, reader, &keys)?;
+            self.tell_in(number, reader, &channel);
+            self.tell_out(number, reader, &channel);
+            // Connected before anything is published: the node gets all of it before it learns that it has
+            // joined.
             self.want(number, reader, &keys)?;
         }
         Ok(())
     }
 
-    /// Links a node with those whose streams it reads.
+    /// Links a node with the writers of the streams that it reads.
     pub(super) fn link_as_reader(&mut self, number: u32) -> Result<(), String> {
         let member = self.member(number).ok_or("gone")?;
         let writers: Vec<(u32, Keys)> = self
@@ -54,21 +55,21 @@ impl Master {
             })
             .collect();
         for (writer, keys) in writers {
-            // What is left of before comes first.
+            // Pending rings are read first.
             let old = self.links.get(writer, number).map_or_else(Vec::new, |link| link.ways.clone());
-            for way in &old {
-                self.tell_in(writer, number, way);
+            for channel in &old {
+                self.tell_in(writer, number, channel);
             }
-            // One that has not mapped its segment links its readers when it has.
+            // A writer that has not mapped its segment links its readers when it has.
             if !self.member(writer).is_some_and(|member| member.is_there() && member.is_mapped) {
                 continue;
             }
-            let way = self.add_way(writer, number, &keys)?;
-            // Wanted before it is connected, which changes nothing until then: so what is given begins where what is missed ends,
-            // though records come at any moment.
+            let channel = self.add_channel(writer, number, &keys)?;
+            // Interest is set before the connection, where it has no effect yet: so the first delivery follows
+            // directly after the missed records, although records may arrive at any moment.
             self.want(writer, number, &keys)?;
-            self.tell_in(writer, number, &way);
-            self.tell_out(writer, number, &way);
+            self.tell_in(writer, number, &channel);
+            self.tell_out(writer, number, &channel);
             if !self.has_begun {
                 self.tell_missed(writer, number, None, &keys);
             } else if let Some(member) = self.member_mut(number) {
@@ -78,14 +79,14 @@ impl Master {
         Ok(())
     }
 
-    /// Whether a stream that joins is linked to a node: it is there, or records are kept for it. One that has not mapped its
-    /// memory is linked when it has.
+    /// Whether to link a joining stream to a node: the node is running, or records are kept for it. A node that
+    /// has not mapped its memory is linked later.
     fn is_served(&self, member: &Member) -> bool {
         let keeps = self.options.dead_readers == super::DeadReaders::Keep;
         (member.is_there() && member.is_mapped) || (keeps && member.standing == Standing::Dead)
     }
 
-    fn add_way(&mut self, writer: u32, reader: u32, keys: &Keys) -> Result<Way, String> {
+    fn add_channel(&mut self, writer: u32, reader: u32, keys: &Keys) -> Result<Channel, String> {
         let stream = self.member(writer).and_then(|member| member.stream.as_ref()).ok_or("no stream")?;
         let asked = self.member(reader).ok_or("gone")?.overrun(&stream.writes.stream);
         let overrun = asked.of_writer(stream.writes.gives_credit);
@@ -96,25 +97,25 @@ impl Master {
             (stream.writes.capacity_bytes / RECORD_BYTES).next_power_of_two().clamp(32, most)
         };
         let segment = stream.segment.clone();
-        // Counted for the reader, which asked for it.
+        // Charged to the reader, which requested it.
         let name = self.member(reader).map_or("", |member| member.name.as_str());
         let whom = self.whom(reader, name);
         let ring = self.maker.make_for(
             whom,
-            Kind::Shared,
+            WrittenBy::Shared,
             &format!("ring.{writer}-{reader}"),
             overrun.bytes(entries),
         )?;
-        // Written here once, so that the reader can open it before its publisher has.
+        // Initialized here once, so that the reader can open it before its publisher has.
         overrun.give(ring.clone(), entries).ok_or("ring")?;
         self.generation += 1;
-        let way = Way { segment, ring, entries, overrun, generation: self.generation, from: None };
+        let channel = Channel { segment, ring, entries, overrun, generation: self.generation, from: None };
         self.place(writer, reader)?;
-        self.links.entry(writer, reader).push(way.clone());
-        Ok(way)
+        self.links.entry(writer, reader).push(channel.clone());
+        Ok(channel)
     }
 
-    /// The bit of a stream in the inbox of its reader.
+    /// Bit of a stream in its reader's inbox.
     fn place(&mut self, writer: u32, reader: u32) -> Result<u32, String> {
         let member = self.member_mut(reader).ok_or("gone")?;
         if let Some(place) = member.places.get(&writer) {
@@ -128,20 +129,20 @@ impl Master {
         Ok(place)
     }
 
-    fn tell_in(&mut self, writer: u32, reader: u32, way: &Way) {
+    fn tell_in(&mut self, writer: u32, reader: u32, channel: &Channel) {
         let (Some(stream), Ok(place)) = (self.stream_name(writer), self.place(writer, reader)) else {
             return;
         };
-        let message = ToNode::In { place, stream, writer, overrun: way.overrun };
-        self.tell(reader, &message, vec![Lent::to_read(&way.segment), Lent::to_write(&way.ring)]);
+        let message = ToNode::In { place, stream, writer, overrun: channel.overrun };
+        self.tell(reader, &message, vec![Lent::to_read(&channel.segment), Lent::to_write(&channel.ring)]);
     }
 
-    fn tell_out(&mut self, writer: u32, reader: u32, way: &Way) {
+    fn tell_out(&mut self, writer: u32, reader: u32, channel: &Channel) {
         let Ok(place) = self.place(writer, reader) else { return };
         let Some(inbox) = self.member(reader).map(|member| member.inbox.clone()) else { return };
-        let Way { entries, generation, overrun, .. } = *way;
+        let Channel { entries, generation, overrun, .. } = *channel;
         let message = ToNode::Out { subscriber: reader, place, entries, generation, overrun };
-        self.tell(writer, &message, vec![Lent::to_write(&way.ring), Lent::to_write(&inbox)]);
+        self.tell(writer, &message, vec![Lent::to_write(&channel.ring), Lent::to_write(&inbox)]);
     }
 
     /// Sets what a reader wants of a writer's stream.
@@ -154,14 +155,14 @@ impl Master {
             return Ok(());
         }
         Err(format!(
-            "node {name} wants a key of stream {} that it has not: its keys are 0 to {}",
+            "node {name} wants a key that stream {} does not have: its keys are 0 to {}",
             stream.writes.stream,
             stream.writes.keys - 1
         ))
     }
 
-    /// Tells a reader how many records went by, up to a position of the writer's segment and its number; none: up to the
-    /// segment's first record.
+    /// Reports to a reader how many records it missed, up to a position of the writer's segment and its
+    /// sequence; with `None`, up to the segment's first record.
     fn tell_missed(&mut self, writer: u32, reader: u32, to: Option<(u64, u64)>, keys: &Keys) {
         let unread = self.member_mut(reader).and_then(|member| member.unread.remove(&writer));
         let stream = self.member(writer).and_then(|member| member.stream.as_ref());
@@ -173,17 +174,19 @@ impl Master {
         }
     }
 
-    /// A writer has connected a reader. `next` is where its next record stands, and which number that has.
+    /// A writer has connected a reader. `next` is the position and sequence of the reader's first record.
     pub(super) fn linked(&mut self, writer: u32, reader: u32, generation: u64, next: (u64, u64)) {
         let Some(link) = self.links.get_mut(writer, reader) else { return };
-        let Some(way) = link.ways.iter_mut().find(|way| way.generation == generation) else { return };
-        way.from = Some(next.0);
-        let is_last = link.ways.last().is_some_and(|way| way.generation == generation);
+        let Some(channel) = link.ways.iter_mut().find(|channel| channel.generation == generation) else {
+            return;
+        };
+        channel.from = Some(next.0);
+        let is_last = link.ways.last().is_some_and(|channel| channel.generation == generation);
         if !is_last {
             return;
         }
         let name = self.stream_name(writer).unwrap_or_default();
-        // One that has joined was given up and is connected again.
+        // A reader that has joined was evicted and is reconnected.
         if let Some(keys) = self.member(reader).and_then(|member| member.wants(&name)) {
             self.tell_missed(writer, reader, Some(next), &keys);
         }
@@ -192,16 +195,16 @@ impl Master {
         }
     }
 
-    /// A reader was given up by a writer, and asks to be connected again. Its word waits until the last time is long enough
-    /// ago; one that repeats itself replaces its word.
-    pub(super) fn again(&mut self, writer: u32, reader: u32, again: Again) {
+    /// A writer has evicted a reader, which asks to be reconnected. The request is delayed until enough time
+    /// has passed since the last one; a repeated request replaces the earlier one.
+    pub(super) fn again(&mut self, writer: u32, reader: u32, again: ReconnectRequest) {
         if self.links.get(writer, reader).is_some() {
             self.links.again.insert((writer, reader), again);
             self.connect_again(now_ns());
         }
     }
 
-    /// Connects the readers that were given up, each not too often. Whose memory is used up is refused.
+    /// Reconnects evicted readers, each at a limited rate. A reader without memory budget is refused.
     pub(super) fn connect_again(&mut self, now_ns: u64) {
         let is_due = |(writer, reader): &(u32, u32)| {
             let link = self.links.get(*writer, *reader);
@@ -218,13 +221,13 @@ impl Master {
         }
     }
 
-    /// Connects a reader again that a writer gave up. The master sends it the number of records it missed. The error is a
+    /// Reconnects a reader that a writer evicted. Sends it the number of records it missed. The error is a
     /// sentence.
     fn connect_one_again(
         &mut self,
         writer: u32,
         reader: u32,
-        Again { after, first }: Again,
+        ReconnectRequest { after, first }: ReconnectRequest,
         now_ns: u64,
     ) -> Result<(), String> {
         let Some(stream) = self.member(writer).and_then(|member| member.stream.as_ref()) else {
@@ -240,23 +243,23 @@ impl Master {
         let Some(keys) = self.member(reader).and_then(|member| member.wants(&name)) else { return Ok(()) };
         let Some(link) = self.links.get_mut(writer, reader) else { return Ok(()) };
         link.again_ns = now_ns;
-        // It has read those to their end. The last one that it still has may be of a writer that started again.
-        link.ways.retain(|way| !way.is_evicted());
+        // These were read to the end. The last remaining one may belong to a restarted writer.
+        link.ways.retain(|channel| !channel.is_evicted());
         let is_connected = !link.ways.is_empty();
         if let Some(member) = self.member_mut(reader) {
             member.unread.entry(writer).or_insert(unread);
         }
         if !is_there || is_connected {
-            // A writer that is gone connects all its readers when it comes again: from its first record on. Whether it does is
-            // not known, and what it had published by its end is.
+            // A writer that has ended connects all its readers when it restarts, from its first record on.
+            // Whether it restarts is unknown, but everything it published until its end is known.
             let to = if is_there { None } else { Some(end) };
             self.tell_missed(writer, reader, to, &keys);
             return Ok(());
         }
         self.limit_pieces(false);
-        let way = self.add_way(writer, reader, &keys)?;
-        self.tell_in(writer, reader, &way);
-        self.tell_out(writer, reader, &way);
+        let channel = self.add_channel(writer, reader, &keys)?;
+        self.tell_in(writer, reader, &channel);
+        self.tell_out(writer, reader, &channel);
         Ok(())
     }
 

@@ -1,4 +1,4 @@
-//! The rings between publishers and subscribers.
+//! Rings between publishers and subscribers.
 
 use crate::node::{Memory, Overrun};
 use lowlat_ipc::{
@@ -7,33 +7,33 @@ use lowlat_ipc::{
 };
 use std::collections::BTreeMap;
 
-/// A ring, or a table, with the segment that its positions are of.
+/// A ring, or a table, with the segment that its positions refer to.
 #[derive(Debug, Clone)]
-pub(super) struct Way {
+pub(super) struct Channel {
     pub(super) segment: Memory,
     pub(super) ring: Memory,
     /// Entries of the ring, or keys of the table.
     pub(super) entries: u64,
     pub(super) overrun: Overrun,
     pub(super) generation: u64,
-    /// From which position on the publisher puts records into it; none while it has not connected it.
+    /// The position from which the publisher has put records into it; `None` until it has connected it.
     pub(super) from: Option<u64>,
 }
 
-impl Way {
+impl Channel {
     fn is_drained(&self) -> bool {
-        // A reader that lives has the table of a writer that is gone; for the one after it there is a newer one.
+        // A running reader keeps the table of a writer that has ended; the successor gets a newer one.
         self.overrun == Overrun::Conflate
             || index_ring::open(&*self.ring).is_none_or(|mut taker| !taker.has_more())
     }
 
-    /// Whether the publisher has given its reader up in it.
+    /// Whether the publisher has evicted its reader.
     pub(super) fn is_evicted(&self) -> bool {
         self.overrun != Overrun::Conflate
             && index_ring::open(&*self.ring).is_some_and(|taker| taker.is_evicted())
     }
 
-    /// The first position that its reader, which is gone, has not taken.
+    /// The first position that its reader, which has ended, has not taken.
     pub(super) fn first(&self) -> Option<u64> {
         if self.overrun == Overrun::Conflate {
             return latest::open(&*self.ring)?.take();
@@ -43,7 +43,7 @@ impl Way {
         Some(first)
     }
 
-    /// Gives the last record of a writer that is gone, unless it was given.
+    /// Delivers the last record of a writer that has ended, unless it was delivered.
     pub(super) fn give(&self, instrument: u32, position: u64) {
         if self.overrun == Overrun::Conflate {
             let keys = u32::try_from(self.entries).ok();
@@ -52,8 +52,8 @@ impl Way {
                 table.put(instrument, position);
             }
         } else if let Some(mut pusher) = index_ring::resume(&*self.ring)
-            // A process that is only stopped would put the same into the same place. Who was given up is told of all that
-            // it was not given, up to the stream's end.
+            // A process that is only stopped would put the same entry into the same place. An evicted reader
+            // learns everything it missed, up to the stream's end.
             && pusher.last() != Some(position)
             && !pusher.is_evicted()
         {
@@ -62,39 +62,39 @@ impl Way {
     }
 }
 
-/// From one publisher to one subscriber: the rings in the order in which they are read.
+/// Rings from one publisher to one subscriber, in reading order.
 #[derive(Debug, Default)]
 pub(super) struct Link {
-    pub(super) ways: Vec<Way>,
-    /// When the reader was last connected because it had asked.
+    pub(super) ways: Vec<Channel>,
+    /// When the reader was last reconnected on request.
     pub(super) again_ns: u64,
 }
 
 impl Link {
     /// The ring into which the publisher puts records now.
-    pub(super) fn active(&self) -> Option<&Way> {
-        self.ways.iter().rev().find(|way| way.from.is_some())
+    pub(super) fn active(&self) -> Option<&Channel> {
+        self.ways.iter().rev().find(|channel| channel.from.is_some())
     }
 
-    /// Forgets what was read to its end and comes no more.
+    /// Drops rings that were read to the end and get no more entries.
     fn prune(&mut self) {
-        let active = self.ways.iter().rposition(|way| way.from.is_some()).unwrap_or(0);
+        let active = self.ways.iter().rposition(|channel| channel.from.is_some()).unwrap_or(0);
         let mut number = 0;
-        self.ways.retain(|way| {
+        self.ways.retain(|channel| {
             number += 1;
-            number > active || !way.is_drained()
+            number > active || !channel.is_drained()
         });
     }
 
-    pub(super) fn push(&mut self, way: Way) {
+    pub(super) fn push(&mut self, channel: Channel) {
         self.prune();
-        self.ways.push(way);
+        self.ways.push(channel);
     }
 }
 
-/// A reader's word that it was given up, until it is connected again.
+/// A pending request of an evicted reader to be reconnected.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Again {
+pub(super) struct ReconnectRequest {
     pub(super) after: Option<u64>,
     pub(super) first: u64,
 }
@@ -103,8 +103,8 @@ pub(super) struct Again {
 #[derive(Debug, Default)]
 pub(super) struct Links {
     links: BTreeMap<(u32, u32), Link>,
-    /// Readers that ask to be connected again, one word of each.
-    pub(super) again: BTreeMap<(u32, u32), Again>,
+    /// Readers to reconnect, one request each.
+    pub(super) again: BTreeMap<(u32, u32), ReconnectRequest>,
 }
 
 impl Links {

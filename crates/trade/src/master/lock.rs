@@ -1,4 +1,4 @@
-//! One master per run folder.
+//! Ensures one master per run folder.
 
 use super::MasterError;
 use crate::{
@@ -15,16 +15,16 @@ use std::{
     os::fd::OwnedFd,
 };
 
-/// The run folder, held by this process as long as the value lives.
+/// The run folder, locked by this process as long as the value lives.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct LockedFolder {
     log: OwnedFd,
     // Keeps the lock.
     _file: File,
 }
 
-impl Held {
-    /// Opens the log of a process, to append to it.
+impl LockedFolder {
+    /// Opens the log of a process for appending.
     pub(super) fn log(&self, folder: &RunFolder, name: &str) -> Result<File, Untrusted> {
         let path = folder.log(name);
         if !is_name(name) {
@@ -35,8 +35,8 @@ impl Held {
     }
 }
 
-/// Makes the folder, for its owner alone, and takes its lock.
-pub(super) fn hold(folder: &RunFolder) -> Result<Held, MasterError> {
+/// Creates the folder with private permissions, and locks it.
+pub(super) fn hold(folder: &RunFolder) -> Result<LockedFolder, MasterError> {
     let directory = private::make(folder.path())?;
     let path = folder.lock();
     let mut file = private::file(&directory, &path, OFlags::RDWR | OFlags::CREATE)?;
@@ -48,19 +48,19 @@ pub(super) fn hold(folder: &RunFolder) -> Result<Held, MasterError> {
         if errno != Errno::WOULDBLOCK {
             return Err(failed(&path, "lock")(errno.into()));
         }
-        let pid = holder(&file).map_or_else(|| "of an unknown id".to_owned(), |pid| pid.to_string());
+        let pid = holder(&file).map_or_else(|| "with an unknown id".to_owned(), |pid| pid.to_string());
         return Err(MasterError::Taken { path: folder.path().display().to_string(), pid });
     }
     file.set_len(0)
         .and_then(|()| writeln!(file, "{}", std::process::id()))
         .map_err(failed(&path, "write the process id to"))?;
-    // After the lock: a folder that is another master's stays untouched.
+    // After the lock: a folder of another master is untouched.
     let log = private::make_inside(&directory, &folder.path().join("log"))?;
-    // A master that was killed leaves its socket behind.
+    // A killed master leaves its socket behind.
     match fs::remove_file(folder.socket()) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(failed(&folder.socket(), "remove the previous master's socket,")(error))
         }
-        _ => Ok(Held { log, _file: file }),
+        _ => Ok(LockedFolder { log, _file: file }),
     }
 }

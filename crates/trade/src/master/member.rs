@@ -1,4 +1,4 @@
-//! A node as its master keeps it, over restarts.
+//! The master's record of a node, kept across restarts.
 
 use super::options::{Standing, Status};
 use crate::node::{Counters, Figures, Keys, Memory, Overrun, Reads, Wait, Writes};
@@ -21,9 +21,9 @@ pub(super) struct Stream {
     pub(super) writes: Writes,
     pub(super) segment: Memory,
     pub(super) table: Memory,
-    /// The number of the first record of its segment.
+    /// Sequence of the first record of its segment.
     pub(super) first_sequence: u64,
-    /// Whether the segment is sealed, and may be read. Before, its writer could punch holes into it.
+    /// Whether the segment is sealed and may be shared. Before that its writer could punch holes into it.
     pub(super) is_shared: bool,
 }
 
@@ -45,16 +45,16 @@ pub(super) struct Member {
     pub(super) strategies: Vec<u32>,
     pub(super) inbox: Memory,
     pub(super) counters: Counters,
-    /// What the processes of that name before this one counted.
+    /// Totals of the earlier processes under that name.
     pub(super) past: Figures,
     pub(super) stream: Option<Stream>,
-    /// Its connection, while it has one.
+    /// Its connection, if any.
     pub(super) connection: Option<u64>,
-    /// Publishers that have to connect it before it has joined.
+    /// Publishers that must connect it before it has joined.
     pub(super) waits: BTreeSet<u32>,
-    /// Bits of its inbox by the publisher's number, kept over restarts.
+    /// Bits of its inbox by publisher, kept across restarts.
     pub(super) places: BTreeMap<u32, u32>,
-    /// Of streams whose records are not kept for it: the first that it has not read, by the writer's number.
+    /// For streams whose records are not kept for it: the first record that it has not read, by writer.
     pub(super) unread: BTreeMap<u32, u64>,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Last {
 }
 
 impl Member {
-    /// Whether a process is behind it.
+    /// Whether its process is running.
     pub(super) fn is_there(&self) -> bool {
         matches!(self.standing, Standing::Joining | Standing::Running | Standing::Silent)
     }
@@ -77,7 +77,7 @@ impl Member {
         matches!(self.standing, Standing::Running | Standing::Silent)
     }
 
-    /// Rings its bell because of stream number `place`.
+    /// Rings its bell for stream number `place`.
     pub(super) fn notify(&self, place: u32) {
         if let Some(inbox) = Inbox::new(&*self.inbox) {
             inbox.notify(place, &Futex);
@@ -102,13 +102,14 @@ impl Member {
         }
     }
 
-    /// What happens to records of the stream that it is too slow for: as the first of its reads says that means it.
+    /// What happens to records of the stream that it is too slow for: the first of its `Reads` that matches
+    /// decides.
     pub(super) fn overrun(&self, stream: &str) -> Overrun {
         let reads = self.reads.iter().find(|reads| matches(&reads.streams, stream));
         reads.map_or_else(Overrun::default, |reads| reads.overrun)
     }
 
-    /// Which records of the stream it wants; none when it does not read it.
+    /// Which records of the stream it wants; `None` if it does not read it.
     pub(super) fn wants(&self, stream: &str) -> Option<Keys> {
         let mut wanted: Option<Vec<u32>> = None;
         for reads in self.reads.iter().filter(|reads| matches(&reads.streams, stream)) {
@@ -124,24 +125,25 @@ impl Member {
     }
 }
 
-/// Whether a pattern means a stream.
+/// Whether a pattern matches a stream.
 pub(super) fn matches(pattern: &str, stream: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == stream, |start| stream.starts_with(start))
 }
 
 impl Stream {
-    /// Seals the segment, which its writer has mapped, so that others can be given it. The error is a sentence for the writer.
+    /// Seals the segment, which its writer has mapped, so that it can be shared. The error is a sentence for
+    /// the writer.
     pub(super) fn share(&mut self) -> Result<(), String> {
         self.segment.seal_writes().map_err(|error| error.to_string())?;
-        // The writer could punch holes until now, and an access to one can end a process.
+        // The writer could punch holes until now, and an access to a hole can end a process.
         if !self.segment.is_whole().map_err(|error| error.to_string())? {
-            return Err(format!("stream {}: pages of its segment are gone", self.writes.stream));
+            return Err(format!("stream {}: pages of its segment are missing", self.writes.stream));
         }
         self.is_shared = true;
         Ok(())
     }
 
-    /// The segment; none before it is shared, or when its header is damaged.
+    /// The segment; `None` before it is shared, or if its header is damaged.
     pub(super) fn opened(&self) -> Option<Segment<&crate::node::MemoryBehind>> {
         let segment = self.is_shared.then(|| Segment::open(&*self.segment))?;
         segment.ok()
@@ -151,7 +153,7 @@ impl Stream {
         Interest::open(&*self.table)
     }
 
-    /// Sets what a subscriber wants, and nothing else of it. What was wanted before and is wanted still is never away.
+    /// Sets a subscriber's interests to exactly these. Interests that remain are never interrupted.
     pub(super) fn set_wanted(&self, subscriber: u32, keys: &Keys) -> bool {
         let Some(interest) = self.interest() else { return false };
         match keys {
@@ -173,22 +175,22 @@ impl Stream {
         }
     }
 
-    /// The last whole record; none in an empty segment, or one that is damaged.
+    /// The last complete record; `None` in an empty or damaged segment.
     pub(super) fn last(&self) -> Option<Last> {
         let Record { position, sequence, stamp } = Reader::last(self.opened()?)?;
         Some(Last { position, sequence, instrument: stamp.instrument })
     }
 
-    /// How many wanted records there are from this sequence up to, not including, that position, before which the writer had
-    /// come to `to_sequence`. Of those that can't be reached any more all count when everything is wanted, and none otherwise:
-    /// which they were is not known.
+    /// Number of wanted records from this sequence up to, but not including, that position, where the writer
+    /// had reached `to_sequence`. Overwritten records all count if everything is wanted, and not at all
+    /// otherwise, because their keys are unknown.
     pub(super) fn count(&self, from_sequence: u64, to_position: u64, to_sequence: u64, wanted: &Keys) -> u64 {
         let Some(segment) = self.opened() else { return 0 };
         let first = segment.first_sequence();
         let keys = match wanted {
             Keys::Only(keys) => keys,
             Keys::All => {
-                // A writer that is not the first begins with the word that something is abandoned, which is nobody's.
+                // A successor writer starts with the abandoned marker, which no reader counts.
                 let is_abandoned = segment.epoch() > 1 && to_position > 0 && from_sequence <= first;
                 return to_sequence.saturating_sub(from_sequence).saturating_sub(u64::from(is_abandoned));
             }
@@ -212,13 +214,13 @@ impl Stream {
         count
     }
 
-    /// The sequence of the record at a position; none when it was overwritten.
+    /// Sequence of the record at a position; `None` if it was overwritten.
     pub(super) fn sequence_at(&self, position: u64) -> Option<u64> {
         let reader = Reader::from_now(self.opened()?);
         Some(reader.read_at(position, &mut Vec::new())?.sequence)
     }
 
-    /// The number that the next record of the stream has.
+    /// Sequence of the stream's next record.
     pub(super) fn next_sequence(&self) -> u64 {
         self.last().map_or(self.first_sequence, |last| last.sequence.saturating_add(1))
     }
@@ -236,7 +238,7 @@ mod tests {
 
     const CAPACITY_BYTES: u64 = 4096;
 
-    /// The stream of a process that is the first of its name, or not, with its writer.
+    /// The stream of a first or later process under its name, with its writer.
     fn stream(epoch: u64, first_sequence: u64) -> (Stream, Writer<Memory>) {
         let memory = |bytes| Arc::new(Memfd::create_usual("lowlat-test", bytes).unwrap());
         let segment = memory(Segment::<Memory>::bytes(CAPACITY_BYTES));
@@ -248,9 +250,9 @@ mod tests {
         (Stream { writes, segment, table, first_sequence, is_shared: true }, Writer::new(made))
     }
 
-    /// Also where the writer is at the end of a lap, and the first record of that one counts as written over.
+    /// Also where the writer is at the end of a lap, whose first record counts as overwritten.
     #[test]
-    fn the_next_sequence_goes_on_behind_any_number_of_records() {
+    fn the_next_sequence_continues_after_any_number_of_records() {
         for bytes in [0, 1, 64, 200, 448] {
             let (stream, mut writer) = stream(1, 7);
             for count in 0..200 {
@@ -261,13 +263,13 @@ mod tests {
     }
 
     #[test]
-    fn what_went_by_is_counted_wherever_the_writer_stands() {
+    fn missed_records_are_counted_at_any_position() {
         let (stream, mut writer) = stream(2, 7);
         writer.publish_abandoned(&Stamp::default()).unwrap();
         for count in 0..200_u64 {
             let (position, sequence) = (writer.segment().tail(), writer.next_sequence());
             let counted = |from| stream.count(from, position, sequence, &Keys::All);
-            // Number 7 is the word that something was abandoned; those before it went by in a segment that is gone.
+            // Number 7 is the abandoned marker; earlier ones were missed in a segment that no longer exists.
             assert_eq!([3, 7, 8, 9].map(counted), [4 + count, count, count, count.saturating_sub(1)]);
             writer.publish(&Stamp::default(), &[1; 64]).unwrap();
         }

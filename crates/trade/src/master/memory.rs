@@ -1,17 +1,17 @@
-//! All memory that nodes share is made here, so that it outlives each of them; and only as much as its budget allows.
+//! Allocates all memory that nodes share, so that it outlives each of them, within a budget.
 //!
-//! | memory | written by | other processes that have it | pages |
+//! | memory | written by | other processes with access | pages |
 //! |---|---|---|---|
-//! | master's page | master | each node, read-only | usual |
+//! | master's page | master | each node, read-only | base |
 //! | segment | its writer; master fences it | its readers, read-only | of the reserved pool, if any |
 //! | interest table | master | its stream's writer, read-only | of the reserved pool, if any |
-//! | ring, table of latest positions | publisher and subscriber; master for one that died | none | usual |
-//! | inbox | its node and the publishers that the node reads | none | usual |
-//! | counters | its node, and master to fence it | none | usual |
-//! | area | the writer of one stream | none | usual |
-//! | owners of strategies | master | td, read-only | usual |
+//! | ring, table of latest positions | publisher and subscriber; master for one that died | none | base |
+//! | inbox | its node and the publishers that the node reads | none | base |
+//! | counters | its node, and master to fence it | none | base |
+//! | area | the writer of one stream | none | base |
+//! | owners of strategies | master | td, read-only | base |
 //!
-//! What others have read-only is sealed: no process can get write access to them once they are handed out.
+//! Memory that is shared read-only is sealed: once it is shared, no process can get write access to it.
 
 use crate::node::Memory;
 use lowlat_ipc::region::{Backing, Memfd, RegionError};
@@ -21,56 +21,56 @@ use std::{
     sync::{Arc, Weak},
 };
 
-/// Part of the memory that is available when the master starts, which its nodes may share: 3 of 4.
+/// Fraction of the memory available at the master's start that its nodes may share: 3 of 4.
 const BUDGET_PARTS: (u64, u64) = (3, 4);
-/// The budget if the kernel does not report what is available.
+/// The budget if the kernel does not report available memory.
 const BUDGET_BYTES_UNKNOWN: u64 = 4 << 30;
-/// Part of the budget for all nodes together that the master did not start.
+/// Fraction of the budget for all nodes together that the master did not start.
 const GUESTS_PART: u64 = 2;
-/// Part of the budget for each of them.
+/// Fraction of the budget for each of them.
 const GUEST_PART: u64 = 4;
-/// The smallest page.
+/// The smallest page size.
 const PAGE_BYTES: u64 = 4096;
 
-/// Who memory is made for.
+/// Whom memory is charged to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum For {
-    /// The master, and with it everyone.
+pub(super) enum ChargedTo {
+    /// The master, and so everyone.
     Everyone,
     /// A node of a program that the master started.
     Program(u32),
-    /// A node that came by itself.
+    /// A node that the master did not start.
     Guest(u32),
 }
 
-/// Who writes memory.
+/// Which processes write memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// One node. The memory is to be sealed ([`Memfd::seal_writes`]) before others are given it.
+pub(super) enum WrittenBy {
+    /// One node. The memory must be sealed ([`Memfd::seal_writes`]) before it is shared.
     OneWriter,
     /// Only the master.
     Own,
-    /// Processes that come and go, so that writing can't be sealed. Each of them could punch holes, so it has usual pages: there
-    /// a hole is zeros, and in the reserved pool it may be the end of whoever reads it.
+    /// Changing processes, so writing cannot be sealed. Each of them could punch holes, so it has base pages:
+    /// there a hole reads as zeros, while in the reserved pool it may end the reading process.
     Shared,
 }
 
-/// Makes memory and keeps count of what the kernel gave.
+/// Allocates memory and counts what the kernel granted.
 #[derive(Debug)]
 pub(super) struct Maker {
     may_use_huge_pages: bool,
     backing_bytes: BTreeMap<String, u64>,
     unlocked_bytes: u64,
     budget_bytes: u64,
-    /// Pieces that there may be, since each takes a descriptor.
+    /// Maximum number of pieces, because each takes a descriptor.
     pieces_max: usize,
-    made: Vec<(For, Weak<Memfd>)>,
-    /// Bytes by who they were made for, with some that are free again: see [`Maker::recount`].
-    used: BTreeMap<For, u64>,
+    made: Vec<(ChargedTo, Weak<Memfd>)>,
+    /// Bytes by whom they are charged to, including some already freed: see [`Maker::recount`].
+    used: BTreeMap<ChargedTo, u64>,
 }
 
 impl Maker {
-    /// With a budget; none: most of what is available now.
+    /// With a budget; `None`: most of the available memory.
     pub(super) fn new(may_use_huge_pages: bool, budget_bytes: Option<u64>) -> Self {
         Self {
             may_use_huge_pages,
@@ -83,16 +83,17 @@ impl Maker {
         }
     }
 
-    /// Zeroed memory that is nobody's in particular, filled with pages; `name` shows in /proc/PID/maps.
-    pub(super) fn make(&mut self, kind: Kind, name: &str, bytes: u64) -> Result<Memory, RegionError> {
-        self.make_unasked(For::Everyone, kind, name, bytes)
+    /// Allocates zeroed memory that is charged to no node, with all pages present; `name` is shown in
+    /// /proc/PID/maps.
+    pub(super) fn make(&mut self, kind: WrittenBy, name: &str, bytes: u64) -> Result<Memory, RegionError> {
+        self.make_unasked(ChargedTo::Everyone, kind, name, bytes)
     }
 
-    /// The same for a node, within the budgets. The error says what was asked for, and what there is.
+    /// The same for a node, within the budgets. The error reports the request and the limits.
     pub(super) fn make_for(
         &mut self,
-        whom: For,
-        kind: Kind,
+        whom: ChargedTo,
+        kind: WrittenBy,
         name: &str,
         bytes: u64,
     ) -> Result<Memory, String> {
@@ -101,25 +102,25 @@ impl Maker {
         }
         if self.made.len() >= self.pieces_max {
             return Err(format!(
-                "cannot make {name}: the master has no file descriptor left for it\nhint: raise the limit of open files (ulimit -n)"
+                "cannot make {name}: the master has no file descriptor left\nhint: raise the limit of open files (ulimit -n)"
             ));
         }
         self.check(whom, name, bytes)?;
         self.make_unasked(whom, kind, name, bytes).map_err(|error| error.to_string())
     }
 
-    /// So many pieces may there be from now on.
+    /// Sets the maximum number of pieces from now on.
     pub(super) fn limit_pieces(&mut self, pieces_max: usize) {
         self.pieces_max = pieces_max;
     }
 
-    /// Pieces that there are.
+    /// Number of pieces.
     pub(super) fn pieces(&mut self) -> usize {
         self.recount();
         self.made.len()
     }
 
-    /// Forgets what nobody has any more.
+    /// Drops memory that is no longer used.
     fn recount(&mut self) {
         self.used.clear();
         self.made.retain(|(whom, memory)| {
@@ -129,13 +130,13 @@ impl Maker {
         });
     }
 
-    fn check(&self, whom: For, name: &str, bytes: u64) -> Result<(), String> {
-        let of = |is_it: fn(&For) -> bool| -> u64 {
+    fn check(&self, whom: ChargedTo, name: &str, bytes: u64) -> Result<(), String> {
+        let of = |is_it: fn(&ChargedTo) -> bool| -> u64 {
             self.used.iter().filter(|(whom, _)| is_it(whom)).map(|(_, bytes)| *bytes).sum()
         };
         let all = (self.budget_bytes, of(|_| true), "all nodes");
         let of_node = self.used.get(&whom).copied().unwrap_or(0);
-        let guests = |whom: &For| matches!(whom, For::Guest(_));
+        let guests = |whom: &ChargedTo| matches!(whom, ChargedTo::Guest(_));
         let limits = [
             (self.budget_bytes / GUEST_PART, of_node, "a node that the run did not start"),
             (self.budget_bytes / GUESTS_PART, of(guests), "nodes that the run did not start"),
@@ -155,19 +156,25 @@ impl Maker {
         Ok(())
     }
 
-    fn make_unasked(&mut self, whom: For, kind: Kind, name: &str, bytes: u64) -> Result<Memory, RegionError> {
+    fn make_unasked(
+        &mut self,
+        whom: ChargedTo,
+        kind: WrittenBy,
+        name: &str,
+        bytes: u64,
+    ) -> Result<Memory, RegionError> {
         let name = format!("lowlat:{name}");
-        // Memfd::open takes nothing smaller than a page.
+        // Memfd::open rejects memory smaller than a page.
         let bytes = bytes.max(PAGE_BYTES).next_multiple_of(PAGE_BYTES);
-        let may_be_huge = self.may_use_huge_pages && kind != Kind::Shared;
+        let may_be_huge = self.may_use_huge_pages && kind != WrittenBy::Shared;
         let memory =
             if may_be_huge { Memfd::create(&name, bytes)? } else { Memfd::create_usual(&name, bytes)? };
         match kind {
-            Kind::OneWriter => {}
-            Kind::Own => _ = memory.seal_writes()?,
-            Kind::Shared => memory.seal_seals()?,
+            WrittenBy::OneWriter => {}
+            WrittenBy::Own => _ = memory.seal_writes()?,
+            WrittenBy::Shared => memory.seal_seals()?,
         }
-        // Looking it up reads the whole of smaps: for rings of a few pages the answer is known.
+        // The lookup reads the whole of smaps, and for rings of a few pages the answer is known.
         let is_large = bytes >= 1 << 20;
         let kind = match if is_large { memory.backing() } else { Some(Backing::Base) } {
             Some(Backing::Reserved { page_bytes }) => format!("{} KiB pages of the pool", page_bytes >> 10),
@@ -185,18 +192,18 @@ impl Maker {
         Ok(memory)
     }
 
-    /// Bytes made so far that could not be locked in memory.
+    /// Bytes allocated so far that could not be locked in memory.
     pub(super) fn unlocked_bytes(&self) -> u64 {
         self.unlocked_bytes
     }
 
-    /// Bytes made so far, by kind of page.
+    /// Bytes allocated so far, by kind of page.
     pub(super) fn backing_bytes(&self) -> &BTreeMap<String, u64> {
         &self.backing_bytes
     }
 }
 
-/// The default budget, from what the kernel says is available.
+/// The default budget, from the kernel's report of available memory.
 fn available_bytes(may_use_huge_pages: bool) -> u64 {
     let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     budget_of(&text, may_use_huge_pages).unwrap_or(BUDGET_BYTES_UNKNOWN)
@@ -209,13 +216,13 @@ fn budget_of(meminfo: &str, may_use_huge_pages: bool) -> Option<u64> {
     };
     let (part, parts) = BUDGET_PARTS;
     let usual = field("MemAvailable")?.saturating_mul(1024);
-    // What is free in the pool is not in what is available.
+    // Free pages of the pool do not count as available memory.
     let huge =
         field("HugePages_Free").zip(field("Hugepagesize")).map_or(0, |(pages, kib)| pages * kib * 1024);
     Some(usual / parts * part + if may_use_huge_pages { huge } else { 0 })
 }
 
-/// Bytes in the largest unit that leaves a number.
+/// A size in the largest unit in which it is at least 1.
 fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} bytes"),
@@ -231,39 +238,39 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     #[test]
-    fn what_is_asked_for_beyond_a_budget_is_refused_in_numbers() {
+    fn requests_beyond_a_budget_are_refused_with_figures() {
         let mut maker = Maker::new(false, Some(8 * MIB));
-        let mut make = |whom, bytes| maker.make_for(whom, Kind::Shared, "stream x", bytes);
-        let error = make(For::Guest(1), 1 << 36).unwrap_err();
+        let mut make = |whom, bytes| maker.make_for(whom, WrittenBy::Shared, "stream x", bytes);
+        let error = make(ChargedTo::Guest(1), 1 << 36).unwrap_err();
         assert!(error.contains("cannot make stream x: it takes 65536 MiB"), "{error}");
         assert!(
             error.contains("did not start may use 2 MiB of memory, of which 0 bytes are in use"),
             "{error}"
         );
         assert!(error.contains("hint: ask for less, or start the run with more"), "{error}");
-        let kept: Vec<_> = (1..=2).map(|node| make(For::Guest(node), 2 * MIB).unwrap()).collect();
-        let error = make(For::Guest(3), 4096).unwrap_err();
+        let kept: Vec<_> = (1..=2).map(|node| make(ChargedTo::Guest(node), 2 * MIB).unwrap()).collect();
+        let error = make(ChargedTo::Guest(3), 4096).unwrap_err();
         assert!(error.contains("nodes that the run did not start may use 4 MiB"), "{error}");
-        let program = make(For::Program(4), 4 * MIB).unwrap();
-        let error = make(For::Program(4), 4096).unwrap_err();
+        let program = make(ChargedTo::Program(4), 4 * MIB).unwrap();
+        let error = make(ChargedTo::Program(4), 4096).unwrap_err();
         assert!(error.contains("all nodes may use 8 MiB"), "{error}");
-        // What is given back counts no more.
+        // Freed memory no longer counts.
         drop(program);
-        make(For::Program(5), 4 * MIB).unwrap();
+        make(ChargedTo::Program(5), 4 * MIB).unwrap();
         drop(kept);
-        make(For::Guest(1), 2 * MIB).unwrap();
+        make(ChargedTo::Guest(1), 2 * MIB).unwrap();
     }
 
     #[test]
-    fn pieces_are_as_many_as_there_are_descriptors() {
+    fn pieces_are_limited_by_descriptors() {
         let mut maker = Maker::new(false, None);
         maker.limit_pieces(2);
-        let first = maker.make_for(For::Guest(1), Kind::Shared, "ring", 1).unwrap();
-        let second = maker.make_for(For::Guest(1), Kind::Shared, "ring", 1).unwrap();
-        let error = maker.make_for(For::Program(1), Kind::Shared, "ring", 1).unwrap_err();
+        let first = maker.make_for(ChargedTo::Guest(1), WrittenBy::Shared, "ring", 1).unwrap();
+        let second = maker.make_for(ChargedTo::Guest(1), WrittenBy::Shared, "ring", 1).unwrap();
+        let error = maker.make_for(ChargedTo::Program(1), WrittenBy::Shared, "ring", 1).unwrap_err();
         assert!(error.contains("no file descriptor left") && error.contains("ulimit -n"), "{error}");
         drop(first);
-        let third = maker.make_for(For::Guest(1), Kind::Shared, "ring", 1).unwrap();
+        let third = maker.make_for(ChargedTo::Guest(1), WrittenBy::Shared, "ring", 1).unwrap();
         assert_eq!(maker.pieces(), 2);
         drop((second, third));
         assert_eq!(maker.pieces(), 0);

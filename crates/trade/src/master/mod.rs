@@ -1,12 +1,12 @@
-//! The process that makes all memory, hands it to the nodes, and watches over them.
+//! The process that allocates all memory, shares it with the nodes, and supervises them.
 //!
 //! ```text
 //! let mut master = Master::open(Options::new(RunFolder::named("main")?))?;
 //! loop { for happened in master.turn(Duration::from_millis(100))? { .. } }
 //! ```
 //!
-//! A master does one turn after the other in one thread. It is on no hot path: nodes publish and read without it, and go
-//! on when it dies.
+//! A master executes one turn after the other in one thread. It is off the hot path: nodes publish and read
+//! without it, and continue if it dies.
 
 mod admit;
 mod bury;
@@ -43,7 +43,7 @@ use connection::{Connection, Phase};
 use links::Links;
 use lowlat_ipc::region::{Memfd, Region};
 use member::Member;
-use memory::{Kind, Maker};
+use memory::{Maker, WrittenBy};
 use rustix::{
     event::{PollFd, PollFlags, poll},
     fs::{Mode, chmod},
@@ -58,12 +58,12 @@ use std::{
     time::Duration,
 };
 
-/// Longest time between two signs of life.
+/// Longest interval of its heartbeat.
 const HEARTBEAT: Duration = Duration::from_millis(100);
-/// Connections that may wait to be taken.
+/// Backlog of pending connections.
 const BACKLOG: i32 = 1024;
-/// Messages that may wait for a node that does not read them: what a publisher gets when all others join at once, a
-/// few times over.
+/// Maximum messages queued for a node that does not read them: a few times what a publisher gets if all others
+/// join at once.
 const WAITING_MAX: usize = 8192;
 
 /// A master.
@@ -73,7 +73,7 @@ pub struct Master {
     listener: OwnedFd,
     connections: BTreeMap<u64, Connection>,
     next_connection: u64,
-    /// By their number.
+    /// Members by number.
     members: Vec<Member>,
     links: Links,
     areas: Vec<(Area, Memory)>,
@@ -83,34 +83,34 @@ pub struct Master {
     generation: u64,
     has_begun: bool,
     happened: Vec<Happened>,
-    /// What happened in turns of the master's own, for the next one of its user.
+    /// Events of internal turns, for the user's next turn.
     kept: Vec<Happened>,
     programs: Vec<program::Running>,
     is_stopping: bool,
-    /// Where this thread might run when the master was opened; none when the kernel did not tell.
+    /// Affinity of this thread when the master was opened; `None` if unknown.
     cpus: Option<CpuSet>,
-    /// When heartbeats were looked at.
+    /// When heartbeats were last checked.
     looked_ns: u64,
-    /// Nobody is accepted before that time, since descriptors are short.
+    /// No connection is accepted before that time, because descriptors are short.
     accept_ns: u64,
-    /// Nodes whose messages pile up.
+    /// Nodes with too many queued messages.
     clogged: Vec<u32>,
-    // Last: the folder is free when everything else is gone.
-    held: lock::Held,
+    // Last: the folder is unlocked after everything else is dropped.
+    held: lock::LockedFolder,
 }
 
 impl Master {
-    /// Takes the run folder, makes the named areas and listens.
+    /// Locks the run folder, creates the named areas and listens.
     pub fn open(options: Options) -> Result<Self, MasterError> {
         let held = lock::hold(&options.folder)?;
         crate::node::raise_open_files();
         let mut maker = Maker::new(options.may_use_huge_pages, options.memory_bytes_max);
-        let page = maker.make(Kind::Own, "master", 4096)?;
-        // A master that can't hand out read-only descriptors says so now, and not to its first node.
+        let page = maker.make(WrittenBy::Own, "master", 4096)?;
+        // Fails now, not at its first node, if it cannot create read-only descriptors.
         page.reader_fd()?;
         let mut areas = Vec::new();
         for area in &options.areas {
-            areas.push((area.clone(), maker.make(Kind::Shared, &area.name, area.bytes)?));
+            areas.push((area.clone(), maker.make(WrittenBy::Shared, &area.name, area.bytes)?));
         }
         let claims = Claims::new(&mut maker)?;
         areas.push(claims.area());
@@ -142,55 +142,55 @@ impl Master {
         Ok(master)
     }
 
-    /// Where it is found.
+    /// Its run folder.
     pub fn folder(&self) -> &RunFolder {
         &self.options.folder
     }
 
-    /// All nodes that ever joined, by their number.
+    /// All nodes that ever joined, by number.
     pub fn nodes(&self) -> Vec<Status> {
         self.members.iter().map(Member::status).collect()
     }
 
-    /// The counters of a node's present process; none when there is no such node.
+    /// Counters of a node's present process; `None` if the node does not exist.
     pub fn counters(&self, name: &str) -> Option<&Counters> {
         self.members.iter().find(|member| member.name == name).map(|member| &member.counters)
     }
 
-    /// A named area; none when there is none of that name.
+    /// A named area; `None` if it does not exist.
     pub fn area(&self, name: &str) -> Option<&Arc<Memfd>> {
         self.areas.iter().find(|(area, _)| area.name == name).map(|(_, memory)| memory)
     }
 
-    /// The memory that was made, by kind of page, in bytes.
+    /// Allocated memory by kind of page, in bytes.
     pub fn backing_bytes(&self) -> &BTreeMap<String, u64> {
         self.maker.backing_bytes()
     }
 
-    /// Bytes of it that could not be locked, since the limit of locked memory is too low.
+    /// Bytes of it that could not be locked, because the limit on locked memory is too low.
     pub fn unlocked_bytes(&self) -> u64 {
         self.maker.unlocked_bytes()
     }
 
-    /// All are there: says so to every node, and from now on to each that joins.
+    /// All nodes have joined: notifies every node, and each that joins from now on.
     pub fn begin(&mut self) {
         self.has_begun = true;
         self.tell_all(&ToNode::Begin);
     }
 
-    /// Asks every node to end.
+    /// Asks every node to stop.
     pub fn stop(&mut self) {
         self.tell_all(&ToNode::Stop);
     }
 
-    /// Asks one node to end.
+    /// Asks one node to stop.
     pub fn stop_node(&mut self, name: &str) -> Result<(), MasterError> {
         let number = self.find(name)?;
         self.tell(number, &ToNode::Stop, Vec::new());
         Ok(())
     }
 
-    /// Sends a word to the role of a node.
+    /// Sends a command to the role of a node.
     pub fn command(&mut self, name: &str, text: &str) -> Result<(), MasterError> {
         if text.len() > COMMAND_BYTES_MAX {
             return Err(MasterError::Command { bytes: text.len() });
@@ -200,11 +200,11 @@ impl Master {
         Ok(())
     }
 
-    /// Waits, `longest` at most, until something happens, and deals with it. Gives back what happened.
+    /// Waits, for `longest` at most, until something happens, and handles it. Returns what happened.
     pub fn turn(&mut self, longest: Duration) -> Result<Vec<Happened>, MasterError> {
         let (connections, dead) = self.wait(longest.min(HEARTBEAT))?;
         self.beat();
-        // Those who are there before those who come: a process that goes and comes again is one after the other.
+        // Existing connections before new ones: the end of a process is handled before its restart.
         for id in connections {
             self.flush(id);
             self.listen(id);
@@ -225,7 +225,7 @@ impl Master {
         Ok(happened)
     }
 
-    /// Connections that have something to say, and nodes whose process has ended.
+    /// Connections with messages, and nodes whose process has ended.
     fn wait(&self, longest: Duration) -> Result<(Vec<u64>, Vec<u32>), MasterError> {
         let longest_ns = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
         let ids: Vec<u64> = self.connections.keys().copied().collect();
@@ -235,7 +235,7 @@ impl Master {
         let flags = |connection: &Connection| {
             if connection.socket.is_waiting() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN }
         };
-        // While it is not accepted from, it would only keep this thread awake.
+        // While accepting is paused, the listener would keep waking this thread.
         let is_accepting = now_ns() >= self.accept_ns;
         let mut fds =
             vec![PollFd::new(&self.listener, if is_accepting { PollFlags::IN } else { PollFlags::empty() })];
@@ -257,15 +257,15 @@ impl Master {
         Ok((connections, dead.collect()))
     }
 
-    /// Gives up the nodes that do not read what they are sent.
+    /// Drops nodes that do not read their messages.
     fn bury_clogged(&mut self) {
         for number in std::mem::take(&mut self.clogged) {
-            let reason = format!("given up: it has not read {WAITING_MAX} messages");
+            let reason = format!("dropped: it has not read {WAITING_MAX} messages");
             self.bury(number, &reason, Standing::Dead);
         }
     }
 
-    /// Reads what a node said before it is given up: it counts.
+    /// Reads what a node sent before it is dropped: that still counts.
     fn hear_out(&mut self, number: u32) {
         if let Some(id) = self.member(number).and_then(|member| member.connection) {
             self.listen(id);
@@ -274,7 +274,7 @@ impl Master {
 
     fn beat(&self) {
         if let Some(word) = self.page.words().get(MASTER_HEARTBEAT) {
-            // Relaxed: the word says nothing of other memory. Read by `Node::look_for_master`.
+            // Relaxed: the word does not order other memory. Read by `Node::look_for_master`.
             word.store(now_ns(), Ordering::Relaxed);
         }
     }
@@ -304,7 +304,7 @@ impl Master {
         }
     }
 
-    /// Sends a message to a node and has its inbox say so. One that is gone is noticed elsewhere.
+    /// Sends a message to a node and marks its inbox. Ended nodes are detected elsewhere.
     fn tell(&mut self, number: u32, message: &ToNode, memory: Vec<Lent>) {
         let Some(id) = self.member(number).and_then(|member| member.connection) else { return };
         let Some(connection) = self.connections.get_mut(&id) else { return };
@@ -317,7 +317,7 @@ impl Master {
         }
     }
 
-    /// Sends what waited.
+    /// Sends queued messages.
     fn flush(&mut self, id: u64) {
         let Some(connection) = self.connections.get_mut(&id).filter(|other| other.socket.is_waiting()) else {
             return;
@@ -351,11 +351,11 @@ fn listen(folder: &RunFolder) -> Result<OwnedFd, MasterError> {
     };
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let fd = net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
-        .map_err(failed("make a socket"))?;
-    let address = SocketAddrUnix::new(&path).map_err(failed("name the socket"))?;
-    net::bind(&fd, &address).map_err(failed("make the socket's file"))?;
-    // Before it listens. Other users would be refused, but even knocking is not theirs.
-    chmod(&path, Mode::RUSR | Mode::WUSR).map_err(failed("protect the socket"))?;
+        .map_err(failed("create socket"))?;
+    let address = SocketAddrUnix::new(&path).map_err(failed("use the path of socket"))?;
+    net::bind(&fd, &address).map_err(failed("bind socket"))?;
+    // Before it listens. Other users would be refused anyway, but must not even connect.
+    chmod(&path, Mode::RUSR | Mode::WUSR).map_err(failed("protect socket"))?;
     net::listen(&fd, BACKLOG).map_err(failed("listen"))?;
     Ok(fd)
 }

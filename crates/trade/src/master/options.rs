@@ -1,4 +1,4 @@
-//! What a master is asked for, and what it tells.
+//! Options of a master, and its events.
 
 use crate::{
     address::RunFolder,
@@ -8,55 +8,55 @@ use crate::{
 use lowlat_ipc::{region::Access, stream::Owner};
 use std::path::PathBuf;
 
-/// What becomes of the records for a reader that died.
+/// What happens to records for a reader that died.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DeadReaders {
-    /// They are kept for the process that comes after it, as many as its ring and the stream's segment hold.
+    /// They are kept for its successor, as many as its ring and the stream's segment hold.
     #[default]
     Keep,
-    /// They are not: the one after it begins with the next record, and is told how many went by.
+    /// They are dropped: its successor starts with the next record, and learns how many it missed.
     Forget,
 }
 
-/// Memory beside the streams. Nodes that do not need it are not given it.
+/// Memory beside the streams. Only nodes that need it get it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Area {
     /// Its name.
     pub name: String,
     /// Its size.
     pub bytes: u64,
-    /// The stream whose writer is given it, or the start of the names of several and a star.
+    /// The stream whose writer gets it, or a prefix of stream names and a star.
     pub streams: String,
-    /// What that writer may do with it.
+    /// That writer's access to it.
     pub access: Access,
 }
 
-/// What a master is asked for.
+/// Options of a master.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where it is found.
+    /// Its run folder.
     pub folder: RunFolder,
     /// Named areas.
     pub areas: Vec<Area>,
-    /// Strategies below this number belong to programs that the master starts: another node may not claim them.
+    /// Strategies below this number belong to programs that the master starts: other nodes may not claim them.
     pub strategies_reserved: u32,
-    /// Memory that all nodes may share; none: 3/4 of what is available when the master opens. Nodes that the master does not
-    /// start may use half of it together, and a quarter each.
+    /// Memory that all nodes may share; `None`: 3/4 of the memory available when the master opens. Nodes that
+    /// the master does not start may use half of it together, and a quarter each.
     pub memory_bytes_max: Option<u64>,
     /// Whether memory may come from the reserved pool of huge pages.
     pub may_use_huge_pages: bool,
-    /// What becomes of the records for a reader that died.
+    /// What happens to records for a reader that died.
     pub dead_readers: DeadReaders,
     /// What nodes do when the master dies.
     pub without_master: WithoutMaster,
-    /// A node that has neither polled nor waited for so long is told of; `None`: never.
+    /// A node that has neither polled nor waited for this long is reported; `None`: never.
     pub silence_ns_max: Option<u64>,
-    /// Whether a node that was silent for so long is given up: fenced, and ended when the master started it.
+    /// Whether a silent node is dropped: fenced, and killed if the master started it.
     pub gives_up_silent: bool,
 }
 
 impl Options {
-    /// The usual, in this folder.
+    /// Defaults, with this folder.
     pub fn new(folder: RunFolder) -> Self {
         Self {
             folder,
@@ -72,22 +72,22 @@ impl Options {
     }
 }
 
-/// How a node stands.
+/// State of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It waits for the publishers that it reads.
+    /// It waits for the publishers of its streams.
     Joining,
     /// It runs.
     Running,
-    /// It shows no sign of life; its process is stopped (SIGSTOP, a debugger) or busy with something else.
+    /// It is silent; its process is stopped (SIGSTOP, a debugger) or busy.
     Silent,
-    /// It died, or was given up.
+    /// It died or was dropped.
     Dead,
-    /// It ended by its own will.
+    /// It left.
     Left,
 }
 
-/// A node as its master sees it.
+/// A node as seen by its master.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
     /// Its number.
@@ -96,15 +96,15 @@ pub struct Status {
     pub name: String,
     /// Its role.
     pub role: String,
-    /// How many processes of that name there were.
+    /// Number of processes under that name.
     pub epoch: u64,
     /// The process.
     pub owner: Owner,
     /// How it waits.
     pub wait: Wait,
-    /// How it stands.
+    /// Its state.
     pub standing: Standing,
-    /// What it counted, with those before it of the same name.
+    /// Its counters, including earlier processes under the same name.
     pub figures: Figures,
 }
 
@@ -115,43 +115,43 @@ pub enum Happened {
     Joined {
         /// Its name.
         name: String,
-        /// How many processes of that name there were.
+        /// Number of processes under that name.
         epoch: u64,
     },
-    /// A process was not taken.
+    /// A process was refused.
     Refused {
-        /// Its name, as far as it said one.
+        /// Its name, as far as it gave one.
         name: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A node said something ([`crate::node::Node::say`]).
+    /// A node sent a message ([`crate::node::Node::say`]).
     Said {
         /// Its name.
         name: String,
-        /// Its words.
+        /// The text.
         text: String,
     },
-    /// A node ended by its own will.
+    /// A node left.
     Left {
         /// Its name.
         name: String,
     },
-    /// A node died, or was given up.
+    /// A node died or was dropped.
     Died {
         /// Its name.
         name: String,
-        /// How it is known.
+        /// How that was detected.
         reason: String,
     },
-    /// A node shows no sign of life.
+    /// A node is silent.
     Silent {
         /// Its name.
         name: String,
-        /// What is known of it.
+        /// The likely cause.
         reason: String,
     },
-    /// A node that was silent lives.
+    /// A silent node is active again.
     Back {
         /// Its name.
         name: String,
@@ -169,20 +169,20 @@ pub enum Happened {
         name: String,
         /// How: "exit status: 1", or the signal that killed it.
         reason: String,
-        /// Its exit status; none for one that a signal killed.
+        /// Its exit status; `None` if a signal killed it.
         code: Option<i32>,
-        /// Where its words are.
+        /// Its log.
         log: PathBuf,
-        /// It failed, and was not to end.
+        /// Whether it failed and should not have ended.
         is_failure: bool,
     },
-    /// The master cannot do what it is asked at the moment, and goes on.
+    /// The master is short of a resource, and continues.
     Strained {
         /// What it lacks.
         reason: String,
     },
-    /// A process is not started again.
-    GivenUp {
+    /// A process is not restarted.
+    Abandoned {
         /// Its name.
         name: String,
         /// Why.

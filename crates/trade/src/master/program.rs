@@ -1,4 +1,4 @@
-//! Processes that the master starts, and starts again.
+//! Processes that the master starts and restarts.
 
 use super::{Happened, Master, MasterError, Standing, Use};
 use crate::clock::now_ns;
@@ -26,17 +26,17 @@ const MINUTE_NS: u64 = 60_000_000_000;
 pub struct Program {
     /// The name under which it joins.
     pub name: String,
-    /// Its role: those of one role, started one after the other, are stopped together.
+    /// Its role: processes of one role are started one after the other and stopped together.
     pub role: String,
-    /// What is executed.
+    /// The executable.
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<String>,
-    /// What is added to its environment.
+    /// Additions to its environment.
     pub environment: Vec<(String, String)>,
     /// The CPUs that it may use; empty: those of the master.
     pub cpus: Vec<u32>,
-    /// How often it is started again within a minute when it dies; 0: never.
+    /// Maximum restarts within a minute when it dies; 0: never.
     pub restarts_per_minute_max: u32,
 }
 
@@ -46,17 +46,17 @@ pub(super) struct Running {
     program: Program,
     child: Option<Child>,
     pub(super) pidfd: Option<OwnedFd>,
-    /// When it was started again, within the last minute.
+    /// Times of its restarts within the last minute.
     restarts_ns: VecDeque<u64>,
     restarts: u64,
-    /// Process ids and use of those that have ended.
+    /// Process ids and resource use of ended processes.
     ended: Vec<(u32, Use)>,
 }
 
-/// How stopping went.
+/// How processes were stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stopped {
-    /// Ended when they were asked.
+    /// Ended on request.
     pub asked: u64,
     /// Ended by SIGTERM.
     pub terminated: u64,
@@ -65,7 +65,7 @@ pub struct Stopped {
 }
 
 impl Master {
-    /// Starts a process; it is started again when it dies, and ends with the thread that called this.
+    /// Starts a process. It is restarted when it dies, and ends with the thread that called this.
     pub fn start(&mut self, program: Program) -> Result<u32, MasterError> {
         let (child, pidfd) = self.spawn(&program)?;
         let pid = child.id();
@@ -76,8 +76,8 @@ impl Master {
         Ok(pid)
     }
 
-    /// Has the calling thread, the master's, run on these CPUs; empty: where it may already. Processes that are started
-    /// later run where the master could when it was opened, or where their [`Program::cpus`] say.
+    /// Pins the calling thread, the master's, to these CPUs; empty: no change. Processes started later run
+    /// where the master could when it was opened, or on their [`Program::cpus`].
     pub fn pin_this_thread(&self, cpus: &[u32]) -> Result<(), MasterError> {
         let pin = |cpus: &[u32]| cpu_set(cpus)?.map_or(Ok(()), |cpus| Ok(sched_setaffinity(None, &cpus)?));
         pin(cpus).map_err(|source| MasterError::Program {
@@ -100,19 +100,19 @@ impl Master {
         u32::try_from(awaited.count()).unwrap_or(u32::MAX)
     }
 
-    /// Returns whether the master has started this process, or one that started it: each has a process group.
+    /// Returns whether the master has started this process or its ancestor: each has a process group.
     pub(super) fn is_program(&self, pid: u32) -> bool {
         let group = i32::try_from(pid).ok().and_then(Pid::from_raw).and_then(|pid| getpgid(Some(pid)).ok());
         let children = self.programs.iter().filter_map(|running| running.child.as_ref());
         children.map(Pid::from_child).any(|child| Some(child) == group)
     }
 
-    /// How often processes were started again.
+    /// Number of restarts.
     pub fn restarts(&self) -> u64 {
         self.programs.iter().map(|running| running.restarts).sum()
     }
 
-    /// Names, roles and process ids of the started processes that live.
+    /// Names, roles and process ids of the running started processes.
     pub fn processes(&self) -> Vec<(String, String, u32)> {
         let alive = self.programs.iter().filter_map(|running| Some((running, running.child.as_ref()?)));
         alive
@@ -120,7 +120,7 @@ impl Master {
             .collect()
     }
 
-    /// Roles, process ids and use of the started processes that have ended.
+    /// Roles, process ids and resource use of the ended processes.
     pub fn ended_uses(&self) -> Vec<(String, u32, Use)> {
         let ended = |running: &Running| -> Vec<_> {
             running.ended.iter().map(|(pid, used)| (running.program.role.clone(), *pid, *used)).collect()
@@ -128,8 +128,8 @@ impl Master {
         self.programs.iter().flat_map(ended).collect()
     }
 
-    /// Stops what was started, the last role first: by a word, after `patience` by SIGTERM, after as long by SIGKILL.
-    /// Nothing is started again from now on.
+    /// Stops the started processes, the last role first: by a message, after `patience` by SIGTERM, after the
+    /// same time by SIGKILL. Nothing is restarted from now on.
     pub fn stop_programs(&mut self, patience: Duration) -> Result<Stopped, MasterError> {
         self.is_stopping = true;
         let mut stopped = Stopped::default();
@@ -169,7 +169,7 @@ impl Master {
         let Some(running) = self.programs.get(at) else { return };
         let (name, Some(child)) = (running.program.name.clone(), &running.child) else { return };
         match signal {
-            // One that has not joined hears nothing, and gets SIGTERM next.
+            // A process that has not joined gets no message, and is sent SIGTERM next.
             None => _ = self.stop_node(&name).ok(),
             Some(signal) => _ = kill_process(Pid::from_child(child), signal).ok(),
         }
@@ -184,7 +184,7 @@ impl Master {
         Ok(())
     }
 
-    /// Looks which processes have ended, and starts again what is to be.
+    /// Checks which processes have ended, and restarts them where due.
     pub(super) fn reap(&mut self) {
         for at in 0..self.programs.len() {
             let Some(running) = self.programs.get_mut(at) else { return };
@@ -192,7 +192,7 @@ impl Master {
             let pid = child.id();
             let flags = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
             let Ok(Some(_)) = waitid(WaitId::Pid(Pid::from_child(child)), flags) else { continue };
-            // The kernel's counters go with the process when it is waited for.
+            // The kernel drops the counters once the process is waited for.
             running.ended.extend(Use::of(pid).map(|used| (pid, used)));
             let Ok(status) = child.wait() else { continue };
             (running.child, running.pidfd) = (None, None);
@@ -221,9 +221,8 @@ impl Master {
         let program = running.program.clone();
         if running.restarts_ns.len() >= most {
             if most > 0 {
-                let reason =
-                    format!("it was started again {most} times within a minute, and is not any more");
-                self.happened.push(Happened::GivenUp { name: program.name, reason });
+                let reason = format!("it was restarted {most} times within a minute; giving up");
+                self.happened.push(Happened::Abandoned { name: program.name, reason });
             }
             return;
         }
@@ -237,12 +236,12 @@ impl Master {
                 }
             }
             Err(error) => {
-                self.happened.push(Happened::GivenUp { name: program.name, reason: error.to_string() });
+                self.happened.push(Happened::Abandoned { name: program.name, reason: error.to_string() });
             }
         }
     }
 
-    /// The nodes of a process that ended whose connections have not told yet.
+    /// Nodes of an ended process whose connections are still open.
     fn bury_process(&mut self, pid: u32, reason: &str) {
         let of_it = self.members.iter().filter(|member| member.is_there() && member.owner.pid == pid);
         let numbers: Vec<u32> = of_it.map(|member| member.number).collect();
@@ -258,33 +257,34 @@ impl Master {
             move |source| MasterError::Program { name, path, doing, source }
         };
         let log = self.held.log(&self.options.folder, &program.name)?;
-        let errors = log.try_clone().map_err(failed("open its log"))?;
-        let cpus = cpu_set(&program.cpus).map_err(failed("pin it"))?.or(self.cpus);
-        let master = Owner::current().map_err(failed("look up this process"))?.pid;
+        let errors = log.try_clone().map_err(failed("open the log of"))?;
+        let cpus = cpu_set(&program.cpus).map_err(failed("pin"))?.or(self.cpus);
+        let master = Owner::current().map_err(failed("look up the master to start"))?.pid;
         let mut command = Command::new(&program.program);
         command.args(&program.arguments).envs(program.environment.iter().cloned());
-        // A group of its own: Ctrl-C in a terminal is for the master, which then stops them in order.
+        // A separate process group: Ctrl-C in a terminal reaches only the master, which then stops them in
+        // order.
         command.process_group(0).stdin(Stdio::null()).stdout(log).stderr(errors);
         let prepare = move || {
             // Nothing is left behind, however this process ends.
             set_parent_process_death_signal(Some(Signal::KILL))?;
             if getppid().is_none_or(|parent| parent.as_raw_nonzero().get().cast_unsigned() != master) {
-                return Err(io::Error::other("the master is gone"));
+                return Err(io::Error::other("the master has ended"));
             }
             cpus.map_or(Ok(()), |cpus| sched_setaffinity(None, &cpus))?;
             Ok(())
         };
-        // SAFETY: between fork and exec only system calls are made, on values that were made before the fork and are
-        // copied into the closure; nothing there takes a lock. The error of a parent that is gone allocates, in a
-        // process that ends with it.
+        // SAFETY: between fork and exec only system calls are made, on values that were created before the fork
+        // and are copied into the closure; nothing there takes a lock. The error for an ended parent allocates,
+        // in a process that ends with it.
         let command = unsafe { command.pre_exec(prepare) };
-        let doing = if program.cpus.is_empty() { "start it" } else { "start it on its CPUs" };
+        let doing = if program.cpus.is_empty() { "start" } else { "start with its CPUs" };
         let child = command.spawn().map_err(failed(doing))?;
         let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).ok();
         Ok((child, pidfd))
     }
 
-    /// Ends a started process, which is started again then.
+    /// Kills a started process, which is then restarted.
     pub(super) fn kill_program(&self, name: &str) {
         let child = self.programs.iter().find(|running| running.program.name == name);
         if let Some(child) = child.and_then(|running| running.child.as_ref()) {
@@ -292,7 +292,7 @@ impl Master {
         }
     }
 
-    /// Ends what is left, at once.
+    /// Kills the remaining processes at once.
     pub(super) fn kill_programs(&mut self) {
         for child in self.programs.iter_mut().filter_map(|running| running.child.as_mut()) {
             child.kill().ok();
@@ -301,7 +301,7 @@ impl Master {
     }
 }
 
-/// The mask of these CPUs; none for no CPUs.
+/// The mask of these CPUs; `None` for no CPUs.
 fn cpu_set(cpus: &[u32]) -> io::Result<Option<CpuSet>> {
     let mut set = CpuSet::new();
     for cpu in cpus {

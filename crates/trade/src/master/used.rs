@@ -1,30 +1,30 @@
-//! What a process uses, as the kernel counts it.
+//! Resource use of a process, as counted by the kernel.
 
 use rustix::param::clock_ticks_per_second;
 use std::fs;
 
 const NS_PER_S: u64 = 1_000_000_000;
 
-/// Counters of one process since its start.
+/// Counters of a process since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Use {
     /// CPU time in user and kernel mode, ns.
     pub cpu_ns: u64,
-    /// Page faults without a disk.
+    /// Minor page faults.
     pub minor_faults: u64,
-    /// Page faults that read a disk.
+    /// Major page faults, which read a disk.
     pub major_faults: u64,
-    /// Switches away because it waited.
+    /// Voluntary context switches.
     pub voluntary: u64,
-    /// Switches away because something else ran.
+    /// Involuntary context switches.
     pub involuntary: u64,
 }
 
 impl Use {
-    /// Reads them; none when the process has gone, or /proc does not tell.
+    /// Reads them; `None` if the process has ended, or /proc is unavailable.
     pub fn of(pid: u32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // Switches are counted per thread; of a process that has ended the first one's are left.
+        // Switches are counted per thread; for an ended process only those of its first thread remain.
         let tasks: Vec<_> = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten().collect();
         let texts = |name: &'static str| {
             tasks.iter().filter_map(move |task| fs::read_to_string(task.path().join(name)).ok())
@@ -32,9 +32,9 @@ impl Use {
         Self::parse(&stat, texts("status"), texts("schedstat"))
     }
 
-    /// Fields 10, 12, 14 and 15 of /proc/PID/stat, two lines of each thread's status, and the first field of each
-    /// thread's schedstat (proc(5), sched-stats.rst). A process that seldom runs uses less than a tick of the kernel's
-    /// clock, so nanoseconds count where the kernel has them; threads that have ended are in the ticks alone.
+    /// Fields 10, 12, 14 and 15 of /proc/PID/stat, two lines of each thread's status, and the first field of
+    /// each thread's schedstat (proc(5), sched-stats.rst). A process that seldom runs uses less than a tick of
+    /// the kernel's clock, so nanoseconds are used if available; ended threads are included only in ticks.
     fn parse(
         stat: &str,
         statuses: impl Iterator<Item = String>,
@@ -63,7 +63,7 @@ impl Use {
         Some(used)
     }
 
-    /// What was counted since then.
+    /// Increase since an earlier reading.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self {

@@ -1,6 +1,6 @@
 //! Nodes that the master did not start, such as programs in Python or C and recorders.
 //!
-//! A master that ends asks them to stop before it closes their connections: that is how a node tells the end of a run
+//! A master that ends asks them to stop before it closes their connections: that distinguishes the end of a run
 //! from the death of its master.
 
 use super::{Master, MasterError, Standing, connection::Phase};
@@ -20,8 +20,8 @@ pub enum Visitors {
 }
 
 impl Master {
-    /// Asks visitors to stop, and waits until they have left, `patience` at most. Those that have not left then find the
-    /// request in their socket, also after this master has ended.
+    /// Asks visitors to stop, and waits until they have left, for `patience` at most. The others find the
+    /// request in their socket later, even after this master has ended.
     pub fn stop_visitors(&mut self, which: Visitors, patience: Duration) -> Result<(), MasterError> {
         let until_ns = now_ns().saturating_add(u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX));
         let mut asked = Vec::new();
@@ -30,7 +30,7 @@ impl Master {
             if present.is_empty() || now_ns() >= until_ns {
                 return Ok(());
             }
-            // Visitors still join.
+            // Visitors that are still joining.
             for number in present {
                 if !asked.contains(&number) {
                     asked.push(number);
@@ -42,8 +42,8 @@ impl Master {
         }
     }
 
-    /// Says to every process that is still connected why the connection closes. Nodes that stop without their master
-    /// would take it for its death.
+    /// Sends every connected process the reason why its connection closes. Nodes that stop without their master
+    /// would take the close for its death.
     pub(super) fn say_goodbye(&mut self) {
         if self.options.without_master == WithoutMaster::Stop {
             self.stop();
@@ -59,13 +59,13 @@ impl Master {
             };
             if is_joining {
                 let reason = "it is ending\nhint: join the next run".to_owned();
-                // A process that is gone needs no reason.
+                // An ended process needs no reason.
                 connection.socket.send(&ToNode::Refused { reason }, Vec::new()).ok();
             }
         }
     }
 
-    /// Numbers of the visitors that are present.
+    /// Numbers of the present visitors.
     fn visitors(&self, which: Visitors) -> Vec<u32> {
         let started: Vec<u32> = self.processes().into_iter().map(|(_, _, pid)| pid).collect();
         let present = self.members.iter().filter(|member| {

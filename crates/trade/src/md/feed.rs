@@ -1,4 +1,4 @@
-//! Quotes in the order in which they are due, of whatever origin.
+//! Quotes in the order of their due times, from any source.
 
 use super::Walk;
 use crate::{
@@ -6,25 +6,25 @@ use crate::{
     scenario::{Scenario, Schedule, Speed, Ticks},
 };
 
-/// A quote and when it is due, ns after the start.
+/// A quote and its due time, ns after the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due {
-    /// When.
+    /// The due time.
     pub due_ns: u64,
-    /// Of which instrument.
+    /// Number of the instrument.
     pub instrument: u32,
     /// The quote; its `scheduled_ns` is `due_ns` until the start is known.
     pub quote: Quote,
 }
 
-/// Where quotes come from.
+/// Source of quotes.
 #[derive(Debug, Clone)]
 enum Origin {
     Simulated { schedule: Schedule, walk: Walk },
     Recorded { ticks: Ticks, speed: Speed, at: usize },
 }
 
-/// Gives quotes in the order of time. It allocates nothing on the way.
+/// Returns quotes in order of time. Allocates nothing while iterating.
 #[derive(Debug, Clone)]
 pub struct Feed {
     origin: Origin,
@@ -49,12 +49,12 @@ impl Feed {
         Self { origin: Origin::Recorded { ticks, speed, at: 0 }, records, instruments }
     }
 
-    /// How many quotes there are in all.
+    /// Total number of quotes.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// How many instruments there are.
+    /// Number of instruments.
     pub fn instruments(&self) -> u32 {
         self.instruments
     }
@@ -87,7 +87,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn both_origins_give_what_they_hold_in_order() {
+    fn both_sources_return_their_quotes_in_order() {
         let text = "time_ns,instrument,bid,ask\n10,a,1,2\n10,b,1,2\n30,a,2,3\n";
         let ticks = Ticks::from_csv(Path::new("x"), text.as_bytes()).unwrap();
         let recorded = Feed::recorded(ticks, Speed::Times(2.0));

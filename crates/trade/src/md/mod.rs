@@ -1,9 +1,9 @@
-//! Market data: what is quoted, and when it is due.
+//! Market data: quotes and their due times.
 
 mod feed;
 mod pacer;
 mod walk;
 
 pub use feed::{Due, Feed};
-pub use pacer::{Lateness, Pacer, Step};
+pub use pacer::{Lateness, Pacer, PacerStep};
 pub use walk::Walk;

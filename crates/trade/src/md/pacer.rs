@@ -1,32 +1,32 @@
-//! Which quote is due at a time. Who is late publishes all the same: what is due is never left out.
+//! Determines which quote is due. Late quotes are still published: none is left out.
 
 use super::{Due, Feed};
 
-/// How late quotes were that were due, at the moment of their publication.
+/// Lateness of due quotes at the moment of publication.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lateness {
-    /// Quotes given out.
+    /// Quotes returned.
     pub quotes: u64,
-    /// Of those, how many the next one was already due after: md could not keep up.
+    /// Of those, quotes after whose due time the next one was due already: md could not keep up.
     pub behind: u64,
     /// Sum of all lateness, ns.
     pub sum_ns: u64,
-    /// The longest, ns.
+    /// The longest lateness, ns.
     pub max_ns: u64,
 }
 
-/// What is to be done now.
+/// The next action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// To publish this; its `scheduled_ns` is in the caller's clock.
+pub enum PacerStep {
+    /// Publish this quote; its `scheduled_ns` is in the caller's clock.
     Publish(Due),
-    /// Nothing before this time, in the caller's clock, ns.
+    /// Wait until this time, in the caller's clock, ns.
     WaitUntil(u64),
-    /// All is published.
+    /// Everything is published.
     Done,
 }
 
-/// Gives the quotes of a feed when they are due.
+/// Returns the quotes of a feed when they are due.
 #[derive(Debug, Clone)]
 pub struct Pacer {
     feed: Feed,
@@ -36,19 +36,19 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// A pacer whose feed begins at `start_ns`.
+    /// A pacer whose feed starts at `start_ns`.
     pub fn new(mut feed: Feed, start_ns: u64) -> Self {
         let next = feed.next();
         Self { feed, next, start_ns, lateness: Lateness::default() }
     }
 
-    /// What is to be done at `now_ns`.
+    /// The action at `now_ns`.
     #[inline]
-    pub fn step(&mut self, now_ns: u64) -> Step {
-        let Some(mut due) = self.next else { return Step::Done };
+    pub fn step(&mut self, now_ns: u64) -> PacerStep {
+        let Some(mut due) = self.next else { return PacerStep::Done };
         let at_ns = self.start_ns.saturating_add(due.due_ns);
         if now_ns < at_ns {
-            return Step::WaitUntil(at_ns);
+            return PacerStep::WaitUntil(at_ns);
         }
         self.next = self.feed.next();
         let next_ns = self.next.map(|next| self.start_ns.saturating_add(next.due_ns));
@@ -59,10 +59,10 @@ impl Pacer {
         lateness.sum_ns = lateness.sum_ns.saturating_add(late_ns);
         lateness.max_ns = lateness.max_ns.max(late_ns);
         due.quote.scheduled_ns = at_ns;
-        Step::Publish(due)
+        PacerStep::Publish(due)
     }
 
-    /// How late it was so far.
+    /// Lateness so far.
     pub fn lateness(&self) -> Lateness {
         self.lateness
     }
@@ -75,7 +75,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever the clock does between two looks, every quote comes once, in order, never early, with its due time.
+        /// Whatever the clock does between calls, every quote is returned once, in order, never early, with its
+        /// due time.
         #[test]
         fn all_quotes_come_and_none_is_early(
             instruments in 1_u32..5, records in 1_u64..20, interval in 0_u64..100, delay in 0_u64..100,
@@ -91,19 +92,19 @@ mod tests {
             let mut jumps = jumps.into_iter().cycle();
             loop {
                 match pacer.step(now) {
-                    Step::Publish(due) => {
+                    PacerStep::Publish(due) => {
                         prop_assert_eq!(due.quote.scheduled_ns, start + due.due_ns);
                         prop_assert!(due.quote.scheduled_ns <= now);
                         late_sum += now - due.quote.scheduled_ns;
                         late_max = late_max.max(now - due.quote.scheduled_ns);
                         given.push((due.due_ns, due.instrument));
                     }
-                    Step::WaitUntil(then) => {
+                    PacerStep::WaitUntil(then) => {
                         prop_assert!(then > now);
-                        // A sleep that lasts longer than it was asked to.
+                        // A sleep that lasts longer than requested.
                         now = then + jumps.next().unwrap_or(0);
                     }
-                    Step::Done => break,
+                    PacerStep::Done => break,
                 }
             }
             prop_assert_eq!(&given, &expected);
@@ -115,15 +116,15 @@ mod tests {
     }
 
     #[test]
-    fn who_keeps_up_is_not_behind() {
+    fn quotes_on_time_are_not_behind() {
         let scenario = Scenario::at_rate(1, 1e6, 0.0001).unwrap();
         let run = |sleep_ns| {
             let (mut pacer, mut now) = (Pacer::new(Feed::simulated(&scenario, 1), 0), 0);
             loop {
                 match pacer.step(now) {
-                    Step::Publish(_) => {}
-                    Step::WaitUntil(then) => now = then + sleep_ns,
-                    Step::Done => return pacer.lateness(),
+                    PacerStep::Publish(_) => {}
+                    PacerStep::WaitUntil(then) => now = then + sleep_ns,
+                    PacerStep::Done => return pacer.lateness(),
                 }
             }
         };

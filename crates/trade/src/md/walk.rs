@@ -1,24 +1,24 @@
-//! Prices that nobody pays: a random walk for each instrument.
+//! Simulated prices: a random walk per instrument.
 
 use crate::records::{Price, Quote};
 use fastrand::Rng;
 
 /// One price step.
 const TICK: Price = 100;
-/// Bounds of a walk: far enough from 0, and from where sums could overflow.
+/// Bounds of a walk: far from 0, and from overflow of sums.
 const MID_MIN: Price = 100 * TICK;
 const MID_MAX: Price = 100_000 * TICK;
-/// Sizes are below it.
+/// Upper bound of sizes.
 const SIZE_MAX: u32 = 1000;
 
-/// A walk for each instrument. The same seed gives the same quotes with the same lowlat.
+/// A walk per instrument. The same seed gives the same quotes in the same version of lowlat.
 #[derive(Debug, Clone)]
 pub struct Walk {
     instruments: Vec<(Rng, Price)>,
 }
 
 impl Walk {
-    /// Walks of so many instruments.
+    /// Walks of this many instruments.
     pub fn new(seed: u64, instruments: u32) -> Self {
         let one = |instrument| {
             let mut rng = Rng::with_seed(seed ^ u64::from(instrument).wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -28,12 +28,12 @@ impl Walk {
         Self { instruments: (0..instruments).map(one).collect() }
     }
 
-    /// How many instruments there are.
+    /// Number of instruments.
     pub fn instruments(&self) -> usize {
         self.instruments.len()
     }
 
-    /// The next quote of an instrument; of one that there is not, an empty quote.
+    /// The next quote of an instrument; an empty quote if the instrument does not exist.
     #[inline]
     pub fn quote(&mut self, instrument: u32, scheduled_ns: u64) -> Quote {
         let place = usize::try_from(instrument).ok().and_then(|at| self.instruments.get_mut(at));
@@ -66,7 +66,7 @@ mod tests {
             }
         }
 
-        /// What one instrument quotes does not depend on when the others do.
+        /// The quotes of an instrument do not depend on when others are quoted.
         #[test]
         fn walks_are_their_own(seed in any::<u64>(), others in 0_usize..20) {
             let (mut alone, mut among) = (Walk::new(seed, 2), Walk::new(seed, 2));
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instrument_that_there_is_not_has_no_price() {
+    fn an_unknown_instrument_has_no_price() {
         let quote = Walk::new(1, 1).quote(1, 5);
         assert_eq!((quote.bid, quote.scheduled_ns), (0, 5));
     }

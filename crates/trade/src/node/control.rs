@@ -1,4 +1,4 @@
-//! A node hears its master.
+//! Handles messages of the master in a node.
 
 use super::{
     End, Ended, Event, MASTER_HEARTBEAT, Memory, Node, Publisher, Source, Sources, StreamName, direct, mark,
@@ -14,13 +14,13 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-/// A master that was not seen for so long is looked for at its socket.
+/// A master without a heartbeat for this long is checked at its socket.
 const SILENCE_NS: u64 = 1_000_000_000;
-/// Payloads up to this are read without allocating.
+/// Payloads up to this size are read without allocating.
 const PAYLOAD_BYTES_KEPT: usize = 1 << 20;
 
 impl Node {
-    /// Reads the socket. Gives back how many events there were.
+    /// Reads the socket. Returns the number of events.
     pub(super) fn control(&mut self, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
         let mut events = 0;
         loop {
@@ -37,7 +37,7 @@ impl Node {
         events
     }
 
-    /// Reads why the master gave this node up, which it says before it closes the connection.
+    /// Reads why the master dropped this node, which it sends before it closes the connection.
     pub(super) fn hear_last_words(&mut self) {
         while self.end.is_none()
             && let Ok(Incoming::Message(received)) = self.socket.receive()
@@ -65,7 +65,7 @@ impl Node {
             }
             ToNode::Command { text } => Event::Command(text),
             _ => {
-                // What cannot be mapped is as good as not there; the link stays unconnected, and master shows it.
+                // A failed mapping is ignored; the link stays unconnected, which the master shows.
                 self.link(message, received.descriptors).ok();
                 return 0;
             }
@@ -74,7 +74,7 @@ impl Node {
         1
     }
 
-    /// Connects and disconnects. The error is a sentence.
+    /// Connects and disconnects subscribers and streams. The error is a sentence.
     pub(super) fn link(&mut self, message: ToNode, descriptors: Vec<OwnedFd>) -> Result<(), String> {
         let mut descriptors = descriptors.into_iter();
         let mut next = || descriptors.next().ok_or("a message without its memory");
@@ -86,7 +86,7 @@ impl Node {
                 let entry = usize::try_from(place).ok().and_then(|at| self.incoming.get_mut(at));
                 let entry = entry.ok_or("a place outside the inbox")?;
                 entry.get_or_insert_with(|| Sources::new(StreamName::new(stream, writer))).push(source);
-                // Records may have come before this message.
+                // Records may have arrived before this message.
                 mark(&mut self.pending, place);
                 self.direct = direct::streams(self.waiting.wait, &self.incoming);
             }
@@ -127,18 +127,18 @@ impl Node {
             return;
         }
         let word = self.master.words().get(MASTER_HEARTBEAT);
-        // Relaxed: the word says nothing of other memory.
+        // Relaxed: the word does not order other memory.
         let seen = word.map_or(0, |word| word.load(Ordering::Relaxed));
         if now_ns.saturating_sub(seen) < SILENCE_NS && !self.socket.is_waiting() {
             return;
         }
-        // Whatever is there is read at the next poll, and so is the end.
+        // The next poll reads whatever is there, including a close.
         mark(&mut self.pending, crate::control::CONTROL_STREAM);
     }
 
     fn lose_master(&mut self) {
         self.has_master = false;
-        // A master that gives a node up fences it first, and one that ends asks its nodes to stop first.
+        // A master that drops a node fences it first, and one that ends asks its nodes to stop first.
         if self.without_master == WithoutMaster::Stop && !self.must_end() {
             self.end = Some(End::Because(Ended::MasterGone));
         }
@@ -153,7 +153,7 @@ fn map_for(fd: OwnedFd, access: Access) -> Result<Memory, String> {
     Memfd::open(fd, access).map(Arc::new).map_err(|error| error.to_string())
 }
 
-/// Says so when the socket can't.
+/// Reports it if the socket fails.
 pub(super) fn say(socket: &mut Socket, message: &ToMaster) -> Result<(), super::JoinError> {
     socket.send(message, Vec::new()).map(|_| ()).map_err(super::JoinError::from)
 }

@@ -1,4 +1,4 @@
-//! What a node counts, in memory that its master reads.
+//! Counters of a node, in memory that its master reads.
 //!
 //! ```text
 //! words, written by the node
@@ -6,14 +6,14 @@
 //!   5  was woken     6  missed wakes 7  heartbeat (ns of the pipeline's clock)
 //!   8  uncredited    9  conflated   10  evicted
 //! written by the master
-//!  32  fenced: 1 when it gave this process up
+//!  32  fenced: 1 once it has dropped this process
 //! ```
 
 use super::Memory;
 use lowlat_ipc::{region::Region, router::Delivered};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes of memory that they take.
+/// Bytes of their memory.
 pub(crate) const COUNTERS_BYTES: u64 = 4096;
 
 const PUBLISHED: usize = 0;
@@ -29,39 +29,39 @@ const CONFLATED: usize = 9;
 const EVICTED: usize = 10;
 const FENCED: usize = 32;
 
-/// A node's counters: each only goes up, and is written by the node alone.
+/// A node's counters: each only increases, and only the node writes it.
 #[derive(Debug, Clone)]
 pub struct Counters {
     memory: Memory,
 }
 
-/// All of them at one moment, each for itself.
+/// Values of all counters, each read separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Figures {
     /// Records published.
     pub published: u64,
     /// Records read.
     pub read: u64,
-    /// Records lost to this node.
+    /// Records that this node lost.
     pub lost: u64,
     /// Deliveries of its records that found a subscriber's ring full.
     pub refused: u64,
-    /// Subscribers that its records found asleep and woke.
+    /// Sleeping subscribers woken by its records.
     pub wakes: u64,
-    /// How often it was woken.
+    /// Number of times it was woken.
     pub woken: u64,
-    /// How often the safety net woke it. Must be 0.
+    /// Number of times the safety net woke it. Must be 0.
     pub missed: u64,
-    /// Records of its own that were not published: a subscriber that may lose nothing had no room.
+    /// Its records that were not published, because a subscriber that must not lose records had no room.
     pub uncredited: u64,
-    /// Deliveries of its records that took the place of one that was not taken.
+    /// Deliveries of its records that replaced one that was not taken.
     pub conflated: u64,
-    /// Subscribers of its records that were given up for being too far behind.
+    /// Subscribers of its records that were evicted for being too far behind.
     pub evicted: u64,
 }
 
 impl Figures {
-    /// Both together.
+    /// The sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Counters {
         Self { memory }
     }
 
-    /// Those of a process that joins now: silence is counted from here on, though it has not polled yet.
+    /// Counters of a process that joins now: its silence is measured from here, although it has not polled yet.
     pub(crate) fn begun(memory: Memory, now_ns: u64) -> Self {
         let counters = Self { memory };
         counters.set_heartbeat(now_ns);
@@ -101,7 +101,7 @@ impl Counters {
         self.get(READ)
     }
 
-    /// Records lost to this node.
+    /// Records that this node lost.
     pub fn lost(&self) -> u64 {
         self.get(LOST)
     }
@@ -111,27 +111,27 @@ impl Counters {
         self.get(REFUSED)
     }
 
-    /// Subscribers that its records found asleep and woke.
+    /// Sleeping subscribers woken by its records.
     pub fn wakes(&self) -> u64 {
         self.get(WAKES)
     }
 
-    /// How often it was woken, as of its last heartbeat.
+    /// Number of times it was woken, as of its last heartbeat.
     pub fn woken(&self) -> u64 {
         self.get(WOKEN)
     }
 
-    /// How often the safety net woke it, as of its last heartbeat. Must be 0.
+    /// Number of times the safety net woke it, as of its last heartbeat. Must be 0.
     pub fn missed(&self) -> u64 {
         self.get(MISSED)
     }
 
-    /// When it last polled or waited, in the pipeline's clock, give or take 100 ms of polling.
+    /// When it last polled or waited, in the pipeline's clock, to within 100 ms of polling.
     pub fn heartbeat_ns(&self) -> u64 {
         self.get(HEARTBEAT)
     }
 
-    /// All of them.
+    /// Values of all of them.
     pub fn figures(&self) -> Figures {
         Figures {
             published: self.published(),
@@ -147,13 +147,13 @@ impl Counters {
         }
     }
 
-    /// Whether the master gave this process up.
+    /// Whether the master dropped this process.
     pub(crate) fn is_fenced(&self) -> bool {
         // Pairs with the store in `fence`.
         self.word(FENCED).is_some_and(|word| word.load(Ordering::Acquire) != 0)
     }
 
-    /// Master: gives the process up.
+    /// Master: marks the process as dropped.
     pub(crate) fn fence(&self) {
         if let Some(word) = self.word(FENCED) {
             // Pairs with the load in `is_fenced`.
@@ -197,7 +197,7 @@ impl Counters {
         self.memory.words().get(at)
     }
 
-    // Relaxed: a counter says nothing of other memory, and each has one writer.
+    // Relaxed: a counter does not order other memory, and each has one writer.
     fn get(&self, at: usize) -> u64 {
         self.word(at).map_or(0, |word| word.load(Ordering::Relaxed))
     }

@@ -1,16 +1,16 @@
-//! A node that never sleeps and reads few streams looks for their entries itself: what it waits for comes with the line
-//! that it looks at, and its publishers have no bit to set. What has no entry (a loss that nothing came behind, an
-//! eviction, its master's word) is found through the inbox, as by everybody else.
+//! A node that never sleeps and reads few streams polls for entries itself: an entry arrives in the line that
+//! it polls, and its publishers set no bits. Items other than entries (a trailing loss, an eviction, messages
+//! of its master) are found through the inbox, as in every node.
 
 use super::{BEAT_NS, Event, Node, Publisher, Wait, incoming::Sources};
 use crate::clock::now_ns;
 
-/// Streams up to which looking at each of them is quicker than asking the inbox: a line each.
+/// Maximum number of streams for which polling each, one line per stream, is faster than reading the inbox.
 const STREAMS_DIRECT_MAX: u32 = 8;
-/// Looks between two at the clock.
+/// Polls between two reads of the clock.
 const LOOKS: u32 = 64;
 
-/// Streams of the inbox's first word that this node looks for itself, as bits; none for a node that sleeps.
+/// Streams of the inbox's first word that this node polls itself, as bits; none for a node that sleeps.
 pub(super) fn streams(wait: Wait, incoming: &[Option<Sources>]) -> u64 {
     let is_there = (0_u32..).zip(incoming).filter_map(|(number, sources)| Some((number, sources.as_ref()?)));
     let mut bits = 0_u64;
@@ -24,7 +24,7 @@ pub(super) fn streams(wait: Wait, incoming: &[Option<Sources>]) -> u64 {
 }
 
 impl Node {
-    /// Marks the streams that have an entry; false when none has.
+    /// Marks the streams that have an entry; returns false if none has.
     #[inline]
     pub(super) fn look(&mut self) -> bool {
         let found = self.entries();
@@ -35,7 +35,7 @@ impl Node {
         found != 0
     }
 
-    /// Those of [`Node::direct`] that have an entry, as bits.
+    /// Streams of [`Node::direct`] that have an entry, as bits.
     #[inline]
     fn entries(&self) -> u64 {
         let (mut bits, mut found) = (self.direct, 0);
@@ -50,7 +50,7 @@ impl Node {
         found
     }
 
-    /// Looks until something is there or the pipeline's clock shows `until_ns`.
+    /// Polls until something is available or the pipeline's clock shows `until_ns`.
     pub(super) fn wait_directly(
         &mut self,
         until_ns: u64,
@@ -74,7 +74,7 @@ impl Node {
                 return;
             }
             if now_ns.saturating_sub(start_ns) >= BEAT_NS {
-                // Bits that are left alone may stand for more than entries.
+                // Bits that are left set may announce more than entries.
                 if self.inbox.is_ready() {
                     self.takes_all = true;
                     return;

@@ -1,8 +1,8 @@
 //! What a node reads of one stream: one ring and segment after the other.
 //!
-//! Whenever a writer or a reader starts again, there is a new ring. The old one is complete before the new one is told,
-//! so it is emptied first and then left: nothing that was delivered is lost, and what a process that was given up still
-//! writes into its old ring is never looked at again.
+//! Every restart of a writer or reader creates a new ring. The old ring is complete before the new one is
+//! announced, so it is emptied first and then dropped: no delivery is lost, and whatever a dropped process
+//! still writes into its old ring is never read.
 
 use super::{
     Memory,
@@ -16,7 +16,7 @@ use lowlat_ipc::{
 };
 use std::{collections::VecDeque, fmt, os::fd::OwnedFd, sync::Arc};
 
-/// A stream as its readers know it.
+/// Name of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamName {
     name: String,
@@ -33,7 +33,7 @@ impl StreamName {
         &self.name
     }
 
-    /// The number of the node that writes it.
+    /// Number of the node that writes it.
     pub fn writer(&self) -> u32 {
         self.writer
     }
@@ -45,7 +45,7 @@ impl fmt::Display for StreamName {
     }
 }
 
-/// One ring, or table, with the segment that its positions are of.
+/// One ring, or table, with the segment that its positions refer to.
 #[derive(Debug)]
 pub(super) struct Source {
     taking: Taking,
@@ -61,42 +61,42 @@ impl Source {
         let memory = map(segment, Access::Read)?;
         Segment::open(Arc::clone(&memory)).map_err(|error| error.to_string())?;
         Self::of(memory, map(ring, Access::Write)?, overrun)
-            .ok_or_else(|| "a ring whose first word does not fit".to_owned())
+            .ok_or_else(|| "a ring whose first word does not match".to_owned())
     }
 
-    /// A segment and a ring that fit; else none.
+    /// A matching segment and ring, else `None`.
     pub(super) fn of(memory: Memory, ring: Memory, overrun: Overrun) -> Option<Self> {
         let segment = Segment::open(Arc::clone(&memory)).ok()?;
         let taking = overrun.take(ring)?;
         Some(Self { taking, is_evicted: false, reader: Reader::from_now(segment), memory })
     }
 
-    /// The longest payload that it can bring.
+    /// Longest payload that it can deliver.
     pub(super) fn payload_bytes_max(&self) -> usize {
         usize::try_from(layout::payload_bytes_max(self.reader.segment().capacity_bytes())).unwrap_or(0)
     }
 }
 
-/// A look at a stream.
+/// Result of reading a stream.
 #[derive(Debug)]
 pub(super) enum Next {
     Record(Record),
     Lost(u64),
-    /// Its publisher gives it nothing from that position on: it has to be connected anew.
+    /// Its publisher evicted it at that position: it must be reconnected.
     Evicted(u64),
     Nothing,
 }
 
-/// All that is to be read of a stream, in its order.
+/// Everything to be read of a stream, in order.
 #[derive(Debug)]
 pub(super) struct Sources {
     name: StreamName,
     queue: VecDeque<Source>,
-    /// A position that was taken behind lost ones and comes next.
+    /// A position that was taken after lost ones, and comes next.
     held: Option<u64>,
-    /// What went by before this process was there, until it is told.
+    /// Records missed before this process joined, until reported.
     missed: u64,
-    /// The number of the last record that was given.
+    /// Sequence of the last record returned.
     last_sequence: Option<u64>,
 }
 
@@ -109,13 +109,13 @@ impl Sources {
         &self.name
     }
 
-    /// The segments that are not read to their end, oldest first.
+    /// The segments that are not read to the end, oldest first.
     pub(super) fn segments(&self) -> impl Iterator<Item = Segment<Memory>> {
-        // Opened before, so it opens.
+        // It was opened before, so it opens again.
         self.queue.iter().filter_map(|source| Segment::open(Arc::clone(&source.memory)).ok())
     }
 
-    /// The number of the last record that was given; none before the first.
+    /// Sequence of the last record returned; `None` before the first.
     pub(super) fn last_sequence(&self) -> Option<u64> {
         self.last_sequence
     }
@@ -128,23 +128,24 @@ impl Sources {
         self.missed += count;
     }
 
-    /// Whether an entry is there to be read, where entries are all that comes in the long run. One look at the line that
-    /// it comes with.
+    /// Whether an entry can be read, for streams that only deliver entries in the long run. One read of the
+    /// entry's own line.
     #[inline]
     pub(super) fn has_entry(&self) -> bool {
-        // More than one: the first is empty or soon will be, and the next one is to be begun.
+        // More than one: the first is empty or soon will be, and the next one is due.
         self.queue.len() > 1
             || self.held.is_some()
             || self.missed > 0
             || self.queue.front().is_some_and(|source| source.taking.has_entry())
     }
 
-    /// Whether all of it comes by rings, whose entries can be looked for.
+    /// Whether it is fed only by rings, whose entries can be polled.
     pub(super) fn tell_entries(&self) -> bool {
         self.queue.iter().all(|source| source.taking.tells_entries())
     }
 
-    /// One function for all who read: what [`super::rehearsal`] keeps warm is what a record goes through.
+    /// A single function for real and rehearsed records: what [`super::rehearsal`] keeps warm is the path of a
+    /// record.
     #[inline(never)]
     pub(super) fn next(&mut self, payload: &mut Vec<u8>) -> Next {
         let mut lost = std::mem::take(&mut self.missed);
@@ -160,7 +161,7 @@ impl Sources {
                         source.is_evicted = true;
                         return Next::Evicted(first);
                     }
-                    // Said again and again.
+                    // Repeated on each call.
                     Taken::Evicted { .. } => break,
                 };
                 match source.reader.read_at(position, payload) {
@@ -182,7 +183,7 @@ impl Sources {
             if self.queue.len() == 1 {
                 break;
             }
-            // It was complete before its successor was told.
+            // It was complete before its successor was announced.
             self.queue.pop_front();
         }
         Next::Nothing

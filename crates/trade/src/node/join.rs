@@ -1,4 +1,4 @@
-//! Joining a master.
+//! Joins a master.
 
 use super::{
     Counters, Join, Keys, Memory, Node, Publisher, Strategies, Wait, control::say, incoming::StreamName,
@@ -27,34 +27,36 @@ use rustix::{
 use std::{collections::BTreeMap, io, os::fd::OwnedFd, path::Path, sync::Arc};
 use thiserror::Error;
 
-/// How long the master may take for all of it.
+/// Time limit of the whole join.
 const ANSWER_NS_MAX: u64 = 30_000_000_000;
 
 /// Why a node could not join.
 #[derive(Debug, Error)]
 pub enum JoinError {
-    /// A name that is none.
+    /// An invalid name.
     #[error(
-        "{what} {name:?}: expected 1 to 64 of the characters a-z, A-Z, 0-9, '.', '_' and '-', and no '.' first"
+        "invalid {what} {name:?}: expected 1 to 64 characters of a-z, A-Z, 0-9, '.', '_' and '-', not starting with '.'"
     )]
     Name {
-        /// What it names.
+        /// What the name is for.
         what: &'static str,
         /// The name.
         name: String,
     },
-    /// Nobody listens there.
-    #[error("{path}: cannot reach a master there: {source}; start one, or name the socket of one that runs")]
+    /// No master listens there.
+    #[error(
+        "cannot reach a master at {path}: {source}\nhint: start one, or name the socket of a running one"
+    )]
     Unreachable {
         /// The socket.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: Errno,
     },
-    /// Another user could have put the socket there.
+    /// Another user could have created the socket.
     #[error(transparent)]
     Untrusted(#[from] Untrusted),
-    /// The master is another user's.
+    /// The master runs as another user.
     #[error(
         "cannot join the master at {path}: it runs as user {found}, expected user {expected} or root\nhint: run this program as user {found} if you trust that user's run"
     )]
@@ -66,50 +68,50 @@ pub enum JoinError {
         /// This process's user.
         expected: u32,
     },
-    /// The master said no.
-    #[error("{path}: the master refuses node {name}: {reason}")]
+    /// The master refused the node.
+    #[error("cannot join the master at {path}: it refuses node {name}: {reason}")]
     Refused {
         /// The socket.
         path: String,
         /// The node's name.
         name: String,
-        /// Its words.
+        /// The master's reason.
         reason: String,
     },
     /// The master did not answer.
     #[error(
-        "{path}: the master did not {what} within {} s; look at what it is doing, or whether a publisher hangs",
+        "cannot join the master at {path}: it did not {what} within {} s\nhint: check whether the master or a publisher hangs",
         ANSWER_NS_MAX / 1_000_000_000
     )]
     Silent {
         /// The socket.
         path: String,
-        /// What was missing.
+        /// The missing step.
         what: &'static str,
     },
     /// The master closed the connection.
-    #[error("{path}: the master closed the connection; look into its log")]
+    #[error("cannot join the master at {path}: it closed the connection\nhint: check its log")]
     Closed {
         /// The socket.
         path: String,
     },
-    /// What came is of no use.
+    /// The master's answer is invalid.
     #[error(
-        "{path}: the master sent what this program cannot use: {reason}; use one lowlat for all processes"
+        "cannot use the answer of the master at {path}: {reason}\nhint: use one lowlat version for all processes"
     )]
     Unusable {
         /// The socket.
         path: String,
-        /// Why.
+        /// The problem.
         reason: String,
     },
-    /// The socket does not work.
+    /// The socket failed.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// This process cannot be looked up.
-    #[error("cannot read who this process is: {0}; mount /proc")]
+    /// This process cannot be identified.
+    #[error("cannot identify this process: {0}\nhint: mount /proc")]
     Who(io::Error),
-    /// A process forked from this one could not be told apart from it.
+    /// A forked process could not be distinguished from this one.
     #[error("cannot mark this process as the node's owner: {0}\nhint: use Linux 4.14 or later")]
     ForkMark(io::Error),
 }
@@ -157,7 +159,7 @@ pub(super) fn join(path: &Path, join: &Join) -> Result<Node, JoinError> {
     }
     say(&mut socket, &ToMaster::Ready)?;
     let until_ns = now_ns().saturating_add(ANSWER_NS_MAX);
-    let mut talk = Talk { path, name: &join.name, until_ns };
+    let mut talk = JoinDialog { path, name: &join.name, until_ns };
     let (message, memory) = talk.next(&mut socket, "answer")?;
     let ToNode::Welcome { number, epoch, without_master, .. } = message else {
         return Err(talk.unusable(format!("{message:?} before a welcome")));
@@ -182,7 +184,7 @@ fn check(join: &Join) -> Result<(), JoinError> {
     let stream = join.writes.iter().map(|writes| ("stream", writes.stream.as_str()));
     let reads = join.reads.iter().map(|reads| {
         let name = reads.streams.as_str();
-        // "*" alone is every stream.
+        // "*" alone matches every stream.
         ("streams", name.strip_suffix('*').map_or(name, |start| if start.is_empty() { "all" } else { start }))
     });
     let names = [("node", join.name.as_str()), ("role", join.role.as_str())];
@@ -191,18 +193,18 @@ fn check(join: &Join) -> Result<(), JoinError> {
     wrong.next().map_or(Ok(()), |wrong| Err(error(wrong)))
 }
 
-/// A node keeps a descriptor for each piece of memory, and the usual limit is for programs of other times.
+/// A node needs a descriptor per piece of memory, and the default soft limit is too low for that.
 pub(crate) fn raise_open_files() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // It may do with what it has; mapping says so when it does not.
+    // If it fails, the limit stays; mapping reports an error if it is too low.
     setrlimit(Resource::Nofile, limit).ok();
 }
 
 fn connect(path: &Path) -> Result<Socket, JoinError> {
     let unreachable = |source| JoinError::Unreachable { path: path.display().to_string(), source };
     match private::check_socket(path) {
-        // Said below, in the words for a master that is not there.
+        // Reported below, as the error of a missing master.
         Err(error) if error.is_absent() => {}
         checked => checked?,
     }
@@ -217,7 +219,7 @@ fn connect(path: &Path) -> Result<Socket, JoinError> {
                 check_master(path, &fd).map_err(unreachable)??;
                 return Ok(Socket::new(fd));
             }
-            // Many join at once, and the master has not got to all.
+            // Many nodes join at once, and the master has not accepted all.
             Err(Errno::AGAIN | Errno::INTR) if now_ns() < until_ns => {
                 std::thread::sleep(std::time::Duration::from_millis(5));
             }
@@ -226,8 +228,8 @@ fn connect(path: &Path) -> Result<Socket, JoinError> {
     }
 }
 
-/// Checks whose master listens, as the kernel knows it: what it sends is mapped, and orders go through it. A folder alone does not
-/// say it, and neither does the master itself.
+/// Checks which user's master listens, according to the kernel: its memory is mapped, and orders go through it.
+/// Neither the folder nor the master's own word is sufficient.
 fn check_master(path: &Path, fd: &OwnedFd) -> Result<Result<(), JoinError>, Errno> {
     let (master, own) = (sockopt::socket_peercred(fd)?.uid, geteuid());
     if master.is_root() || master == own {
@@ -237,15 +239,15 @@ fn check_master(path: &Path, fd: &OwnedFd) -> Result<Result<(), JoinError>, Errn
     Ok(Err(JoinError::Foreign { path, found, expected }))
 }
 
-/// What the answers are held against.
+/// What the answers are checked against.
 #[derive(Debug)]
-struct Talk<'a> {
+struct JoinDialog<'a> {
     path: &'a Path,
     name: &'a str,
     until_ns: u64,
 }
 
-impl Talk<'_> {
+impl JoinDialog<'_> {
     fn path(&self) -> String {
         self.path.display().to_string()
     }
@@ -254,8 +256,8 @@ impl Talk<'_> {
         JoinError::Unusable { path: self.path(), reason }
     }
 
-    /// What ended the join here: the master's refusal if there is one, since what it sent before cannot be used any more, else
-    /// the reason that was found.
+    /// What ended the join here: the master's refusal if there is one, because its earlier messages are then
+    /// useless, else the given reason.
     fn failed(&mut self, socket: Option<&mut Socket>, reason: String) -> JoinError {
         self.until_ns = 0;
         let mut refusal = socket.and_then(|socket| {
@@ -304,11 +306,11 @@ impl Talk<'_> {
             None => None,
             Some(asked) => {
                 let segment = Segment::open(map(Access::Write)?).map_err(|error| error.to_string())?;
-                let interest = Interest::open(map(Access::Read)?).ok_or("an interest table that is none")?;
+                let interest = Interest::open(map(Access::Read)?).ok_or("an invalid interest table")?;
                 let name = StreamName::new(asked.stream.clone(), number);
                 let mut writer = Writer::new(segment);
                 if epoch > 1 {
-                    // What the process before had begun and not finished is no record.
+                    // Whatever the predecessor left incomplete is not a record.
                     let generated = now_ns();
                     let stamp = Stamp { source: number, generated, trigger: generated, ..Stamp::default() };
                     writer.publish_abandoned(&stamp).map_err(|error| error.to_string())?;

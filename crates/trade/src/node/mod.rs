@@ -1,4 +1,4 @@
-//! A process's side of the pipeline: it joins a master, publishes one stream at most, and reads any number.
+//! A process's side of the pipeline: it joins a master, publishes at most one stream, and reads any number.
 //!
 //! ```text
 //! let mut node = Node::join(&folder.socket(), &Join { name: "s1".into(), role: "strategy".into(), .. })?;
@@ -8,15 +8,15 @@
 //! }
 //! ```
 //!
-//! Publishing may begin with [`Event::Begin`]: all readers are connected then. Neither publishing nor reading needs the
-//! master, allocates or makes a system call, but for waking who sleeps and sleeping itself.
+//! Publishing may start with [`Event::Begin`]: all readers are connected then. Neither publishing nor reading
+//! needs the master, allocates, or makes a system call, except to wake sleeping readers and to sleep.
 //!
 //! A node belongs to the process that joined. In a process forked from it the node refuses to publish, reports
 //! [`Ended::Forked`], and is dropped without a message or a store that the joined process could notice.
 //!
-//! [`PublishError`] is one of this crate, since a node may have no stream; [`Published`] also says who was given the
-//! record; [`Node::ended`] says why a node was stopped without its master's word; [`Keys::Own`] stands for the number
-//! that a node does not know before it joins.
+//! [`PublishError`] is specific to this crate, because a node may have no stream; [`Published`] also contains
+//! the deliveries; [`Node::ended`] returns why a node was stopped other than by its master's request;
+//! [`Keys::Own`] stands for the number that a node does not know before it joins.
 
 mod control;
 mod counters;
@@ -61,16 +61,16 @@ pub(crate) type Memory = Arc<Memfd>;
 /// What [`Memory`] points to.
 pub(crate) type MemoryBehind = Memfd;
 
-/// Records of one stream that a poll takes before it looks at the next one.
+/// Records of one stream that a poll takes before it continues with the next.
 const BATCH: usize = 256;
-/// Polls between two looks at the clock.
+/// Polls between two reads of the clock.
 const POLLS_PER_BEAT: u32 = 1 << 12;
-/// Records of one batch between two looks at the clock, which are a small part of what so many take.
+/// Records of a batch between two reads of the clock, which take a small part of the time of the records.
 const RECORDS_PER_BEAT: usize = 16;
 const _: () = assert!(BATCH.is_multiple_of(RECORDS_PER_BEAT));
-/// Longest time between two looks at what is not in shared memory.
+/// Longest interval of checks of anything outside shared memory.
 const BEAT_NS: u64 = 100_000_000;
-/// Word of the master's page that holds when it was last seen, in the pipeline's clock.
+/// Word of the master's page with its last heartbeat, in the pipeline's clock.
 pub(crate) const MASTER_HEARTBEAT: usize = 0;
 
 /// How a process waits.
@@ -82,7 +82,7 @@ pub enum Wait {
     /// It sleeps until it is woken.
     #[default]
     Parked,
-    /// It spins for as long as that pays, then sleeps.
+    /// It spins as long as that pays, then sleeps.
     Adaptive,
 }
 
@@ -92,25 +92,25 @@ pub enum Wait {
 pub enum Keys {
     /// All of them.
     All,
-    /// Those of these instruments; of answers: those for these strategies.
+    /// Those of these instruments; for answers, those for these strategies.
     Only(Vec<u32>),
-    /// Those whose number is the node's number, which it learns by joining.
+    /// Those with the node's own number, which it learns by joining.
     Own,
     /// Those of the node's strategies ([`Join::strategies`]): the answers to their orders.
     Strategies,
 }
 
-/// Strategies whose orders a node sends. Their numbers belong to one node each: the master refuses a number that another
-/// node has, and td refuses orders of a strategy that is not the sender's.
+/// Strategies whose orders a node sends. Each number belongs to one node: the master refuses a number of
+/// another node, and td refuses orders of a strategy that is not the sender's.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategies {
     /// None: the node sends no orders.
     #[default]
     None,
-    /// One, with a number that the master chooses. A node that restarts under its name gets the same number.
+    /// One, with a number that the master assigns. A node that restarts under its name gets the same number.
     Free,
-    /// The ones with these numbers, each below [`crate::roles::STRATEGIES_MAX`].
+    /// Those with these numbers, each below [`crate::roles::STRATEGIES_MAX`].
     Only(Vec<u32>),
 }
 
@@ -119,11 +119,12 @@ pub enum Strategies {
 pub struct Writes {
     /// Its name.
     pub stream: String,
-    /// Bytes of its ring: a power of two from 4 KiB.
+    /// Bytes of its ring: a power of two, at least 4 KiB.
     pub capacity_bytes: u64,
-    /// Rows of its interest table: instruments are below it.
+    /// Rows of its interest table: an upper bound of instruments.
     pub keys: u32,
-    /// Whether it can be told that a record has no room at a reader ([`Overrun::Credit`]), and does something else then.
+    /// Whether it supports being refused when a reader has no room ([`Overrun::Credit`]), and then does
+    /// something else.
     #[serde(default)]
     pub gives_credit: bool,
 }
@@ -131,11 +132,11 @@ pub struct Writes {
 /// Streams that a node reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reads {
-    /// A stream's name, or the beginning of many and a star (`orders.*`). They need not be there yet.
+    /// A stream's name, or a prefix and a star (`orders.*`). The streams need not exist yet.
     pub streams: String,
     /// Which of their records.
     pub keys: Keys,
-    /// What happens to those that it is too slow for.
+    /// What happens to records that it is too slow for.
     #[serde(default)]
     pub overrun: Overrun,
 }
@@ -146,7 +147,7 @@ impl Reads {
         Self { streams: streams.to_owned(), keys, overrun: Overrun::default() }
     }
 
-    /// Keys that it lists.
+    /// Number of keys that it lists.
     pub(crate) fn keys_listed(&self) -> usize {
         if let Keys::Only(keys) = &self.keys { keys.len() } else { 0 }
     }
@@ -158,16 +159,16 @@ impl Reads {
     }
 }
 
-/// What a node says of itself when it joins.
+/// A node's request to join.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Join {
-    /// Its name, which no other node of the master has. One that is started again under it keeps its number.
+    /// Its name, unique among the nodes of the master. A process restarted under it keeps its number.
     pub name: String,
-    /// Its role, for those who look at it.
+    /// Its role, for display.
     pub role: String,
-    /// What it writes.
+    /// The stream that it writes.
     pub writes: Option<Writes>,
-    /// What it reads.
+    /// The streams that it reads.
     pub reads: Vec<Reads>,
     /// How it waits.
     pub wait: Wait,
@@ -175,7 +176,7 @@ pub struct Join {
     pub strategies: Strategies,
 }
 
-/// What a poll gives.
+/// An event of a poll.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// A record of a stream that this node reads.
@@ -187,40 +188,38 @@ pub enum Event<'a> {
         /// Its payload.
         payload: &'a [u8],
     },
-    /// Records of that stream that are lost to this node: it was too slow, or its ring was full.
+    /// Records of that stream that this node lost: it was too slow, or its ring was full.
     Lost {
         /// The stream.
         stream: &'a StreamName,
-        /// How many.
+        /// Number of records.
         count: u64,
     },
-    /// All nodes are there: publishing may begin.
+    /// All nodes have joined: publishing may start.
     Begin,
-    /// The node should end. [`Node::ended`] returns the reason, unless the master asked for it.
+    /// The node should stop. [`Node::ended`] returns the reason, unless the master requested it.
     Stop,
-    /// A word of the master's user for the role.
+    /// A command of the master's user for the role.
     Command(&'a str),
 }
 
-/// Why a node ends although its master did not ask it to.
+/// Why a node ends without a request of its master.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Ended {
-    /// The master gave this process up and may have started another in its place.
+    /// The master dropped this process and may have started another in its place.
     #[error(
-        "the master gave this process up: it was silent for too long, or the master's user asked for it; it can no \
-         longer publish\nhint: start this program again"
+        "the master dropped this process: it was silent for too long, or the master's user requested it; it can no \
+         longer publish\nhint: restart this program"
     )]
     Fenced,
     /// The master refused the node after it had joined.
     #[error("the master refused this node: {reason}")]
     Refused {
-        /// The master's reason, with what to do.
+        /// The master's reason, with a hint.
         reason: String,
     },
-    /// The master died without asking its nodes to stop, and they stop with it.
-    #[error(
-        "the master is gone: it ended without stopping its nodes\nhint: start it again, then this program"
-    )]
+    /// The master died without stopping its nodes, and they stop with it.
+    #[error("the master has died without stopping its nodes\nhint: restart it, then this program")]
     MasterGone,
     /// The calling process was forked from the one that joined.
     #[error("cannot use the node: {}", publisher::forked(*.pid))]
@@ -230,12 +229,12 @@ pub enum Ended {
     },
 }
 
-/// What ends a node. The first one counts, whatever comes later.
+/// What ends a node. The first cause counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum End {
-    /// The master asked it to stop.
+    /// The master requested it.
     Stopped,
-    /// Anything else.
+    /// Any other cause.
     Because(Ended),
 }
 
@@ -248,15 +247,15 @@ pub struct Node {
     socket: Socket,
     inbox: Inbox<Memory>,
     counters: Counters,
-    /// By the bit in the inbox.
+    /// By bit in the inbox.
     incoming: Vec<Option<Sources>>,
-    /// Bits that were taken from the inbox and not worked off, by the same number.
+    /// Bits that were taken from the inbox and not yet processed, by the same number.
     pending: [u64; STREAMS_MAX as usize / 64],
-    /// Streams that it looks for itself, as bits: [`direct`].
+    /// Streams that it polls itself, as bits: [`direct`].
     direct: u64,
-    /// The next poll takes the bits of those too.
+    /// Whether the next poll takes the bits of those too.
     takes_all: bool,
-    /// Of a node that spins.
+    /// Only in a node that spins.
     rehearsal: Option<Box<Rehearsal>>,
     publisher: Publisher,
     payload: Vec<u8>,
@@ -264,30 +263,31 @@ pub struct Node {
     areas: BTreeMap<String, Memory>,
     /// Numbers of its strategies.
     strategies: Vec<u32>,
-    /// Their turns, also of those that it released.
+    /// Their turns, including released ones.
     turns: BTreeMap<u32, u32>,
     master: Memory,
     without_master: WithoutMaster,
     has_master: bool,
     end: Option<End>,
-    /// [`Event::Stop`] was given.
+    /// Whether [`Event::Stop`] was returned.
     is_told: bool,
     polls: u32,
 }
 
 impl Node {
-    /// Joins the master that listens at this socket. When it returns, all publishers that run know this node, and nothing
-    /// is lost that they publish from then on. After the begin it waits for them to poll, up to 30 s.
+    /// Joins the master that listens at this socket. When it returns, all running publishers know this node,
+    /// and it loses nothing that they publish from then on. After the begin it waits for them to poll, up to 30
+    /// s.
     pub fn join(master: &Path, join: &Join) -> Result<Self, JoinError> {
         join::join(master, join)
     }
 
-    /// Its number, below 1,024: the same over restarts of the same name.
+    /// Its number, below 1,024: the same after a restart under the same name.
     pub fn number(&self) -> u32 {
         self.number
     }
 
-    /// How many processes of this name there were, this one counted: 1 for the first.
+    /// Number of processes under this name, including this one: 1 for the first.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
@@ -297,24 +297,24 @@ impl Node {
         &self.name
     }
 
-    /// The numbers of its strategies, in ascending order. One that it claimed is missing if the node gave it up
-    /// ([`Node::release`]) before it restarted.
+    /// The numbers of its strategies, in ascending order. A claimed number is missing if the node released it
+    /// ([`Node::release`]) before a restart.
     pub fn strategies(&self) -> &[u32] {
         &self.strategies
     }
 
-    /// How many processes had a strategy of this node before it: [`crate::strategy::Numbers::of_turn`].
+    /// Number of processes that had a strategy of this node before it: [`crate::strategy::Numbers::of_turn`].
     pub fn turn(&self, strategy: u32) -> Option<u32> {
         self.turns.get(&strategy).copied()
     }
 
-    /// Gives up a strategy, which another node may claim from then on. Orders that are on their way are still answered.
+    /// Releases a strategy, which another node may claim from then on. Pending orders are still answered.
     pub fn release(&mut self, strategy: u32) {
         if self.is_forked() {
             return;
         }
         self.strategies.retain(|number| *number != strategy);
-        // A master that is gone has no numbers to give.
+        // A master that has ended assigns no numbers.
         self.socket.send(&ToMaster::Release { strategy }, Vec::new()).ok();
     }
 
@@ -323,24 +323,26 @@ impl Node {
         &mut self.publisher
     }
 
-    /// Its counters. Master reads them while the node runs.
+    /// Its counters. The master reads them while the node runs.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// A named area that is for the writer of this node's stream ([`crate::master::Options::areas`]); none for any other.
+    /// A named area for the writer of this node's stream ([`crate::master::Options::areas`]); `None` for any
+    /// other.
     pub fn area(&self, name: &str) -> Option<&Arc<Memfd>> {
         self.areas.get(name)
     }
 
-    /// The segments of the streams that this node reads, of each stream oldest first. For those who follow whole streams by
-    /// themselves, as a recorder does: a node that reads with no key at all, `Keys::Only(vec![])`, gives publishers no work.
+    /// The segments of the streams that this node reads, oldest first per stream. For programs that follow
+    /// whole streams themselves, such as a recorder: a node without any key, `Keys::Only(vec![])`, costs
+    /// publishers nothing.
     pub fn segments(&self) -> impl Iterator<Item = (&StreamName, Segment<Arc<Memfd>>)> {
         let sources = self.incoming.iter().flatten();
         sources.flat_map(|sources| sources.segments().map(|segment| (sources.name(), segment)))
     }
 
-    /// The mark of the process that joined, the only one that the node works in.
+    /// The mark of the process that joined, the only one in which the node works.
     pub fn mark(&self) -> &Arc<ForkMark> {
         self.publisher.mark()
     }
@@ -349,18 +351,18 @@ impl Node {
         !self.publisher.mark().is_this_process()
     }
 
-    /// Says something to its master's user, of so many bytes as a command may have. Not for the hot path.
+    /// Sends a message to the master's user, at most as long as a command. Not for the hot path.
     pub fn say(&mut self, text: &str) {
         if self.is_forked() {
             return;
         }
         let text = text.chars().take(COMMAND_BYTES_MAX / 4).collect();
-        // A master that is gone hears nothing, which is noticed elsewhere.
+        // A master that has ended is detected elsewhere.
         self.socket.send(&ToMaster::Say { text }, Vec::new()).ok();
     }
 
-    /// Why the node ends although its master did not ask it to. None while it may continue, and once the master has
-    /// stopped it.
+    /// Why the node ends without a request of its master. `None` while it may continue, and after the master
+    /// has stopped it.
     pub fn ended(&self) -> Option<Ended> {
         if self.is_forked() {
             return Some(Ended::Forked { pid: self.mark().pid() });
@@ -371,7 +373,7 @@ impl Node {
         }
     }
 
-    /// Takes what is there and never blocks. Gives back how many events there were.
+    /// Handles what is available and never blocks. Returns the number of events.
     #[inline]
     pub fn poll(&mut self, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
         if self.is_forked() {
@@ -407,23 +409,25 @@ impl Node {
         events
     }
 
-    /// Shows its master that it lives, for those who work for long on what a poll gave them before they poll again. Polling and
-    /// waiting do so by themselves, also between the records of one poll.
+    /// Sends a heartbeat, for programs that work for long on the result of a poll. Polling and waiting do so
+    /// automatically, also between the records of one poll.
     pub fn show_life(&mut self) {
         if !self.is_forked() {
             self.beat(now_ns());
         }
     }
 
-    /// Waits, as [`Join::wait`] says, until something is there or the pipeline's clock shows `until_ns`.
+    /// Waits, as defined by [`Join::wait`], until something is available or the pipeline's clock shows
+    /// `until_ns`.
     pub fn wait(&mut self, until_ns: Option<u64>) {
         waiting::wait(self, until_ns, &mut |_, _| ());
     }
 
-    /// [`Node::wait`] for those who rehearse too. A node that spins keeps the way of a record warm while it has nothing to do:
-    /// now and then it publishes a quote of instrument 0 to itself, in memory of its own, and reads it. `rehearsed` is given that quote as
-    /// a poll would give it, with a publisher that reaches nobody else, and then, once, what it published there itself. It is to
-    /// send it through the functions that real ones go through and to change nothing else.
+    /// Like [`Node::wait`], with rehearsals. An idle node that spins keeps the path of a record warm: now and
+    /// then it publishes a quote of instrument 0 to itself, in private memory, and reads it. `rehearsed` gets
+    /// that quote as from a poll, with a publisher that reaches no other node, and then, once, what it
+    /// published there itself. It must send it through the same functions as real records and change nothing
+    /// else.
     pub fn wait_rehearsing(
         &mut self,
         until_ns: Option<u64>,
@@ -432,9 +436,9 @@ impl Node {
         waiting::wait(self, until_ns, rehearsed);
     }
 
-    /// Rehearses, for those who look at the clock by themselves and have nothing to do: see [`Node::wait_rehearsing`]. Does
-    /// nothing for a node that sleeps, nor when something is due at `due_ns` and that is too soon; u64::MAX when nothing is
-    /// known to be.
+    /// Rehearses, for idle programs that read the clock themselves: see [`Node::wait_rehearsing`]. Does nothing
+    /// in a node that sleeps, or if something is due at `due_ns` and that is too soon; pass u64::MAX if nothing
+    /// is known to be due.
     #[inline]
     pub fn rehearse(
         &mut self,
@@ -455,7 +459,7 @@ impl Node {
         self.inbox.is_ready() || self.is_ready_beside()
     }
 
-    /// Whether it would find something that is not the inbox's.
+    /// Whether it would find something outside the inbox.
     fn is_ready_beside(&self) -> bool {
         self.pending.iter().any(|bits| *bits != 0) || (!self.is_told && self.must_end())
     }
@@ -468,20 +472,21 @@ impl Node {
             if !may_go_on {
                 return events;
             }
-            // Who works on a record may take its time, and one that is never without work does not come to wait.
+            // Work on a record may take long, and a node that always has work never waits.
             self.beat(now_ns());
         }
         mark(&mut self.pending, stream);
         events
     }
 
-    /// Takes what is there of a stream, up to a bound. Gives back how many events that were, and whether there may be more.
+    /// Handles what is available of a stream, up to a limit. Returns the number of events, and whether there
+    /// may be more.
     #[inline]
     fn read_some(&mut self, stream: u32, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> (usize, bool) {
         let place = usize::try_from(stream).ok().and_then(|at| self.incoming.get_mut(at));
         let Some(sources) = place.and_then(Option::as_mut) else { return (0, false) };
         for count in 0..RECORDS_PER_BEAT {
-            // Given up in the middle of a batch, it leaves the rest to the process after it.
+            // If it is dropped in the middle of a batch, it leaves the rest to its successor.
             if self.counters.is_fenced() {
                 mark(&mut self.pending, stream);
                 return (count, false);
@@ -499,7 +504,7 @@ impl Node {
                 }
                 Next::Evicted(first) => {
                     let (writer, after) = (sources.name().writer(), sources.last_sequence());
-                    // One that cannot say it is connected anew when its writer is.
+                    // If this cannot be sent, the node is reconnected when its writer is.
                     self.socket.send(&ToMaster::Again { writer, after, first }, Vec::new()).ok();
                 }
                 Next::Nothing => return (count, false),
@@ -508,7 +513,8 @@ impl Node {
         (RECORDS_PER_BEAT, true)
     }
 
-    /// Says that it lives, and looks at what no bit announces: whether the master is still there. At most every 100 ms.
+    /// Sends a heartbeat, and checks what no bit announces: whether the master is still running. At most every
+    /// 100 ms.
     fn beat(&mut self, now_ns: u64) {
         if now_ns.saturating_sub(self.counters.heartbeat_ns()) >= BEAT_NS {
             self.counters.set_heartbeat(now_ns);
@@ -523,12 +529,12 @@ impl Node {
         self.stop(take)
     }
 
-    /// Whether it was given up, or has another reason to end.
+    /// Whether it was dropped, or has another reason to end.
     fn must_end(&self) -> bool {
         self.end.is_some() || self.counters.is_fenced()
     }
 
-    /// Gives [`Event::Stop`], unless it was given before. Returns how many events that were.
+    /// Returns [`Event::Stop`], once. Returns the number of events.
     #[cold]
     fn stop(&mut self, take: &mut impl FnMut(&mut Publisher, Event<'_>)) -> usize {
         if std::mem::replace(&mut self.is_told, true) {
@@ -542,12 +548,12 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         if self.is_forked() {
-            // Closing and unmapping what was inherited is this process's own affair. Nothing else is.
+            // Closing and unmapping inherited resources only affects this process. Nothing else would.
             self.publisher.forget_wake_helper();
             return;
         }
         if self.has_master && !matches!(self.end, Some(End::Because(_))) {
-            // A master that does not hear it sees the socket closed.
+            // If it fails, the master sees the socket close.
             self.socket.send(&ToMaster::Leave, Vec::new()).ok();
         }
     }

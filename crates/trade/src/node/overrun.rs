@@ -1,4 +1,4 @@
-//! What happens to records that a node is too slow for: its own choice when it joins, stream by stream.
+//! What happens to records that a node is too slow for: chosen when it joins, per stream.
 
 use super::Memory;
 use lowlat_ipc::{
@@ -12,31 +12,32 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Overrun {
-    /// What finds its ring full is lost to it, and it is told how many, in their place among the others.
+    /// Records that find its ring full are lost, and it learns their number, in place.
     #[default]
     Gap,
-    /// It is given the latest record of each instrument; what a newer one took the place of is counted at its publisher.
+    /// It gets the latest record of each instrument; its publisher counts the replaced ones.
     Conflate,
-    /// Nothing is lost: while it has no room, records that it wants are refused to their publisher, which is told. Only of
-    /// streams whose writer gives credit ([`super::Writes::gives_credit`]); of others it is [`Overrun::Gap`]. A process
-    /// that starts again is given what the one before it had in hand.
+    /// Nothing is lost: while it has no room, the publisher is refused the records that it wants, and notified.
+    /// Only for streams whose writer gives credit ([`super::Writes::gives_credit`]); for others it equals
+    /// [`Overrun::Gap`]. A restarted process gets again what its predecessor was working on.
     Credit,
-    /// When more than so many records wait for it, it is given up and told how many it lost; then it begins with the
-    /// next.
+    /// If more than this many records are pending, it is evicted and learns how many it lost; then it continues
+    /// with the next.
     Evict {
-        /// How many may wait.
+        /// Maximum number of pending records.
         behind_max: u64,
     },
 }
 
 impl Overrun {
-    /// What a stream of that kind offers of it.
+    /// The policy that applies to a stream of that kind.
     #[must_use]
     pub(crate) fn of_writer(self, gives_credit: bool) -> Self {
         if self == Self::Credit && !gives_credit { Self::Gap } else { self }
     }
 
-    /// Bytes of the memory between publisher and subscriber: a ring of so many entries, or a table of so many keys.
+    /// Bytes of the memory between publisher and subscriber: a ring with this many entries, or a table with
+    /// this many keys.
     pub(crate) fn bytes(self, entries: u64) -> u64 {
         match self {
             Self::Conflate => latest::bytes(u32::try_from(entries).unwrap_or(u32::MAX)),
@@ -44,7 +45,7 @@ impl Overrun {
         }
     }
 
-    /// The publisher's side of that memory; none when it is too small.
+    /// The publisher's side of that memory; `None` if it is too small.
     pub(crate) fn give(self, memory: Memory, entries: u64) -> Option<router::Overrun<Memory>> {
         let ring = |memory| index_ring::create(memory, entries);
         Some(match self {
@@ -57,7 +58,7 @@ impl Overrun {
         })
     }
 
-    /// The subscriber's side of it; none when its first word does not fit.
+    /// The subscriber's side of it; `None` if its first word does not match.
     pub(super) fn take(self, memory: Memory) -> Option<Taking> {
         Some(match self {
             Self::Gap | Self::Evict { .. } => Taking::Ring(index_ring::open(memory)?),
@@ -71,7 +72,7 @@ impl Overrun {
 #[derive(Debug)]
 pub(super) enum Taking {
     Ring(Taker<Memory>),
-    /// What was taken keeps its room until the next is asked for: it has been worked off then.
+    /// Taken entries keep their room until the next one is requested, when they have been processed.
     Held(Taker<Memory>),
     Latest {
         table: LatestTaker<Memory>,
@@ -80,7 +81,7 @@ pub(super) enum Taking {
 }
 
 impl Taking {
-    /// Whether an entry is there: one look at the line that it comes with. A table is not looked for so.
+    /// Whether an entry is available: one read of the entry's own line. Tables are not polled this way.
     #[inline]
     pub(super) fn has_entry(&self) -> bool {
         match self {
@@ -103,7 +104,8 @@ impl Taking {
             }
             Self::Latest { table, last } => loop {
                 let position = table.take()?;
-                // The master gives a dead writer's last record once more, as it can't see whether it was taken.
+                // The master delivers a dead writer's last record again, because it cannot see whether it was
+                // taken.
                 if last.is_none_or(|last| position > last) {
                     *last = Some(position);
                     return Some(Taken::Entry(position));

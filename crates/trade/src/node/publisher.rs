@@ -15,11 +15,11 @@ use std::{
 };
 use thiserror::Error;
 
-/// Why a record is not published.
+/// Why a record was not published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum PublishError {
-    /// The node joined without a stream of its own.
-    #[error("this node joined without a stream to write; name one in Join::writes")]
+    /// The node joined without a stream.
+    #[error("cannot publish: this node joined without a stream\nhint: name one in Join::writes")]
     NoStream,
     /// The calling process was forked from the one that joined.
     #[error("cannot publish: {}", forked(*.pid))]
@@ -27,12 +27,13 @@ pub enum PublishError {
         /// The process that joined.
         pid: u32,
     },
-    /// The stream refuses it. When the writer is fenced off only now, the record may or may not have reached readers.
+    /// The stream refused it. If the writer was fenced only now, the record may or may not have reached
+    /// readers.
     #[error(transparent)]
     Refused(#[from] stream::PublishError),
 }
 
-/// Why a forked process can do nothing with a node, and what to do.
+/// Why a forked process cannot use a node, with a hint.
 pub(super) fn forked(pid: u32) -> String {
     format!(
         "this node belongs to process {pid}, and this process was forked from it\nhint: join in this process"
@@ -42,11 +43,11 @@ pub(super) fn forked(pid: u32) -> String {
 /// A published record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Published {
-    /// Where it stands in its segment.
+    /// Its position in the segment.
     pub position: u64,
-    /// Its number in the stream.
+    /// Its sequence in the stream.
     pub sequence: u64,
-    /// Who was given it.
+    /// Which subscribers got it.
     pub delivered: Delivered,
 }
 
@@ -57,7 +58,7 @@ pub(super) struct Own {
     pub(super) router: Router<Memory>,
 }
 
-/// The outgoing stream of a node with the subscribers that it serves.
+/// The outgoing stream of a node with its subscribers.
 #[derive(Debug)]
 pub struct Publisher {
     own: Option<Box<Own>>,
@@ -75,27 +76,27 @@ impl Publisher {
         &self.mark
     }
 
-    /// The stream; none when the node writes none.
+    /// The stream's name; `None` if the node writes none.
     pub fn stream(&self) -> Option<&StreamName> {
         self.own.as_ref().map(|own| &own.name)
     }
 
-    /// The number of the next record; none when the node writes none. Goes on over restarts of the writer.
+    /// Sequence of the next record; `None` if the node writes none. Continues after restarts of the writer.
     pub fn next_sequence(&self) -> Option<u64> {
         self.own.as_ref().map(|own| own.writer.next_sequence())
     }
 
-    /// The number that follows the last record of the process before this one; none when the node writes none. A process
-    /// that is not the first of its name spends it on the word that what was begun before is abandoned.
+    /// The sequence after the predecessor's last record; `None` if the node writes none. A successor process
+    /// uses it for the abandoned marker.
     pub fn first_sequence(&self) -> Option<u64> {
         self.own.as_ref().map(|own| own.writer.segment().first_sequence())
     }
 
-    /// Appends a record and gives it to every subscriber that wants `stamp.instrument`. Wakes those that sleep, each
-    /// with one system call. Where a subscriber that may lose nothing has no room, nothing is appended, and
-    /// [`stream::PublishError::NoCredit`] names it: it is too slow, or dead. It does not wait.
+    /// Appends a record and delivers it to every subscriber that wants `stamp.instrument`. Wakes sleeping ones,
+    /// each with one system call. If a subscriber that must not lose records has no room, nothing is appended,
+    /// and [`stream::PublishError::NoCredit`] names it: it is too slow, or dead. Never waits.
     ///
-    /// One function for all who publish: what a node rehearses while it spins is what a record goes through.
+    /// A single function for real and rehearsed records, so that a rehearsal warms the real path.
     #[inline(never)]
     pub fn publish(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<Published, PublishError> {
         if !self.mark.is_this_process() {
@@ -108,14 +109,15 @@ impl Publisher {
         }
         let (stream::Published { position, sequence }, delivered) = result?;
         self.counters.add_published(&delivered);
-        // A process that was stopped between the look before the record and here may have been given up meanwhile.
+        // A process that was stopped between the check before the record and here may have been dropped
+        // meanwhile.
         if let Some(successor) = own.writer.segment().successor() {
             return Err(stream::PublishError::Fenced { successor }.into());
         }
         Ok(Published { position, sequence, delivered })
     }
 
-    /// Has what the next record needs at hand.
+    /// Prefetches what the next record needs.
     #[inline]
     pub(super) fn warm(&mut self) {
         if let Some(own) = &mut self.own {
@@ -124,7 +126,7 @@ impl Publisher {
         }
     }
 
-    /// Connects a subscriber, and gives back from which position, and which number, on it is given records.
+    /// Connects a subscriber, and returns the position and sequence of its first record.
     pub(super) fn connect(
         &mut self,
         subscriber: u32,
@@ -137,15 +139,15 @@ impl Publisher {
         own.router.connect_as(subscriber, overrun, inbox, place).then_some(next)
     }
 
-    /// Leaves wakes to a thread that spins on a CPU of its own, where one record wakes several subscribers. It pays where
-    /// a wake takes this process longer than handing it over, and takes that CPU whole.
+    /// Hands wakes to a thread that spins on a dedicated CPU, if one record wakes several subscribers. It pays
+    /// if a wake takes this process longer than handing it over, and it occupies that CPU.
     pub fn wake_from(&mut self, cpu: u32) -> io::Result<()> {
         let Some(own) = &mut self.own else { return Ok(()) };
         let mut cpus = CpuSet::new();
         cpus.set(usize::try_from(cpu).ok().filter(|cpu| *cpu < CpuSet::MAX_CPU).ok_or_else(|| {
             io::Error::other(format!("CPU {cpu}: expected a number below {}", CpuSet::MAX_CPU))
         })?);
-        // A helper that could not be pinned would spin where it takes the CPU from others, so the thread says so first.
+        // A helper that is not pinned would take CPU time from other threads, so the thread reports first.
         let (tell, told) = mpsc::channel();
         let helper = WakeHelper::start(0, HelperMode::Spin, move || {
             tell.send(sched_setaffinity(None, &cpus)).ok();

@@ -1,9 +1,10 @@
-//! Keeping a record's way warm.
+//! Keeps the path of a record warm.
 //!
-//! A node that spins runs a few instructions for as long as nothing comes, and what a record needs leaves the core's caches
-//! and branch tables meanwhile; the first record after a millisecond takes several times as long as one of a burst. So a
-//! spinning node rehearses every few microseconds: it publishes a quote to itself, in memory that nobody else has, reads it,
-//! and gives it to its role, through the very functions that a real one goes through. Nothing of it is seen or counted.
+//! An idle node that spins runs only a few instructions, and what a record needs is evicted from the core's
+//! caches and branch predictors; the first record after a millisecond then takes several times as long as one
+//! of a burst. So a spinning node rehearses every few microseconds: it publishes a quote to itself, in private
+//! memory, reads it, and passes it to its role, through the same functions as a real one. Rehearsals are
+//! neither visible nor counted.
 
 use super::{
     Counters, Event, Memory, Publisher,
@@ -23,18 +24,18 @@ use lowlat_ipc::{
 };
 use std::sync::Arc;
 
-/// Between two rehearsals. Shorter than what it takes others on a core to push something out; so long that a record seldom
-/// comes into one, which takes a tenth of a microsecond once it is warm.
+/// Interval of rehearsals: shorter than the time in which other work on the core evicts something, and long
+/// enough that a record seldom collides with one, which takes a tenth of a microsecond when warm.
 const INTERVAL_NS: u64 = 20_000;
-/// What is due sooner is waited for without a rehearsal.
+/// Anything due sooner than this is awaited without a rehearsal.
 const DUE_NS_MAX: u64 = 3_000;
-/// Small enough to stay in the nearest cache.
+/// Small enough for the first-level cache.
 const CAPACITY_BYTES: u64 = 4096;
 const ENTRIES: u64 = 8;
 /// A quote, and what is published because of it.
 const RECORDS: u32 = 2;
 
-/// A stream with one subscriber, both this node's.
+/// A stream with one subscriber, both in this node.
 #[derive(Debug)]
 pub(crate) struct Rehearsal {
     publisher: Publisher,
@@ -45,7 +46,7 @@ pub(crate) struct Rehearsal {
 }
 
 impl Rehearsal {
-    /// None where there is no memory for it: it is a matter of nanoseconds, and no reason not to run.
+    /// `None` without memory for it: it only saves nanoseconds, and is not essential.
     pub(crate) fn new(mark: Arc<ForkMark>) -> Option<Box<Self>> {
         Self::make(mark).ok().flatten().map(Box::new)
     }
@@ -74,7 +75,7 @@ impl Rehearsal {
         Ok(Some(Self { publisher, sources, quote, payload: Vec::with_capacity(quote.len()), next_ns: 0 }))
     }
 
-    /// Rehearses when it is time to, and there is time for it before what is due; true when it did.
+    /// Rehearses if it is time to, and there is time for it before what is due; returns true if it did.
     #[inline]
     pub(crate) fn run(
         &mut self,
@@ -93,7 +94,8 @@ impl Rehearsal {
     #[inline(never)]
     fn play(&mut self, rehearsed: &mut dyn FnMut(&mut Publisher, Event<'_>)) {
         let stamp = Stamp { kind: kind::QUOTE, schema: SCHEMA, ..Stamp::default() };
-        // Its own memory, so nothing is refused; what is left over, or lost, when a role publishes more is no record of anybody.
+        // Its memory is private, so nothing is refused; if a role publishes more, the remainder is dropped and
+        // is nobody's record.
         self.publisher.publish(&stamp, &self.quote).ok();
         for _ in 0..RECORDS {
             let Next::Record(record) = self.sources.next(&mut self.payload) else { break };
@@ -114,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn every_record_comes_back_and_nothing_grows() {
+    fn every_rehearsed_record_is_read_and_nothing_grows() {
         let mut kinds = Vec::new();
         let mut rehearsal = rehearsal();
         let capacity = rehearsal.payload.capacity();
@@ -138,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_role_that_publishes_for_whatever_it_is_given_ends() {
+    fn a_role_that_answers_everything_does_not_loop() {
         let mut rehearsal = rehearsal();
         for number in 0..1_000 {
             let mut told = 0;

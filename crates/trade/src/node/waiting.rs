@@ -1,4 +1,4 @@
-//! How a node waits: the one place that knows the ways that `lowlat-ipc` has.
+//! How a node waits: maps its mode to those of `lowlat-ipc`.
 
 use super::{BEAT_NS, Event, Node, Publisher, Wait};
 use crate::clock::now_ns;
@@ -8,16 +8,17 @@ use lowlat_ipc::{
 };
 use std::time::Duration;
 
-/// The longest sleep. A publisher that died between its record and its bell is noticed then, and so is a dead master.
+/// The longest sleep. It bounds the detection of a publisher that died between its record and its ring, and of
+/// a dead master.
 const SLEEP_NS_MAX: u64 = 500_000_000;
-/// Wakes that are measured when a node joins that looks for as long as that pays: some milliseconds.
+/// Wakes measured by a node that joins in adaptive mode: some milliseconds.
 const WAKES_MEASURED: u32 = 20;
-/// Polls between two looks at the clock of a node that is never without work.
+/// Polls between two reads of the clock in a node that always has work.
 const POLLS_PER_BEAT: u32 = 64;
-/// What a wake takes when it could not be measured.
+/// Assumed cost of a wake if it could not be measured.
 const WAKE_NS: u64 = 20_000;
 
-/// A node's way to wait.
+/// The waiting mode of a node.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) wait: Wait,
@@ -28,7 +29,7 @@ pub(super) struct Waiting {
 impl Waiting {
     pub(super) fn new(wait: Wait) -> Self {
         let (mode, slice_ns) = match wait {
-            // A spinning node shows between two slices that it lives.
+            // A spinning node sends a heartbeat between two slices.
             Wait::Fast => (Mode::Fast, BEAT_NS),
             Wait::Parked => (Mode::Parked, SLEEP_NS_MAX),
             Wait::Adaptive => {
@@ -50,7 +51,7 @@ pub(super) fn wait(
         return;
     }
     let until_ns = until_ns.unwrap_or(u64::MAX);
-    // One that always finds something lives too.
+    // A node that always finds something needs a heartbeat too.
     if node.polls.is_multiple_of(POLLS_PER_BEAT) {
         node.beat(now_ns());
     }

@@ -2,7 +2,7 @@
 
 use super::{MD_STREAM, ORDERS_PREFIX, RoleError, TD_STREAM};
 use crate::{
-    cached::{Cached, Opened, Seen, StoreError, What},
+    cached::{Cached, Opened, Payload, StoreError, StreamRecord},
     clock::now_ns,
     node::{Event, Join, Keys, Node, Reads, Strategies, Wait},
     records::{Answer, Order, Quote, kind},
@@ -10,46 +10,46 @@ use crate::{
 use lowlat_ipc::stream::Record;
 use std::{path::PathBuf, thread, time::Duration};
 
-/// How long it sleeps between two looks. It is never asleep for its publishers: waking it would cost md a system call for
-/// each quote, and nobody waits for what it does.
+/// Duration of a sleep between polls. It never sleeps on its bell: waking it would cost md a system call per
+/// quote, and nothing depends on its latency.
 const NAP: Duration = Duration::from_millis(10);
-/// After a store that failed, the next try.
+/// Delay after a failed save.
 const RETRY_NS: u64 = 1_000_000_000;
 
-/// What cached does.
+/// Options of cached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CachedOptions {
-    /// The store's file.
+    /// Path of the store.
     pub path: PathBuf,
-    /// Saves once so many records are not saved,
+    /// Saves after this many unsaved records,
     pub records_max: u64,
-    /// or one of them for so long, ns.
+    /// or when one of them is this old, ns.
     pub age_ns_max: u64,
 }
 
 impl CachedOptions {
-    /// The usual, in this file.
+    /// Defaults, with this file.
     pub fn new(path: PathBuf) -> Self {
         Self { path, records_max: 10_000, age_ns_max: 100_000_000 }
     }
 }
 
-/// What it did.
+/// Result of cached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CachedDone {
     /// Records applied.
     pub applied: u64,
-    /// Records that came again and were known.
+    /// Repeated records, which were recognized.
     pub known: u64,
-    /// Records of other kinds, or damaged.
+    /// Records of other kinds, or damaged ones.
     pub others: u64,
-    /// Records that were lost to it.
+    /// Records that it lost.
     pub lost: u64,
     /// Batches saved.
     pub batches: u64,
 }
 
-/// How cached joins.
+/// The request with which cached joins.
 pub fn join() -> Join {
     let orders = format!("{ORDERS_PREFIX}*");
     let reads = [MD_STREAM, &orders, TD_STREAM].map(|streams| Reads::new(streams, Keys::All));
@@ -63,8 +63,8 @@ pub fn join() -> Join {
     }
 }
 
-/// Follows everything until the word to end. `tell` is given what somebody should know: a store that was set aside, a disk
-/// that is full.
+/// Follows everything until it is stopped. `tell` gets messages for the user: a store that was set aside, a
+/// full disk.
 pub fn run(
     mut node: Node,
     options: &CachedOptions,
@@ -73,7 +73,7 @@ pub fn run(
     let (mut cached, opened) = Cached::open(&options.path)?;
     if let Opened::SetAside { to } = &opened {
         tell(&format!(
-            "{}: was damaged; it is kept as {}, and a new store begins",
+            "{} is damaged: kept as {}, starting a new store",
             options.path.display(),
             to.display()
         ));
@@ -84,7 +84,7 @@ pub fn run(
     let mut done = CachedDone::default();
     let mut saver = Saver { options, since_ns: None, retry_ns: 0, has_told: false };
     let (mut is_over, mut events) = (false, 0);
-    // What was there before the word to end is taken as well.
+    // Records from before the stop request are applied too.
     while !is_over || events > 0 {
         events = node.poll(&mut |_, event| match event {
             Event::Record { stream, record, payload } => match seen(stream.as_str(), record, payload) {
@@ -99,7 +99,7 @@ pub fn run(
         done.batches += u64::from(saver.look(&mut cached, tell)?);
         if events == 0 && !is_over {
             let now = now_ns();
-            // A sign of life.
+            // A heartbeat.
             node.wait(Some(now));
             thread::sleep(NAP);
         }
@@ -111,17 +111,17 @@ pub fn run(
     node.ended().map_or(Ok(done), |ended| Err(ended.into()))
 }
 
-/// When to save.
+/// Decides when to save.
 struct Saver<'a> {
     options: &'a CachedOptions,
-    /// Since when something is not saved.
+    /// Since when something is unsaved.
     since_ns: Option<u64>,
     retry_ns: u64,
     has_told: bool,
 }
 
 impl Saver<'_> {
-    /// Saves when it is time; true when it did.
+    /// Saves if it is time; returns true if it did.
     fn look(&mut self, cached: &mut Cached, tell: &mut dyn FnMut(&str)) -> Result<bool, StoreError> {
         if cached.unsaved() == 0 {
             return Ok(false);
@@ -136,12 +136,12 @@ impl Saver<'_> {
         match cached.flush() {
             Ok(()) => {
                 if std::mem::take(&mut self.has_told) {
-                    tell("the store takes records again; nothing is missing");
+                    tell("the store accepts records again; nothing is missing");
                 }
                 self.since_ns = None;
                 Ok(true)
             }
-            // Others may end it; what is not saved stays in memory until then.
+            // Others may unlock the file; unsaved state stays in memory until then.
             Err(error @ (StoreError::Full { .. } | StoreError::Locked { .. })) => {
                 if !std::mem::replace(&mut self.has_told, true) {
                     tell(&error.to_string());
@@ -154,15 +154,15 @@ impl Saver<'_> {
     }
 }
 
-fn seen<'a>(stream: &'a str, record: &Record, payload: &[u8]) -> Option<Seen<'a>> {
+fn seen<'a>(stream: &'a str, record: &Record, payload: &[u8]) -> Option<StreamRecord<'a>> {
     let stamp = record.stamp;
     let what = match stamp.kind {
-        kind::QUOTE => What::Quote(Quote::decode(payload).ok()?),
-        kind::ORDER => What::Order(Order::decode(payload).ok()?),
-        kind::ANSWER => What::Answer(Answer::decode(payload).ok()?),
+        kind::QUOTE => Payload::Quote(Quote::decode(payload).ok()?),
+        kind::ORDER => Payload::Order(Order::decode(payload).ok()?),
+        kind::ANSWER => Payload::Answer(Answer::decode(payload).ok()?),
         _ => return None,
     };
-    Some(Seen {
+    Some(StreamRecord {
         stream,
         sequence: record.sequence,
         generated_ns: stamp.generated,

@@ -1,9 +1,9 @@
-//! A strategy host: many strategies in one process.
+//! Strategy host: many strategies in one process.
 
 use super::{
     RoleError, numbers_of,
     sink::{OrderStream, note},
-    strategy::{Seen, gap},
+    strategy::{StrategyInput, gap},
 };
 use crate::{
     clock::now_ns,
@@ -16,34 +16,36 @@ use crate::{
 };
 use lowlat_ipc::stream::Record;
 
-/// Calls of strategies between two looks at what has come.
+/// Calls of strategies between two polls.
 const CALLS_PER_POLL: u32 = 32;
-/// Strategies whose memory is looked at with each rehearsal.
+/// Strategies whose memory is touched per rehearsal.
 const WARMED: u32 = 2;
 
-/// What a host did.
+/// Result of a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HostDone {
-    /// Records that it was given.
+    /// Records delivered.
     pub records: u64,
-    /// Records that were lost to its node.
+    /// Records that its node lost.
     pub lost: u64,
     /// Strategies that were moved out.
     pub moved_out: u32,
 }
 
-/// What a host says to its master of a strategy that is to have a process of its own, before the strategy's number.
+/// Prefix of the message with which a host asks its master for a separate process for a strategy, before the
+/// strategy's number.
 pub const MOVE_OUT: &str = "move out ";
 
-/// Serves the strategies of a host until the word to end; its node joined with [`super::strategy::join`]. `move_out` is told
-/// the number of a strategy that is to have a process of its own from now on, and so is the master ([`MOVE_OUT`]): that
-/// process joins with the strategy's number and instruments, and its order numbers go on.
+/// Runs the strategies of a host until it is stopped; its node joined with [`super::strategy::join`].
+/// `move_out` gets the number of a strategy that needs a separate process from now on, and so does the master
+/// ([`MOVE_OUT`]): that process joins with the strategy's number and instruments, and its order numbers
+/// continue.
 pub fn run(mut node: Node, host: &mut Host, move_out: &mut dyn FnMut(u32)) -> Result<HostDone, RoleError> {
     let mut sinks = Sinks::new(&node, host);
     let mut rehearsal = Rehearsal::new();
     let mut done = HostDone::default();
     let (mut failed, mut is_over) = (None, false);
-    // Those of one turn, which is none at all but for a few in a day.
+    // Those of one turn, almost always empty.
     let mut moving = Vec::new();
     while !is_over && failed.is_none() {
         if !host.is_ready() {
@@ -90,20 +92,20 @@ pub fn run(mut node: Node, host: &mut Host, move_out: &mut dyn FnMut(u32)) -> Re
     }
 }
 
-/// Queues a record for the strategies that it is for.
+/// Queues a record for its strategies.
 ///
-/// Neither this nor [`serve`] is inlined: a rehearsal goes through them too.
+/// Neither this nor [`serve`] is inlined, so that a rehearsal uses the same code.
 #[inline(never)]
 fn tell(host: &mut Host, record: &Record, payload: &[u8]) -> Result<(), DecodeError> {
-    match Seen::new(record, payload)? {
-        Seen::Quote(seen) => host.take_quote(&seen),
-        Seen::Answer(number, seen) => host.take_answer(number, &seen),
-        Seen::Gap(_) | Seen::Other => {}
+    match StrategyInput::new(record, payload)? {
+        StrategyInput::Quote(seen) => host.take_quote(&seen),
+        StrategyInput::Answer(number, seen) => host.take_answer(number, &seen),
+        StrategyInput::Gap(_) | StrategyInput::Other => {}
     }
     Ok(())
 }
 
-/// Serves whose turn it is, with so many calls at most.
+/// Runs queued calls, up to this number.
 #[inline(never)]
 fn serve(
     host: &mut Host,
@@ -119,7 +121,7 @@ fn serve(
     }
 }
 
-/// Has what some strategies need next at hand.
+/// Touches the memory that some strategies need next.
 fn warm(host: &mut Host, sinks: &Sinks) {
     for _ in 0..WARMED {
         let Some(number) = host.warm() else { return };
@@ -130,7 +132,7 @@ fn warm(host: &mut Host, sinks: &Sinks) {
     }
 }
 
-/// A host of one strategy, for which the node plays what it rehearses.
+/// A host with one strategy, for the node's rehearsals.
 struct Rehearsal {
     host: Host,
     sinks: Sinks,
@@ -140,12 +142,12 @@ impl Rehearsal {
     fn new() -> Self {
         // However long a call takes, the only strategy is not moved out.
         let mut host = Host::new(Budget { call_ns_max: u64::MAX, queue_max: 2, ..Budget::default() });
-        // An empty host takes any number.
+        // An empty host accepts any number.
         host.add(0, &[0], Box::new(OnEachRecord::of(0))).ok();
         Self { host, sinks: Sinks { numbers: vec![Some(Numbers::of_turn(0))], unsent: None } }
     }
 
-    /// Has the strategy answer a quote with an order; false for what is none.
+    /// Lets the strategy answer a quote with an order; returns false for anything else.
     fn play(&mut self, publisher: &mut Publisher, event: &Event<'_>) -> bool {
         let Event::Record { record, payload, .. } = event else { return false };
         let is_told = tell(&mut self.host, record, payload).is_ok() && self.host.is_ready();
@@ -160,7 +162,7 @@ struct Sinks {
     unsent: Option<PublishError>,
 }
 
-/// The same with the stream that orders go to.
+/// The same, with the stream that orders go to.
 struct WithPublisher<'a> {
     sinks: &'a mut Sinks,
     publisher: &'a mut Publisher,
@@ -201,7 +203,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn what_a_node_rehearses_is_answered_with_an_order_each_time() {
+    fn each_rehearsed_quote_is_answered_with_an_order() {
         let mark = Arc::new(ForkMark::new().unwrap());
         let (mut node, mut rehearsal) = (NodeRehearsal::new(mark).unwrap(), Rehearsal::new());
         let mut kinds = Vec::new();

@@ -1,9 +1,9 @@
-//! md: publishes quotes when they are due.
+//! md: publishes quotes at their due times.
 
 use super::{MD_STREAM, RoleError};
 use crate::{
     clock::now_ns,
-    md::{Due, Feed, Lateness, Pacer, Step},
+    md::{Due, Feed, Lateness, Pacer, PacerStep},
     node::{Event, Join, Node, Strategies, Wait, Writes},
     records::{SCHEMA, kind},
     run::tally::{self, Tally},
@@ -16,14 +16,14 @@ use rustix::{
 };
 use std::{num::NonZeroU64, path::PathBuf, sync::Arc};
 
-/// From the word to begin to the first quote: everybody has heard it then.
+/// Delay from the begin message to the first quote: every node has received it by then.
 const LEAD_NS: u64 = 50_000_000;
-/// Longer waits are the node's, which hears its master then.
+/// Longer waits use the node, which then handles messages of its master.
 const SLEEP_NS_MAX: u64 = 20_000_000;
-/// Quotes between two looks at what the master says, when there is no time to wait.
+/// Quotes between two polls of the master's messages, if there is no time to wait.
 const QUOTES_PER_POLL: u32 = 64;
 
-/// Where quotes come from.
+/// Source of quotes.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Source {
     /// Random walks at the times of a scenario.
@@ -37,28 +37,28 @@ pub enum Source {
     Recorded {
         /// The file.
         path: PathBuf,
-        /// How fast.
+        /// Its speed.
         speed: Speed,
     },
 }
 
-/// What md does.
+/// Options of md.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MdOptions {
-    /// Where quotes come from.
+    /// Source of quotes.
     pub source: Source,
     /// How it waits until a quote is due: spins, or sleeps.
     pub wait: Wait,
 }
 
-/// What md did.
+/// Result of md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MdDone {
-    /// How late its quotes were.
+    /// Lateness of its quotes.
     pub lateness: Lateness,
 }
 
-/// How md joins: its stream has so many instruments and a ring of so many bytes.
+/// The request with which md joins: its stream has this many instruments and a ring of this many bytes.
 pub fn join(instruments: u32, capacity_bytes: u64, wait: Wait) -> Join {
     Join {
         name: MD_STREAM.to_owned(),
@@ -67,7 +67,7 @@ pub fn join(instruments: u32, capacity_bytes: u64, wait: Wait) -> Join {
             stream: MD_STREAM.to_owned(),
             capacity_bytes,
             keys: instruments,
-            // A market does not wait for who reads it.
+            // A market does not wait for its readers.
             gives_credit: false,
         }),
         reads: Vec::new(),
@@ -76,8 +76,8 @@ pub fn join(instruments: u32, capacity_bytes: u64, wait: Wait) -> Join {
     }
 }
 
-/// Publishes all quotes from the word to begin on and returns, or earlier at the word to end. Late quotes are published at
-/// once, none is left out.
+/// Publishes all quotes from the begin message on, and returns at the end or when it is stopped. Late quotes
+/// are published at once, none is left out.
 pub fn run(node: Node, options: &MdOptions) -> Result<MdDone, RoleError> {
     let mut md = Md::new(node, options)?;
     loop {
@@ -90,16 +90,16 @@ pub fn run(node: Node, options: &MdOptions) -> Result<MdDone, RoleError> {
     }
 }
 
-/// What md does next.
+/// Next action of md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Something at once.
+    /// Act at once.
     Now,
-    /// A quote at that time, ns.
+    /// Publish a quote at that time, ns.
     At(u64),
-    /// It waits for its master's word.
+    /// Wait for the master's message.
     Word,
-    /// Nothing any more.
+    /// Nothing more.
     Never,
 }
 
@@ -107,7 +107,7 @@ pub(super) enum Next {
 pub(super) struct Md {
     node: Node,
     tally: Option<Tally<Arc<Memfd>>>,
-    /// Until the word to begin.
+    /// Until the begin message.
     feed: Option<Feed>,
     pacer: Option<Pacer>,
     until_poll: u32,
@@ -121,7 +121,7 @@ impl Md {
             Source::Simulated { scenario, seed } => Feed::simulated(scenario, *seed),
             Source::Recorded { path, speed } => Feed::recorded(Ticks::read(path)?, *speed),
         };
-        // A sleep ends when it should, and not up to 50 µs later. Where it is refused, sleeps are as they are.
+        // Sleeps should end on time, not up to 50 µs later. If this is refused, the default slack remains.
         set_current_timer_slack(NonZeroU64::new(1)).ok();
         let tally = node.area(tally::MD_AREA).and_then(|area| Tally::new(Arc::clone(area)));
         if let Some(tally) = &tally {
@@ -131,7 +131,7 @@ impl Md {
         Ok(Self { node, tally, feed, pacer, until_poll: 0, has_begun: false, is_over: false })
     }
 
-    /// Publishes the next quote if it is due, and hears the master now and then. Never blocks.
+    /// Publishes the next quote if it is due, and polls the master's messages now and then. Never blocks.
     #[inline]
     pub(super) fn step(&mut self) -> Result<Next, RoleError> {
         if self.until_poll == 0 {
@@ -142,7 +142,7 @@ impl Md {
             return Ok(Next::Never);
         }
         let step = self.pacer.as_mut().map(|pacer| pacer.step(now_ns()));
-        if let Some(Step::Publish(due)) = step {
+        if let Some(PacerStep::Publish(due)) = step {
             self.until_poll -= 1;
             let now = publish(&mut self.node, &due)?;
             if let Some(tally) = &self.tally {
@@ -152,7 +152,7 @@ impl Md {
         }
         self.until_poll = 0;
         Ok(match step {
-            Some(Step::WaitUntil(then_ns)) => Next::At(then_ns),
+            Some(PacerStep::WaitUntil(then_ns)) => Next::At(then_ns),
             Some(_) => {
                 self.is_over = true;
                 Next::Never
@@ -188,7 +188,7 @@ impl Md {
     }
 }
 
-/// Gives back when it was written.
+/// Returns when it was written.
 fn publish(node: &mut Node, due: &Due) -> Result<u64, RoleError> {
     let payload = due.quote.encode();
     let source = node.number();
@@ -206,14 +206,14 @@ fn publish(node: &mut Node, due: &Due) -> Result<u64, RoleError> {
     Ok(generated)
 }
 
-/// Waits until a quote is due, or a part of it that lets the master be heard.
+/// Waits until a quote is due, or for part of that time, so that messages of the master are handled.
 fn wait(node: &mut Node, wait: Wait, then_ns: u64) {
     let now = now_ns();
     if then_ns.saturating_sub(now) > SLEEP_NS_MAX {
         node.wait(Some(then_ns - SLEEP_NS_MAX / 2));
         return;
     }
-    // A sign of life, which master looks for.
+    // A heartbeat, which the master checks.
     node.wait(Some(now));
     match wait {
         Wait::Fast => loop {
@@ -228,7 +228,7 @@ fn wait(node: &mut Node, wait: Wait, then_ns: u64) {
             let part = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
             let then =
                 Timespec { tv_sec: part(then_ns / 1_000_000_000), tv_nsec: part(then_ns % 1_000_000_000) };
-            // A signal ends it early; the caller looks at the clock again.
+            // A signal ends it early; the caller checks the clock again.
             clock_nanosleep_absolute(ClockId::Monotonic, &then).ok();
         }
     }

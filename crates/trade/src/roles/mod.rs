@@ -1,14 +1,15 @@
-//! The loops of the roles: each reads events of its node, and calls the logic that knows nothing of processes.
+//! Loops of the roles: each handles events of its node and calls logic that is independent of processes.
 //!
 //! | role | writes | reads |
 //! |---|---|---|
 //! | md | `md`, by instrument | nothing |
 //! | strategy, host | `orders.NAME` | its instruments of `md`, its own numbers of `td` |
-//! | td | `td`, by strategy | `orders.*`, and `md` where prices are limited |
+//! | td | `td`, by strategy | `orders.*`, and `md` if prices are limited |
 //! | platform | md and td in one loop | |
 //! | cached | nothing | all of them |
 //!
-//! A strategy's number is given, not its node's: a host has many, and one that is moved out keeps its own.
+//! Strategy numbers are independent of node numbers: a host has many, and a strategy that is moved out keeps
+//! its own.
 
 pub mod cached;
 pub mod host;
@@ -36,11 +37,11 @@ use thiserror::Error;
 pub const MD_STREAM: &str = "md";
 /// The stream of answers.
 pub const TD_STREAM: &str = "td";
-/// The beginning of the streams of orders.
+/// Prefix of the streams of orders.
 pub const ORDERS_PREFIX: &str = "orders.";
-/// Strategies at most: rows of td's interest table.
+/// Maximum number of strategies: rows of td's interest table.
 pub const STRATEGIES_MAX: u32 = SUBSCRIBERS_MAX;
-/// The area with the histograms of the stages.
+/// Area with the histograms of the stages.
 pub const STAGES_AREA: &str = "stages";
 
 /// Areas that the roles use, for [`crate::master::Options::areas`].
@@ -64,9 +65,9 @@ pub fn areas() -> Vec<Area> {
 /// Why a role ends.
 #[derive(Debug, Error)]
 pub enum RoleError {
-    /// The master gave no such area.
+    /// The master provides no such area.
     #[error(
-        "the master has no area {name:?}, which {role} needs; start it with the areas that the roles use"
+        "the master has no area {name:?}, which {role} needs\nhint: start it with the areas that the roles use"
     )]
     NoArea {
         /// The area.
@@ -74,32 +75,32 @@ pub enum RoleError {
         /// The role.
         role: &'static str,
     },
-    /// The ledger is of no use.
+    /// The ledger is unusable.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
     /// A record cannot be published.
     #[error(transparent)]
     Publish(#[from] PublishError),
-    /// The node ends without its master's word.
+    /// The node ended without a request of its master.
     #[error(transparent)]
     Ended(#[from] Ended),
-    /// A record is not what its kind says.
+    /// A record does not match its kind.
     #[error("stream {stream}, record {sequence}: {source}")]
     Record {
         /// The stream.
         stream: String,
-        /// The record's number.
+        /// Sequence of the record.
         sequence: u64,
-        /// What is wrong.
+        /// The problem.
         source: DecodeError,
     },
-    /// Another td has the ledger.
-    #[error("another td has taken over; this one ends")]
+    /// Another td has taken over the ledger.
+    #[error("another td has taken over")]
     TakenOver,
     /// The ticks cannot be read.
     #[error(transparent)]
     Ticks(#[from] TicksError),
-    /// The store does not work.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

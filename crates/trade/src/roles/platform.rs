@@ -1,7 +1,8 @@
-//! md and td in one process and one loop: for hosts with too few CPUs for one each.
+//! md and td in one process and one loop: for hosts with too few CPUs for both.
 //!
-//! The thread that waits for the next quote's time looks for orders meanwhile, so neither wakes the other nor takes its
-//! CPU from it. An order waits at most for one quote to be published, a quote for the orders that are there.
+//! While the thread waits for the due time of the next quote, it polls for orders, so neither role wakes the
+//! other or takes its CPU time. An order waits at most for the publication of one quote, a quote for the
+//! pending orders.
 
 use super::{
     RoleError,
@@ -13,11 +14,11 @@ use crate::{
     node::{Node, Wait},
 };
 
-/// A wait for td's inbox is broken off so often, ns, so that md hears its master.
+/// Longest wait for td's inbox, ns, so that md handles messages of its master.
 const SLICE_NS: u64 = 20_000_000;
 
-/// Runs both until td's word to end; md leaves its master when its schedule is over, and td goes on. The nodes joined with
-/// [`super::md::join`] and [`super::td::join`].
+/// Runs both until td is stopped; md leaves its master when its schedule has ended, and td continues. The nodes
+/// joined with [`super::md::join`] and [`super::td::join`].
 pub fn run(
     md: Node,
     td: Node,
@@ -39,7 +40,7 @@ pub fn run(
             continue;
         }
         match (md_options.wait, next) {
-            // Looking at the clock and at the inbox is all that there is to do until one of them has something.
+            // Until either has work, only the clock and the inbox are polled.
             (Wait::Fast, Next::At(then_ns)) => {
                 let now_ns = now_ns();
                 td.rehearse(now_ns, then_ns);

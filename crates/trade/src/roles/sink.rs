@@ -1,4 +1,4 @@
-//! Between the logic and a node.
+//! Connects the logic to a node.
 
 use crate::{
     clock::now_ns,
@@ -12,9 +12,9 @@ use lowlat_ipc::{
     stream::{self, Stamp},
 };
 
-/// Where latencies go.
+/// Receives latencies.
 pub trait StageSink {
-    /// Counts one.
+    /// Counts one latency.
     fn record(&self, stage: Stage, latency_ns: u64);
 }
 
@@ -24,7 +24,7 @@ impl<R: Region> StageSink for StageRecorder<R> {
     }
 }
 
-/// Nowhere.
+/// Discards them.
 impl StageSink for () {
     fn record(&self, _: Stage, _: u64) {}
 }
@@ -37,12 +37,12 @@ impl<S: StageSink> StageSink for Option<S> {
     }
 }
 
-/// The order numbers of a strategy in this node. Those of a strategy that is not the node's are of no use: td refuses them.
+/// The order numbers of a strategy in this node. Numbers of a foreign strategy are useless: td refuses them.
 pub fn numbers_of(node: &Node, strategy: u32) -> Numbers {
     Numbers::of_turn(node.turn(strategy).unwrap_or(0))
 }
 
-/// A strategy's orders go into its node's stream.
+/// Sends a strategy's orders to its node's stream.
 pub struct OrderStream<'a, F> {
     publisher: &'a mut Publisher,
     numbers: &'a mut Numbers,
@@ -50,7 +50,7 @@ pub struct OrderStream<'a, F> {
 }
 
 impl<'a, F: FnMut(PublishError)> OrderStream<'a, F> {
-    /// Orders of the strategy that these numbers are for. `unsent` is told why one is not sent, each time.
+    /// Orders of the strategy with these numbers. `unsent` gets the reason of each order that is not sent.
     #[inline]
     pub fn new(publisher: &'a mut Publisher, numbers: &'a mut Numbers, unsent: F) -> Self {
         Self { publisher, numbers, unsent }
@@ -79,9 +79,9 @@ impl<F: FnMut(PublishError)> OrderSink for OrderStream<'_, F> {
     }
 }
 
-/// Keeps the first reason that ends a role.
+/// Keeps the first error that ends a role.
 pub(super) fn note(unsent: &mut Option<PublishError>, error: PublishError) {
-    // td is dead, or too slow: the strategy knows what an order that is not sent means, and goes on.
+    // td is dead, or too slow: the strategy handles an order that is not sent, and continues.
     if !matches!(error, PublishError::Refused(stream::PublishError::NoCredit { .. })) {
         unsent.get_or_insert(error);
     }

@@ -1,4 +1,4 @@
-//! One strategy in a process of its own.
+//! One strategy in a separate process.
 
 use super::{MD_STREAM, ORDERS_PREFIX, OrderStream, RoleError, TD_STREAM, numbers_of, sink::note};
 use crate::{
@@ -11,28 +11,28 @@ use crate::{
 use lowlat_ipc::stream::Record;
 use std::path::Path;
 
-/// What the process of a strategy does.
+/// Options of a strategy's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StrategyOptions {
     /// The strategy's number, which its node has claimed ([`Node::strategies`]).
     pub number: u32,
 }
 
-/// What it did.
+/// Result of a strategy's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StrategyDone {
-    /// Quotes that it was given.
+    /// Quotes delivered.
     pub quotes: u64,
-    /// Answers that it was given.
+    /// Answers delivered.
     pub answers: u64,
-    /// Records that were lost to it.
+    /// Records lost.
     pub lost: u64,
 }
 
-/// How a strategy joins, or a host of several: with its strategies, whose numbers the node knows when it has joined
-/// ([`Node::strategies`]), and the instruments that they want.
-/// Quotes that it is too slow for are gaps; [`with_overrun`] changes that. An order that td has no room for is refused to
-/// it ([`crate::strategy::SendError::NoCredit`]).
+/// The request with which a strategy, or a host of several, joins: with its strategies, whose numbers the node
+/// knows after joining ([`Node::strategies`]), and their instruments. Quotes that it is too slow for are gaps;
+/// [`with_overrun`] changes that. It is refused an order that td has no room for
+/// ([`crate::strategy::SendError::NoCredit`]).
 pub fn join(
     name: &str,
     role: &str,
@@ -66,8 +66,7 @@ pub fn with_overrun(join: Join, overrun: Overrun) -> Join {
     Join { reads: join.reads.into_iter().map(change).collect(), ..join }
 }
 
-/// Tells the strategy of a process that is not the first of its name what cached had saved in this store of the one before
-/// it. True when it did.
+/// Restores the strategy of a restarted process from what cached saved in this store. Returns true if it did.
 pub fn restore(
     node: &Node,
     options: &StrategyOptions,
@@ -81,7 +80,7 @@ pub fn restore(
     Ok(true)
 }
 
-/// Calls the strategy with what comes, until the word to end.
+/// Calls the strategy with its records, until it is stopped.
 pub fn run(
     mut node: Node,
     options: &StrategyOptions,
@@ -97,14 +96,14 @@ pub fn run(
             if let Event::Record { record, payload, .. } = event
                 && record.stamp.kind == kind::QUOTE
             {
-                std::hint::black_box(Seen::new(record, payload).is_ok());
+                std::hint::black_box(StrategyInput::new(record, payload).is_ok());
                 strategy.warm();
             }
         });
         node.poll(&mut |publisher, event| {
             let mut sink = OrderStream::new(publisher, &mut numbers, |error| note(&mut unsent, error));
             let seen = match event {
-                Event::Record { stream, record, payload } => match Seen::new(record, payload) {
+                Event::Record { stream, record, payload } => match StrategyInput::new(record, payload) {
                     Ok(seen) => seen,
                     Err(source) => {
                         let (stream, sequence) = (stream.as_str().to_owned(), record.sequence);
@@ -112,7 +111,7 @@ pub fn run(
                         return;
                     }
                 },
-                Event::Lost { stream, count } => Seen::Gap(gap(stream.as_str(), count)),
+                Event::Lost { stream, count } => StrategyInput::Gap(gap(stream.as_str(), count)),
                 Event::Stop => {
                     is_over = true;
                     return;
@@ -120,20 +119,20 @@ pub fn run(
                 Event::Begin | Event::Command(_) => return,
             };
             match seen {
-                Seen::Quote(seen) => {
+                StrategyInput::Quote(seen) => {
                     done.quotes += 1;
                     strategy.on_quote(&mut Orders::new(&mut sink, number, Cause::from(&seen)), &seen);
                 }
-                Seen::Answer(_, seen) => {
+                StrategyInput::Answer(_, seen) => {
                     done.answers += 1;
                     strategy.on_answer(&mut Orders::new(&mut sink, number, Cause::from(&seen)), &seen);
                 }
-                Seen::Gap(gap) => {
+                StrategyInput::Gap(gap) => {
                     let (Gap::Quotes(count) | Gap::Answers(count)) = gap;
                     done.lost += count;
                     strategy.on_gap(&mut Orders::new(&mut sink, number, Cause::at(now_ns())), gap);
                 }
-                Seen::Other => {}
+                StrategyInput::Other => {}
             }
         });
     }
@@ -145,8 +144,8 @@ pub fn run(
     }
 }
 
-/// What a record is to strategies.
-pub(super) enum Seen {
+/// A record as seen by strategies.
+pub(super) enum StrategyInput {
     Quote(QuoteSeen),
     /// With the number of the strategy.
     Answer(u32, AnswerSeen),
@@ -154,8 +153,8 @@ pub(super) enum Seen {
     Other,
 }
 
-impl Seen {
-    /// Not inlined: what a node rehearses is what a record goes through.
+impl StrategyInput {
+    /// Not inlined, so that a rehearsal uses the same code as a record.
     #[inline(never)]
     pub(super) fn new(record: &Record, payload: &[u8]) -> Result<Self, crate::records::DecodeError> {
         let received_ns = now_ns();
@@ -182,7 +181,7 @@ impl Seen {
     }
 }
 
-/// What is lost when records of a stream are.
+/// The gap for lost records of a stream.
 pub(super) fn gap(stream: &str, count: u64) -> Gap {
     if stream == TD_STREAM { Gap::Answers(count) } else { Gap::Quotes(count) }
 }

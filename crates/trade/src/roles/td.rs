@@ -1,4 +1,4 @@
-//! td: answers orders, and counts how long they took to come.
+//! td: answers orders, and measures their latency.
 
 use super::{MD_STREAM, ORDERS_PREFIX, RoleError, STAGES_AREA, STRATEGIES_MAX, StageSink, TD_STREAM};
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
     run::tally::{self, Tally},
     stages::{Stage, StageRecorder},
     strategy::{OWNERS_AREA, Owners},
-    td::{Begun, Exchange, Limits, Pending, Rules, Taken, ledger::AREA},
+    td::{Decision, Exchange, Limits, Pending, ReadOrder, Rules, ledger::AREA},
 };
 use lowlat_ipc::{
     region::{Memfd, Region},
@@ -16,42 +16,43 @@ use lowlat_ipc::{
 };
 use std::sync::Arc;
 
-/// How long td goes on after the word to end while orders are there.
+/// How long td continues after the stop request while orders are pending.
 const LAST_ORDERS_NS: u64 = 1_000_000_000;
 
-/// What td does.
+/// Options of td.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TdOptions {
-    /// How it answers.
+    /// Rules for its answers.
     pub rules: Rules,
 }
 
-/// What this process of td did. What td did over all its processes is in the ledger.
+/// Result of this process of td. Totals over all its processes are in the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TdDone {
     /// Orders answered.
     pub orders: u64,
     /// Of those, rejected.
     pub rejected: u64,
-    /// Answers of an order that the process before this one had not finished.
+    /// Answers to an order that the predecessor had not completed.
     pub finished: u64,
-    /// Orders that came again and had been answered.
+    /// Repeated orders, already answered.
     pub known: u64,
-    /// Orders of strategies that are not their sender's. They are not answered: the answer would go to whoever has the number.
+    /// Orders of strategies that do not belong to their sender. They are not answered: the answer would go to
+    /// the owner of the number.
     pub foreign: u64,
-    /// Records that are no order, or of no strategy.
+    /// Records that are not orders, or of no strategy.
     pub not_orders: u64,
-    /// Orders that were lost on the way, as its node says.
+    /// Orders lost on the way, as reported by its node.
     pub lost: u64,
-    /// Numbers missing in the streams of orders. A strategy's process that is not the first of its name leaves one unused;
-    /// more are orders that were lost.
+    /// Missing numbers in the streams of orders. A strategy's restarted process leaves one unused; more are
+    /// lost orders.
     pub missing: u64,
 }
 
-/// How td joins. With [`Limits::price_deviation_max_per_mille`] it reads md as well: the latest quote of each instrument,
-/// which is all that a limit needs. Without, no quote wakes it.
+/// The request with which td joins. With [`Limits::price_deviation_max_per_mille`] it also reads md: the latest
+/// quote of each instrument, which is all that the limit needs. Without it, no quote wakes td.
 pub fn join(capacity_bytes: u64, limits: &Limits, wait: Wait) -> Join {
-    // A strategy's order is refused to the strategy before it is written, rather than lost here.
+    // An order without room is refused to its strategy before it is written, rather than lost here.
     let orders = Reads::new(&format!("{ORDERS_PREFIX}*"), Keys::All).with(Overrun::Credit);
     let quotes = Reads::new(MD_STREAM, Keys::All).with(Overrun::Conflate);
     let has_deviation = limits.price_deviation_max_per_mille.is_some();
@@ -70,7 +71,7 @@ pub fn join(capacity_bytes: u64, limits: &Limits, wait: Wait) -> Join {
     }
 }
 
-/// Answers orders until the word to end. First it finishes what a td before it had begun.
+/// Answers orders until it is stopped. First it completes what a previous td had started.
 pub fn run(node: Node, options: &TdOptions) -> Result<TdDone, RoleError> {
     let mut td = Td::new(node, options)?;
     while td.is_open() {
@@ -80,11 +81,11 @@ pub fn run(node: Node, options: &TdOptions) -> Result<TdDone, RoleError> {
     td.end()
 }
 
-/// td between two looks at what has come.
+/// td between two polls.
 pub(super) struct Td {
     node: Node,
-    desk: Desk<Arc<Memfd>, Option<StageRecorder<Arc<Memfd>>>>,
-    /// When it ends at the latest; none before the word to end.
+    gateway: Gateway<Arc<Memfd>, Option<StageRecorder<Arc<Memfd>>>>,
+    /// Latest time of its end; `None` before the stop request.
     end_ns: Option<u64>,
     events: usize,
 }
@@ -99,12 +100,12 @@ impl Td {
         let owners = node.area(OWNERS_AREA).and_then(|area| Owners::new(Arc::clone(area)));
         let owners = owners.ok_or_else(|| no_area(OWNERS_AREA))?;
         let done = TdDone::default();
-        let mut desk = Desk { exchange, owners, stages, tally, td: node.number(), foreign: None, done };
-        desk.finish_what_is_left(node.publisher())?;
-        Ok(Self { node, desk, end_ns: None, events: 0 })
+        let mut gateway = Gateway { exchange, owners, stages, tally, td: node.number(), foreign: None, done };
+        gateway.finish_what_is_left(node.publisher())?;
+        Ok(Self { node, gateway, end_ns: None, events: 0 })
     }
 
-    /// Whether it goes on. Orders that were there before the word to end are answered.
+    /// Whether it continues. Orders from before the stop request are answered.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.end_ns.is_none_or(|end_ns| self.events > 0 && now_ns() < end_ns)
@@ -116,32 +117,32 @@ impl Td {
         self.node.rehearse(now_ns, due_ns, &mut |_, _| ());
     }
 
-    /// Sleeps or spins until something is there, or until that time; not after the word to end.
+    /// Sleeps or spins until something is available, or until that time; not after the stop request.
     pub(super) fn wait(&mut self, until_ns: Option<u64>) {
         if self.end_ns.is_none() {
             self.node.wait(until_ns);
         }
     }
 
-    /// Answers what is there, and never blocks. Gives back how many events there were.
+    /// Answers what is available, and never blocks. Returns the number of events.
     #[inline]
     pub(super) fn poll(&mut self) -> Result<usize, RoleError> {
-        let (mut failed, desk, end_ns) = (None, &mut self.desk, &mut self.end_ns);
+        let (mut failed, gateway, end_ns) = (None, &mut self.gateway, &mut self.end_ns);
         self.events = self.node.poll(&mut |publisher, event| match event {
             _ if failed.is_some() => {}
             Event::Record { stream, record, payload } if stream.as_str() == MD_STREAM => {
-                failed = desk.quote(stream.as_str(), record, payload).err();
+                failed = gateway.quote(stream.as_str(), record, payload).err();
             }
             Event::Record { stream, record, payload } => {
-                failed = desk.take(publisher, stream, record, payload).err();
+                failed = gateway.take(publisher, stream, record, payload).err();
             }
-            // A quote that is lost leaves the market as the one before it said.
+            // After a lost quote, the market stays at the previous one.
             Event::Lost { stream, .. } if stream.as_str() == MD_STREAM => {}
-            Event::Lost { count, .. } => desk.done.lost += count,
+            Event::Lost { count, .. } => gateway.done.lost += count,
             Event::Stop => *end_ns = Some(now_ns() + LAST_ORDERS_NS),
             Event::Begin | Event::Command(_) => {}
         });
-        if let Some((strategy, stream)) = self.desk.foreign.take() {
+        if let Some((strategy, stream)) = self.gateway.foreign.take() {
             self.node.say(&format!(
                 "{stream} sends orders of strategy {strategy}, which its node has not claimed; they are not answered"
             ));
@@ -151,23 +152,23 @@ impl Td {
 
     /// Leaves its master.
     pub(super) fn end(self) -> Result<TdDone, RoleError> {
-        self.node.ended().map_or(Ok(self.desk.done), |ended| Err(ended.into()))
+        self.node.ended().map_or(Ok(self.gateway.done), |ended| Err(ended.into()))
     }
 }
 
-/// The exchange with what it needs around it.
-struct Desk<R, S> {
+/// The exchange with its node and counters.
+struct Gateway<R, S> {
     exchange: Exchange<R>,
     owners: Owners<R>,
     stages: S,
     tally: Option<Tally<R>>,
     td: u32,
-    /// The strategy and the stream of a refused order, until it is reported to the master.
+    /// The strategy and stream of a refused order, until it is reported to the master.
     foreign: Option<(u32, StreamName)>,
     done: TdDone,
 }
 
-impl<R: Region, S: StageSink> Desk<R, S> {
+impl<R: Region, S: StageSink> Gateway<R, S> {
     fn finish_what_is_left(&mut self, publisher: &mut Publisher) -> Result<(), RoleError> {
         let next_sequence = publisher.first_sequence().unwrap_or(0);
         if let Some(pending) = self.exchange.recover(self.td, next_sequence)? {
@@ -177,7 +178,7 @@ impl<R: Region, S: StageSink> Desk<R, S> {
         Ok(())
     }
 
-    /// The market, against which prices are held.
+    /// The market, against which prices are checked.
     fn quote(&mut self, stream: &str, record: &Record, payload: &[u8]) -> Result<(), RoleError> {
         if record.stamp.kind != kind::QUOTE {
             return Ok(());
@@ -211,30 +212,30 @@ impl<R: Region, S: StageSink> Desk<R, S> {
             self.refuse(stream, record.stamp.source);
             return Ok(());
         }
-        let taken = Taken { writer, sequence: record.sequence, stamp: record.stamp, order };
+        let taken = ReadOrder { writer, sequence: record.sequence, stamp: record.stamp, order };
         if let Some(last) = self.exchange.ledger().last_sequence(writer) {
             self.done.missing += record.sequence.saturating_sub(last + 1);
         }
         let next_sequence = publisher.next_sequence().unwrap_or(0);
         match self.exchange.begin(self.td, &taken, now, next_sequence) {
-            Begun::Answers(pending) => {
+            Decision::Answers(pending) => {
                 self.count(now, &record.stamp, &order);
                 if let Some(tally) = &self.tally {
                     tally.ordered();
                 }
                 self.answer(publisher, pending)?;
             }
-            Begun::Known => self.done.known += 1,
-            Begun::NoStrategy => self.done.not_orders += 1,
-            Begun::Fenced => return Err(RoleError::TakenOver),
+            Decision::Known => self.done.known += 1,
+            Decision::NoStrategy => self.done.not_orders += 1,
+            Decision::Fenced => return Err(RoleError::TakenOver),
         }
         Ok(())
     }
 
-    /// Counts an order of a strategy that is not its sender's.
+    /// Counts an order of a strategy that does not belong to its sender.
     #[cold]
     fn refuse(&mut self, stream: &StreamName, strategy: u32) {
-        // Said once: a sender that has the wrong number has it in all its orders.
+        // Reported once: a sender with a wrong number uses it in all its orders.
         if self.done.foreign == 0 {
             self.foreign = Some((strategy, stream.clone()));
         }

@@ -1,13 +1,14 @@
-//! One run of the whole pipeline: starts its processes, watches them while md publishes, stops them, and tells what came
-//! of it.
+//! One run of the whole pipeline: starts its processes, watches them while md publishes, stops them, and
+//! reports the results.
 //!
 //! ```text
 //! master in this thread; td, strategies (or their host), md are started: all have joined -> begin
-//! -> md ends by itself when its schedule is over -> orders and answers come to rest -> stop -> record
+//! -> md ends when its schedule has ended -> orders and answers come to rest -> stop -> record
 //! ```
 //!
-//! [`run`] starts `lowlat` itself with the arguments of [`plan::programs`]; [`run_programs`] any other processes that join
-//! as nodes `md` and `td` do: md ends when its schedule is over, they count in the areas `tally.md`, `tally.td` and `stages`.
+//! [`run`] starts `lowlat` itself with the arguments of [`plan::programs`]; [`run_programs`] any other
+//! processes that join as nodes like `md` and `td`: md ends when its schedule has ended, and they count in the
+//! areas `tally.md`, `tally.td` and `stages`.
 
 mod outcome;
 pub mod plan;
@@ -31,69 +32,67 @@ use std::{
 };
 use thiserror::Error;
 
-/// Strategies of a run at most: nodes that there can be, without md, td and what else may join.
+/// Maximum number of strategies of a run: the number of nodes, without md, td and others that may join.
 const STRATEGIES_MAX: u32 = 1000;
-/// Last lines of a log that an error shows.
+/// Last lines of a log that an error quotes.
 const LOG_LINES: usize = 5;
 
 /// Why a run has no record.
 #[derive(Debug, Error)]
 pub enum RunError {
-    /// A parameter that cannot be.
+    /// An invalid parameter.
     #[error("{name}: found {found}, expected {expected}")]
     Parameter {
-        /// Which one.
+        /// Name of the parameter.
         name: &'static str,
-        /// What was given.
+        /// Its value.
         found: String,
-        /// What may be given.
+        /// The valid values.
         expected: String,
     },
-    /// No place for the run folder.
+    /// The run folder cannot be located.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// The master cannot go on.
+    /// The master failed.
     #[error(transparent)]
     Master(#[from] MasterError),
     /// Processes did not join.
     #[error(
-        "{missing} did not join within {seconds} s{words}; look whether the host has CPU time and memory for them"
+        "{missing} did not join within {seconds} s{words}\nhint: check whether the host has enough CPU time and memory"
     )]
     NotJoined {
         /// Their names.
         missing: String,
-        /// How long was waited.
+        /// Time limit.
         seconds: u64,
-        /// What one of them wrote last.
+        /// The last output of one of them.
         words: String,
     },
-    /// A process ended and was not started again.
+    /// A process ended and was not restarted.
     #[error("process {name} ended: {reason}{words}")]
     Ended {
         /// Its name.
         name: String,
         /// How.
         reason: String,
-        /// What it wrote last.
+        /// Its last output.
         words: String,
     },
-    /// md did not come to its end.
-    #[error(
-        "md has not ended {seconds} s after the end of its schedule; run fewer ticks per second, or look what it does"
-    )]
+    /// md did not end.
+    #[error("md has not ended {seconds} s after the end of its schedule\nhint: run fewer ticks per second")]
     Endless {
-        /// How long was waited.
+        /// Time limit.
         seconds: u64,
     },
-    /// The run folder is still there.
-    #[error("the run folder is left behind: {0}")]
+    /// The run folder still exists.
+    #[error("cannot remove the run folder: {0}")]
     Leftover(Untrusted),
 }
 
-/// How far a run is.
+/// Phase of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Processes are started and join.
+    /// Processes start and join.
     Joining,
     /// md publishes.
     Publishing,
@@ -101,16 +100,16 @@ pub enum Phase {
     Ending,
 }
 
-/// A look at a run, once a second or so.
+/// State of a run, reported about once a second.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Progress {
-    /// How far it is.
+    /// Its phase.
     pub phase: Phase,
     /// Processes that have joined.
     pub joined: u32,
     /// Processes that the run has.
     pub processes: u32,
-    /// Since md may publish, seconds.
+    /// Time since md may publish, seconds.
     pub elapsed_s: f64,
     /// Quotes published so far.
     pub ticks_published: u64,
@@ -122,8 +121,8 @@ pub struct Progress {
     pub t2o_p50_ns: Option<u64>,
 }
 
-/// Runs the pipeline with this `lowlat`. Blocks until it is over, or soon after `stop` is set: then the record is of what
-/// was published until then, and says so.
+/// Runs the pipeline with this `lowlat`. Blocks until it has ended, or soon after `stop` is set: then the
+/// record covers what was published until then, and says so.
 pub fn run(
     parameters: &PipelineParameters,
     program: &Path,
@@ -153,8 +152,8 @@ pub fn run_with(
     )
 }
 
-/// Runs the pipeline with these processes, in the order in which they are started. [`plan::MASTER`] in arguments and
-/// environment stands for the master's socket. The names of md's and td's nodes must be `md` and `td`.
+/// Runs the pipeline with these processes, started in this order. [`plan::MASTER`] in arguments and environment
+/// stands for the master's socket. The nodes of md and td must be named `md` and `td`.
 pub fn run_programs(
     parameters: &PipelineParameters,
     programs: Vec<Program>,
@@ -177,7 +176,7 @@ fn in_folder(
     let result = watch::watch(parameters, programs, folder.folder.clone(), memory_bytes_max, progress, stop);
     CURRENT.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Err(RunError::Master(MasterError::Taken { .. } | MasterError::Folder(_))) = &result {
-        // It is another run's, or another user's.
+        // It belongs to another run or user.
         return result;
     }
     let removed = folder.remove();
@@ -207,15 +206,15 @@ fn check(parameters: &PipelineParameters) -> Result<(), RunError> {
     }
 }
 
-/// The folder of the run that goes on, for whoever ends the process without unwinding.
+/// Folder of the current run, for code that ends the process without unwinding.
 static CURRENT: Mutex<Option<RunFolder>> = Mutex::new(None);
 
-/// Removes the folder of the run that goes on in this process, if any: for a process that is about to end at once. Its
-/// processes end with the thread that runs it.
+/// Removes the folder of the current run of this process, if any: for a process that is about to end at once.
+/// Its processes end with the thread that runs it.
 pub fn remove_folder() {
     let current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(folder) = current.filter(is_ours) {
-        // Nobody is left to tell; a folder whose master is gone keeps nobody from anything.
+        // Nobody is left to report to; a folder without a master blocks nothing.
         folder.remove().ok();
     }
 }
@@ -225,20 +224,20 @@ fn is_ours(folder: &RunFolder) -> bool {
     folder.open_lock().ok().as_ref().and_then(holder) == Some(std::process::id())
 }
 
-/// The run folder, removed when the run is over.
+/// The run folder, removed at the end of the run.
 #[derive(Debug)]
 struct Folder {
     folder: RunFolder,
 }
 
 impl Folder {
-    /// Of that name, or of one that no other run has.
+    /// A folder with that name, or with a unique one.
     fn make(name: Option<&str>) -> Result<Self, RunError> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         if let Some(name) = name {
             return Ok(Self { folder: RunFolder::named(name)? });
         }
-        // Relaxed: only that no two are the same.
+        // Relaxed: only uniqueness matters.
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         Ok(Self { folder: RunFolder::named(&format!("run-{}-{number}", std::process::id()))? })
     }

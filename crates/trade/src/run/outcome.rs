@@ -1,4 +1,4 @@
-//! What came of a run.
+//! Results of a run.
 
 use super::{
     tally::{self, Tally},
@@ -9,7 +9,7 @@ use crate::{node::Figures, stages::StageRecorder};
 use lowlat_pipeline::{PipelineParameters, PipelineRecord, Stages, check::spinning};
 use std::thread;
 
-/// Everything of it, and what makes it doubtful.
+/// All results, with doubts about them.
 pub(super) fn record(parameters: &PipelineParameters, ended: &Ended) -> PipelineRecord {
     let nodes = ended.master.nodes();
     let all = nodes.iter().fold(Figures::default(), |all, node| all.plus(node.figures));
@@ -46,7 +46,7 @@ pub(super) fn record(parameters: &PipelineParameters, ended: &Ended) -> Pipeline
     record
 }
 
-/// Ticks by rate and duration, when md did not say how many its schedule holds.
+/// Ticks by rate and duration, if md did not report the size of its schedule.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "both are checked to be above 0")]
 fn by_rate(parameters: &PipelineParameters) -> u64 {
     (parameters.rate_per_s * parameters.duration_s).floor() as u64
@@ -60,25 +60,28 @@ fn warnings(record: &PipelineRecord, ended: &Ended, cpus: Option<usize>) -> Vec<
     match ended.swapped_pages {
         Some(0) => {}
         Some(pages) => warnings.push(format!(
-            "The host moved {pages} pages to or from swap meanwhile: latencies are those of its disk; run fewer strategies, or free memory."
+            "The host moved {pages} pages to or from swap during the run, so latencies include its disk: run fewer strategies, or free memory."
         )),
-        None => warnings.push("Whether the host swapped is not known: /proc/vmstat does not tell.".to_owned()),
+        None => warnings.push("It is unknown whether the host swapped: /proc/vmstat could not be read.".to_owned()),
     }
     let unlocked = ended.master.unlocked_bytes();
     if unlocked > 0 {
         warnings.push(format!(
-            "{} KiB of the pipeline's memory are not locked and may go to swap; raise the limit of locked memory (ulimit -l, LimitMEMLOCK=).",
+            "{} KiB of the pipeline's memory are not locked and may be swapped out: raise the limit on locked memory (ulimit -l, LimitMEMLOCK=).",
             unlocked >> 10
         ));
     }
     let all = ended.master.nodes().iter().fold(Figures::default(), |all, node| all.plus(node.figures));
     for (count, said) in [
-        (all.uncredited, "orders were not sent, since td had no room for them: their strategies were told"),
+        (
+            all.uncredited,
+            "orders were not sent, because td had no room for them; their strategies were notified",
+        ),
         (
             all.conflated,
-            "times a newer quote took the place of one that was not read, at readers that asked for the latest alone",
+            "unread quotes were replaced by newer ones, for readers that asked for the latest only",
         ),
-        (all.evicted, "times a reader that was too far behind was given up and began anew"),
+        (all.evicted, "times a reader that was too far behind was evicted and reconnected"),
     ] {
         if count > 0 {
             warnings.push(format!("{count} {said}."));
@@ -86,14 +89,13 @@ fn warnings(record: &PipelineRecord, ended: &Ended, cpus: Option<usize>) -> Vec<
     }
     let forced = ended.stopped.terminated + ended.stopped.killed;
     if forced > 0 {
-        warnings
-            .push(format!("{forced} processes did not end when they were asked, and were ended by signals."));
+        warnings.push(format!("{forced} processes did not end on request and were killed."));
     }
-    warnings.extend(ended.incidents.iter().map(|incident| format!("While it ran: {incident}.")));
+    warnings.extend(ended.incidents.iter().map(|incident| format!("During the run: {incident}.")));
     warnings
 }
 
-/// What the figures themselves say against the run. Also: how many CPUs this process may use, none when not known.
+/// What the figures themselves say against the run. `None` CPUs of this process: unknown.
 pub(super) fn of_figures(record: &PipelineRecord, cpus: Option<usize>) -> Vec<String> {
     let mut warnings = Vec::new();
     let spinners = spinning(&record.parameters);
@@ -101,12 +103,12 @@ pub(super) fn of_figures(record: &PipelineRecord, cpus: Option<usize>) -> Vec<St
         && spinners > 0
     {
         warnings.push(format!(
-            "{spinners} processes spin on {cpus} CPUs: they take CPU time from each other, and latencies are those of the scheduler; run in parked mode, or on more CPUs."
+            "{spinners} processes spin on {cpus} CPUs: they take CPU time from each other, so latencies measure the scheduler. Run in parked mode, or on more CPUs."
         ));
     }
     if record.is_late() {
         warnings.push(format!(
-            "md published {} of {} scheduled ticks: figures from the time of writing hide what a reader of the others would have seen; look at tick to order from the scheduled time.",
+            "md published {} of {} scheduled ticks, so latencies from the write hide the delay of the others: use tick to order from the due time.",
             record.ticks_published, record.ticks_scheduled
         ));
     }
@@ -115,18 +117,18 @@ pub(super) fn of_figures(record: &PipelineRecord, cpus: Option<usize>) -> Vec<St
     }
     if record.lost > 0 {
         warnings.push(format!(
-            "{} records were lost to readers that were too slow: what they would have taken is in no figure.",
+            "{} records were lost because readers were too slow: no figure includes them.",
             record.lost
         ));
     }
     if record.missed_wakes > 0 {
         warnings.push(format!(
-            "{} times a reader slept over a record until its safety net woke it: a publisher died or was stopped between the two, or there is an error in lowlat.",
+            "{} wakes were missed until the safety net woke the reader: a publisher died or was stopped before the wake, or lowlat has a bug.",
             record.missed_wakes
         ));
     }
     if record.restarts > 0 {
-        warnings.push(format!("{} processes died and were started again.", record.restarts));
+        warnings.push(format!("{} processes died and were restarted.", record.restarts));
     }
     for used in record.uses.iter().filter(|used| used.major_faults > 0) {
         warnings.push(format!(

@@ -1,4 +1,4 @@
-//! Which processes a run has: pure.
+//! Processes of a run: pure.
 
 use crate::master::Program;
 use lowlat_pipeline::{Mode, PipelineOptions, PipelineParameters, QuoteOverrun};
@@ -6,15 +6,15 @@ use std::path::Path;
 
 /// Stands for the master's socket in arguments and environment.
 pub const MASTER: &str = "{master}";
-/// The name and the role of the process that records.
+/// Name and role of the recording process.
 pub const RECORDER: &str = "recorder";
-/// The name and the role of the process that keeps the latest state.
+/// Name and role of the process that keeps the latest state.
 const CACHED: &str = "cached";
-/// How often a process of a run is started again within a minute.
+/// Maximum restarts of a process of a run within a minute.
 const RESTARTS_PER_MINUTE_MAX: u32 = 3;
 
-/// The processes of a run in the order in which they are started: readers before those whose records they read.
-/// `program` is `lowlat` itself.
+/// The processes of a run in starting order: readers before the writers whose records they read. `program` is
+/// `lowlat` itself.
 pub fn programs(parameters: &PipelineParameters, options: &PipelineOptions, program: &Path) -> Vec<Program> {
     let waits = waits_of(parameters.mode);
     let count = parameters.strategies;
@@ -35,7 +35,7 @@ pub fn programs(parameters: &PipelineParameters, options: &PipelineOptions, prog
     let pins = |name: &str| parameters.pins.get(name).cloned().unwrap_or_default();
     let mut programs = Vec::new();
     if let Some(folder) = &options.recording {
-        // First to join and last to be stopped: it sees every record of the run.
+        // First to join and last to be stopped: it reads every record of the run.
         let arguments = ["journal", "record", "--run", MASTER, "--out", folder, "--name", RECORDER];
         programs.push(Program {
             arguments: arguments.map(str::to_owned).to_vec(),
@@ -54,7 +54,7 @@ pub fn programs(parameters: &PipelineParameters, options: &PipelineOptions, prog
     feed.extend(options.wake_core.map(|cpu| ("wake-core", cpu.to_string())));
     let is_colocated = parameters.pins.contains_key(PipelineParameters::PLATFORM);
     if is_colocated {
-        // It ends as td does, at the master's word; its md leaves the master before.
+        // It ends like td, when the master stops it; its md leaves the master before.
         desk.append(&mut feed);
         let cpus = pins(PipelineParameters::PLATFORM);
         programs.push(role(PipelineParameters::PLATFORM, "td", waits.md, cpus, &desk));
@@ -71,7 +71,7 @@ pub fn programs(parameters: &PipelineParameters, options: &PipelineOptions, prog
     } else {
         let cpus = pins("strategies");
         for number in 0..count {
-            // The CPUs in turn, one for each process.
+            // The CPUs in turn, one per process.
             let turn = usize::try_from(number).unwrap_or(0).checked_rem(cpus.len());
             let cpu = turn.and_then(|turn| cpus.get(turn)).copied();
             let mut more = vec![("instrument", number.to_string()), ("overrun", overrun.to_owned())];
@@ -87,13 +87,13 @@ pub fn programs(parameters: &PipelineParameters, options: &PipelineOptions, prog
     programs
 }
 
-/// Whether a process of this name runs beside the pipeline: its end costs no figure of the run.
+/// Whether a process with this name is auxiliary: its end costs no figure of the run.
 pub fn is_beside(name: &str) -> bool {
     [RECORDER, CACHED].contains(&name)
 }
 
-/// The process of a strategy that its host (`host`) moves out. It sleeps, since it was to have no CPU of its own, and runs
-/// where the kernel puts it.
+/// The process of a strategy that its host (`host`) moves out. It sleeps, because it has no dedicated CPU, and
+/// runs where the kernel puts it.
 pub fn moved_out(host: &Program, number: u32) -> Program {
     let mut arguments = Vec::new();
     let mut words = host.arguments.iter();
@@ -118,7 +118,7 @@ pub fn moved_out(host: &Program, number: u32) -> Program {
     }
 }
 
-/// How the processes wait.
+/// Waiting modes of the processes.
 struct Waits {
     md: &'static str,
     td: &'static str,
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_come_before_writers_and_cpus_in_turn() {
+    fn readers_start_before_writers_and_cpus_are_used_in_turn() {
         let programs =
             programs(&parameters(Mode::Mixed, None), &PipelineOptions::default(), Path::new("lowlat"));
         let told: Vec<_> =
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_recorder_is_the_first_and_has_its_cpu() {
+    fn a_recorder_starts_first_on_its_cpu() {
         let mut parameters = parameters(Mode::Parked, None);
         parameters.pins.insert(RECORDER.to_owned(), vec![5]);
         let options = PipelineOptions { recording: Some("/tmp/monday".to_owned()), ..Default::default() };
@@ -207,13 +207,13 @@ mod tests {
             said(1).contains("--price-deviation 50 --rate-per-s 0.5") && said(1).ends_with("--wake-core 3")
         );
         assert!(said(2).ends_with("--overrun conflate") && programs[1].cpus == [0]);
-        // What is judged before a run is what is started then.
+        // The checks before a run judge exactly these processes.
         let fast = programs.iter().filter(|program| program.arguments.join(" ").contains("--wait fast"));
         assert_eq!(u32::try_from(fast.count()).unwrap(), spinning(&parameters));
     }
 
     #[test]
-    fn a_host_takes_the_place_of_the_strategies_and_spins() {
+    fn a_host_replaces_the_strategies_and_spins() {
         let programs =
             programs(&parameters(Mode::Parked, Some(7)), &PipelineOptions::default(), Path::new("lowlat"));
         let names: Vec<_> = programs.iter().map(|program| program.name.as_str()).collect();
@@ -226,7 +226,7 @@ mod tests {
             said,
             "pipeline role strategy --master {master} --wait parked --overrun gap --instrument 2"
         );
-        // What is judged before a run is what is started then.
+        // The checks before a run judge exactly these processes.
         for (mode, host) in
             [Mode::Fast, Mode::Mixed, Mode::Parked].map(|mode| [(mode, None), (mode, Some(1))]).concat()
         {

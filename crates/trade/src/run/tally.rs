@@ -1,4 +1,4 @@
-//! What md and td count of a run, beside the counters that every node has. Each writes an area of its own.
+//! Counts of md and td in a run, in addition to the counters of every node. Each writes a separate area.
 //!
 //! ```text
 //! words of md's area, MD_AREA                             words of td's area, TD_AREA
@@ -10,9 +10,9 @@
 use lowlat_ipc::region::Region;
 use std::sync::atomic::Ordering;
 
-/// The name of md's area.
+/// Name of md's area.
 pub const MD_AREA: &str = "tally.md";
-/// The name of td's area.
+/// Name of td's area.
 pub const TD_AREA: &str = "tally.td";
 /// Size of each.
 pub const BYTES: u64 = 4096;
@@ -31,12 +31,12 @@ pub struct Tally<R> {
 }
 
 impl<R: Region> Tally<R> {
-    /// The counts in zeroed memory, or in memory that others write; none when that is too small.
+    /// The counts in zeroed memory, or in memory that others write; `None` if it is too small.
     pub fn new(region: R) -> Option<Self> {
         (region.words().len() > REJECTED).then_some(Self { region })
     }
 
-    // Relaxed: a counter says nothing of other memory, and each has one writer.
+    // Relaxed: a counter does not order other memory, and each has one writer.
     fn get(&self, at: usize) -> u64 {
         self.region.words().get(at).map_or(0, |word| word.load(Ordering::Relaxed))
     }
@@ -47,7 +47,7 @@ impl<R: Region> Tally<R> {
         }
     }
 
-    /// md: how many quotes its schedule holds up to its end.
+    /// md: sets the number of quotes in its schedule.
     pub fn set_scheduled(&self, ticks: u64) {
         self.set(SCHEDULED, ticks);
     }
@@ -76,12 +76,12 @@ impl<R: Region> Tally<R> {
         self.set(ORDERS, self.get(ORDERS) + 1);
     }
 
-    /// Quotes that the schedule holds; none while md has not said.
+    /// Quotes in the schedule; `None` until md has set it.
     pub fn scheduled(&self) -> Option<u64> {
         Some(self.get(SCHEDULED)).filter(|ticks| *ticks > 0)
     }
 
-    /// From the first quote to the last, ns; none before the first.
+    /// From the first quote to the last, ns; `None` before the first.
     pub fn published_ns(&self) -> Option<u64> {
         let first = Some(self.get(FIRST)).filter(|first| *first > 0)?;
         Some(self.get(LAST).saturating_sub(first))

@@ -1,4 +1,4 @@
-//! What a run refuses and doubts.
+//! What a run refuses, and when it warns.
 
 use super::{RunError, check, is_ours, outcome::of_figures, run_programs, run_with, tally::Tally};
 use crate::{
@@ -46,7 +46,7 @@ fn clean() -> PipelineRecord {
 }
 
 #[test]
-fn each_doubt_has_its_sentence_and_a_clean_run_has_none() {
+fn each_doubt_has_its_warning_and_a_clean_run_has_none() {
     assert_eq!(of_figures(&clean(), Some(1)), Vec::<String>::new());
     let doubt = |change: fn(&mut PipelineRecord), words: &str| {
         let mut record = clean();
@@ -67,11 +67,11 @@ fn each_doubt_has_its_sentence_and_a_clean_run_has_none() {
     let mut mixed = clean();
     mixed.parameters.mode = Mode::Mixed;
     assert!(of_figures(&mixed, Some(3)).is_empty(), "two spinners on three CPUs");
-    assert!(of_figures(&mixed, None).is_empty(), "not known");
+    assert!(of_figures(&mixed, None).is_empty(), "unknown");
 }
 
 #[test]
-fn parameters_that_cannot_be_are_refused() {
+fn invalid_parameters_are_refused() {
     let refused = |change: fn(&mut PipelineParameters), words: &str| {
         let mut parameters = parameters();
         change(&mut parameters);
@@ -85,7 +85,7 @@ fn parameters_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn a_process_that_fails_at_its_start_ends_the_run_with_its_words() {
+fn a_process_that_fails_at_its_start_ends_the_run_with_its_output() {
     let program = Program {
         name: "md".to_owned(),
         role: "md".to_owned(),
@@ -98,10 +98,10 @@ fn a_process_that_fails_at_its_start_ends_the_run_with_its_words() {
     assert!(matches!(error, RunError::Ended { .. }), "{error}");
     let error = error.to_string();
     assert!(error.contains("exit status: 3") && error.contains("no feed at /"), "{error}");
-    assert!(!error.contains("its words are in"), "the folder with its log is gone: {error}");
+    assert!(!error.contains("its words are in"), "the folder with its log is removed: {error}");
     let missing = Program { program: "/nonexistent/lowlat".into(), ..program };
     let error = run_programs(&parameters(), vec![missing], &mut |_| (), &stop).unwrap_err().to_string();
-    assert!(error.contains("md: cannot start it (/nonexistent/lowlat)"), "{error}");
+    assert!(error.contains("cannot start md (/nonexistent/lowlat)"), "{error}");
 }
 
 #[test]
@@ -113,17 +113,14 @@ fn a_name_has_one_master() {
     let program = std::path::Path::new("/bin/true");
     let stop = AtomicBool::new(false);
     let error = run_with(&parameters(), &options, program, &mut |_| (), &stop).unwrap_err().to_string();
-    let said = format!(
-        "process {} is the master of this run folder; end it, or take another name",
-        std::process::id()
-    );
+    let said = format!("process {} is its master\nhint: end it, or use another name", std::process::id());
     assert!(error.contains(&said), "{error}");
-    assert!(folder.socket().exists(), "the first goes on");
+    assert!(folder.socket().exists(), "the first continues");
     drop(first);
     // Its processes end at once.
     let error = run_with(&parameters(), &options, program, &mut |_| (), &stop).unwrap_err();
     assert!(matches!(error, RunError::Ended { .. }), "{error}");
-    assert!(!folder.path().exists(), "and its folder goes with it");
+    assert!(!folder.path().exists(), "and its folder is removed with it");
 }
 
 #[test]
@@ -138,7 +135,7 @@ fn a_folder_of_another_process_is_left_alone() {
 }
 
 #[test]
-fn what_was_counted_is_told_and_what_was_not_is_not() {
+fn only_existing_counts_are_reported() {
     let tally = Tally::new(Heap::zeroed(4096)).unwrap();
     assert_eq!((tally.scheduled(), tally.published_ns()), (None, None));
     tally.set_scheduled(9);

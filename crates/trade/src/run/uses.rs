@@ -1,4 +1,4 @@
-//! What processes use, as the kernel counts it.
+//! Resource use of processes, as counted by the kernel.
 
 use crate::master::{Master, Use};
 use lowlat_pipeline::ProcessUse;
@@ -7,16 +7,17 @@ use std::{collections::BTreeMap, fs};
 /// All processes at one moment: role and counters by process id.
 pub(super) type Uses = BTreeMap<u32, (String, Use)>;
 
-/// Reads all of them: what was started, also what has ended, and this process as `master`.
+/// Reads all of them: running and ended started processes, and this process as `master`.
 pub(super) fn read(master: &Master) -> Uses {
     let mut processes = master.processes();
     processes.push(("master".to_owned(), "master".to_owned(), std::process::id()));
     let living = processes.into_iter().filter_map(|(_, role, pid)| Some((pid, (role, Use::of(pid)?))));
-    // md has ended when it is over.
+    // md has ended by the end of a run.
     master.ended_uses().into_iter().map(|(role, pid, used)| (pid, (role, used))).chain(living).collect()
 }
 
-/// What was used between two moments, a row per role. A process that was started in between counts from its start.
+/// Resource use between two moments, one row per role. A process that was started in between counts from its
+/// start.
 pub(super) fn between(before: &Uses, after: &Uses) -> Vec<ProcessUse> {
     let mut rows: BTreeMap<&str, ProcessUse> = BTreeMap::new();
     for (pid, (role, used)) in after {
@@ -33,8 +34,8 @@ pub(super) fn between(before: &Uses, after: &Uses) -> Vec<ProcessUse> {
     rows.into_values().collect()
 }
 
-/// Pages that the host moved to and from swap since its start (pswpin and pswpout of /proc/vmstat); none when the kernel
-/// does not tell.
+/// Pages that the host moved to and from swap since its start (pswpin and pswpout of /proc/vmstat); `None` if
+/// unknown.
 pub(super) fn swapped_pages() -> Option<u64> {
     let text = fs::read_to_string("/proc/vmstat").ok()?;
     let count =
@@ -47,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_what_its_processes_used_in_between() {
+    fn a_row_sums_the_use_of_its_processes() {
         let used = |cpu_ns, minor_faults| Use { cpu_ns, minor_faults, ..Use::default() };
         let of = |list: &[(u32, Use)]| -> Uses {
             list.iter().map(|(pid, used)| (*pid, ("td".to_owned(), *used))).collect()

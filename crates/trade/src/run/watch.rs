@@ -1,4 +1,4 @@
-//! A run while it goes on.
+//! Watches a run in progress.
 
 use super::{
     LOG_LINES, Phase, Progress, RunError, outcome,
@@ -25,55 +25,55 @@ use std::{
 };
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// How long processes may take to join, beside some time for each.
+/// Time for processes to join, in addition to some time per process.
 const JOIN_NS_MAX: u64 = 30 * SECOND_NS;
 const JOIN_NS_EACH: u64 = SECOND_NS / 4;
-/// How long md may take beyond its schedule.
+/// Time for md beyond its schedule.
 const OVERTIME_NS_MAX: u64 = 30 * SECOND_NS;
-/// Orders and answers have come to rest when nothing was counted for so long.
+/// Orders and answers have come to rest if nothing was counted for this long.
 const REST_NS: u64 = SECOND_NS / 5;
-/// They are not waited for longer than this.
+/// Longest wait for that.
 const REST_NS_MAX: u64 = 10 * SECOND_NS;
-/// How long a process may take to end when it is asked.
+/// Time for a process to end on request.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Bytes of a log that are read.
+/// Bytes read of a log.
 const LOG_BYTES_MAX: u64 = 64 << 10;
-/// Incidents that a run's record lists.
+/// Maximum incidents in a run's record.
 const INCIDENTS_MAX: usize = 100;
-/// How long nodes that the run did not start may take.
+/// Time for nodes that the run did not start.
 const PATIENCE_VISITORS: Duration = Duration::from_secs(2);
 const TURN: Duration = Duration::from_millis(50);
 
-/// What is known at the end of a run.
+/// Facts at the end of a run.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) master: Master,
-    /// From the word to begin to md's end.
+    /// From the begin message to md's end.
     pub(super) elapsed_ns: u64,
-    /// From one look at what processes use to the other.
+    /// Time between the two readings of resource use.
     pub(super) uses_ns: u64,
     pub(super) before: Uses,
     pub(super) after: Uses,
     pub(super) swapped_pages: Option<u64>,
     pub(super) stopped: Stopped,
     pub(super) is_interrupted: bool,
-    /// Words on what went wrong and was mended.
+    /// Descriptions of incidents from which the run recovered.
     pub(super) incidents: Vec<String>,
-    /// Processes without which the run went on, or that failed at its end.
+    /// Auxiliary processes that failed, and processes that failed at their end.
     pub(super) failed: BTreeSet<String>,
 }
 
 struct Watch<'a> {
     master: Master,
     names: BTreeSet<String>,
-    /// Programs whose strategies may get processes of their own, as they were started.
+    /// Programs whose strategies may get separate processes, as they were started.
     hosts: Vec<Program>,
     /// Strategies of the run.
     strategies: u32,
     /// Strategies that have left their host.
     moved_out: BTreeSet<u32>,
     joined: BTreeSet<String>,
-    /// md has ended by itself.
+    /// Whether md has ended.
     is_published: bool,
     begun_ns: Option<u64>,
     told_ns: u64,
@@ -118,11 +118,11 @@ pub(super) fn watch(
 
 impl Watch<'_> {
     fn is_stopped(&self) -> bool {
-        // Relaxed: it says nothing of other memory.
+        // Relaxed: it does not order other memory.
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Starts all and waits until they have joined.
+    /// Starts all processes and waits until they have joined.
     fn start(&mut self, programs: Vec<Program>, parameters: &PipelineParameters) -> Result<(), RunError> {
         let socket = self.master.folder().socket().display().to_string();
         for mut program in programs {
@@ -155,7 +155,7 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Has md publish, waits for its end, and stops everything.
+    /// Lets md publish, waits for its end, and stops everything.
     fn publish(mut self, parameters: &PipelineParameters) -> Result<PipelineRecord, RunError> {
         let (before, before_ns) = (uses::read(&self.master), now_ns());
         let swapped_before = uses::swapped_pages();
@@ -174,7 +174,7 @@ impl Watch<'_> {
         }
         let is_interrupted = !self.is_published;
         if is_interrupted {
-            // One that has not joined, or has just ended, hears it from SIGTERM.
+            // A process that has not joined, or has just ended, gets SIGTERM instead.
             self.master.stop_node("md").ok();
         }
         let elapsed_ns = now_ns() - begun_ns;
@@ -182,7 +182,7 @@ impl Watch<'_> {
         let (after, uses_ns) = (uses::read(&self.master), now_ns() - before_ns);
         let swapped_pages = swapped_before.zip(uses::swapped_pages()).map(|(before, after)| after - before);
         self.tell(Phase::Ending, true);
-        // td answers what visiting strategies have sent, and visiting readers see its last answers.
+        // td answers pending orders of visiting strategies, and visiting readers read its last answers.
         self.master.stop_visitors(Visitors::Writers, PATIENCE_VISITORS)?;
         let stopped = self.master.stop_programs(PATIENCE)?;
         self.master.stop_visitors(Visitors::All, PATIENCE_VISITORS)?;
@@ -218,7 +218,7 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Processes that reported a failure when they were asked to end, and those beside the run that had to be ended.
+    /// Processes that reported a failure when they were stopped, and auxiliary ones that had to be killed.
     fn hear_last_words(&mut self) -> Result<(), RunError> {
         for happened in self.master.turn(Duration::ZERO)? {
             let Happened::Ended { name, reason, code, is_failure, .. } = happened else { continue };
@@ -231,7 +231,7 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Continues without a process that no figure of the run needs.
+    /// Continues without an auxiliary process.
     fn lose(&mut self, name: &str, reason: &str) {
         self.note(format!("{name} ended: {reason}{}", self.last_words(name)));
         self.failed.insert(name.to_owned());
@@ -246,7 +246,7 @@ impl Watch<'_> {
             match happened {
                 Happened::Joined { name, .. } => _ = self.joined.insert(name),
                 Happened::Ended { name, is_failure: false, .. } if name == "md" => self.is_published = true,
-                // In one process with td it leaves, and the process goes on.
+                // In one process with td it leaves, and the process continues.
                 Happened::Left { name } if name == "md" && !self.names.contains(&name) => {
                     self.is_published = true;
                 }
@@ -255,18 +255,18 @@ impl Watch<'_> {
                         self.lose(&name, &reason);
                         continue;
                     }
-                    // One that ends without being asked leaves the run without it; and before the begin nothing is
-                    // mended: what fails at its start fails again.
+                    // If an essential process ends, the run cannot continue without it; before the begin
+                    // nothing is restarted: a failing start fails again.
                     if !is_failure || self.begun_ns.is_none() {
                         let words = self.last_words(&name);
                         return Err(RunError::Ended { name, reason, words });
                     }
-                    self.note(format!("{name} ended ({reason}) and was started again"));
+                    self.note(format!("{name} ended ({reason}) and was restarted"));
                 }
-                Happened::GivenUp { name, reason } if self.begun_ns.is_some() && is_beside(&name) => {
+                Happened::Abandoned { name, reason } if self.begun_ns.is_some() && is_beside(&name) => {
                     self.lose(&name, &reason);
                 }
-                Happened::GivenUp { name, reason } => {
+                Happened::Abandoned { name, reason } => {
                     let words = self.last_words(&name);
                     return Err(RunError::Ended { name, reason, words });
                 }
@@ -285,31 +285,33 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Keeps a sentence for the record, once, as long as there are not too many.
+    /// Keeps a sentence for the record, once, up to a limit.
     fn note(&mut self, incident: String) {
         if self.incidents.contains(&incident) {
             return;
         }
         match self.incidents.len().cmp(&INCIDENTS_MAX) {
             std::cmp::Ordering::Less => self.incidents.push(incident),
-            std::cmp::Ordering::Equal => self.incidents.push("more happened than is listed here".to_owned()),
+            std::cmp::Ordering::Equal => self.incidents.push("further incidents are not listed".to_owned()),
             std::cmp::Ordering::Greater => {}
         }
     }
 
-    /// A host reports a strategy that keeps the others waiting; other nodes have something for the record.
+    /// Messages of nodes: a host reports a strategy that delays the others; others are kept for the record.
     fn hear(&mut self, name: &str, text: &str) -> Result<(), RunError> {
         let Some(number) = text.strip_prefix(MOVE_OUT).and_then(|number| number.parse::<u32>().ok()) else {
             self.note(format!("{name}: {text}"));
             return Ok(());
         };
         let host = self.hosts.iter().find(|host| host.name == name);
-        // Once each: a host that repeats itself starts no second process.
+        // Once per strategy: a host that repeats its message starts no second process.
         if let Some(program) = host.map(|host| moved_out(host, number))
             && number < self.strategies
             && self.moved_out.insert(number)
         {
-            self.note(format!("strategy {number} took too long in {name} and has a process of its own now"));
+            self.note(format!(
+                "strategy {number} took too long in {name} and was moved to a separate process"
+            ));
             self.master.start(program)?;
         }
         Ok(())
@@ -339,24 +341,24 @@ impl Watch<'_> {
         });
     }
 
-    /// The end of what a process wrote, as the end of a sentence: the folder with its log is removed.
+    /// The last output of a process, as the end of a sentence: the folder with its log is removed.
     fn last_words(&self, name: &str) -> String {
         let text = end_of(&self.master.folder().log(name)).unwrap_or_default();
         let text = String::from_utf8_lossy(&text).into_owned();
         let mut lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-        // One that was started again says the same each time.
+        // A restarted process repeats itself.
         lines.dedup();
         let from = lines.len().saturating_sub(LOG_LINES);
         let words = lines.get(from..).unwrap_or_default().join("\n  ");
         if words.is_empty() {
-            "; it wrote nothing".to_owned()
+            "; it wrote no output".to_owned()
         } else {
-            format!("; its last words:\n  {words}")
+            format!("; its last output:\n  {words}")
         }
     }
 }
 
-/// The end of a file, however long that is.
+/// The end of a file, however long the file is.
 fn end_of(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
@@ -366,7 +368,7 @@ fn end_of(path: &Path) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Seconds as nanoseconds, a year at most.
+/// Seconds as nanoseconds, at most a year.
 fn nanoseconds(seconds: f64) -> u64 {
     u64::try_from(Duration::try_from_secs_f64(seconds.min(31e6)).unwrap_or_default().as_nanos())
         .unwrap_or(u64::MAX / 4)

@@ -1,7 +1,7 @@
-//! Strategies: what they are told, how they send orders, and many of them in one process.
+//! Strategies: their events, how they send orders, and many of them in one process.
 //!
-//! A [`Strategy`] is called with quotes, answers and gaps; it sends through [`Orders`]. None of the calls may wait:
-//! in a strategy host others come after it.
+//! A [`Strategy`] is called with quotes, answers and gaps; it sends through [`Orders`]. No call may wait: in a
+//! strategy host it would delay others.
 
 pub mod host;
 mod numbers;
@@ -19,12 +19,12 @@ use crate::{
     records::{Answer, Quote},
 };
 
-/// A quote as a strategy is given it.
+/// A quote as delivered to a strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuoteSeen {
     /// Its instrument.
     pub instrument: u32,
-    /// Its number in md's stream.
+    /// Its sequence in md's stream.
     pub sequence: u64,
     /// When md wrote it, in the pipeline's clock, ns.
     pub generated_ns: u64,
@@ -34,10 +34,10 @@ pub struct QuoteSeen {
     pub quote: Quote,
 }
 
-/// An answer as a strategy is given it.
+/// An answer as delivered to a strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnswerSeen {
-    /// Its number in td's stream.
+    /// Its sequence in td's stream.
     pub sequence: u64,
     /// When td wrote it, in the pipeline's clock, ns.
     pub generated_ns: u64,
@@ -47,16 +47,16 @@ pub struct AnswerSeen {
     pub answer: Answer,
 }
 
-/// What a strategy did not see.
+/// Records that a strategy lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gap {
-    /// So many quotes: of which of its instruments is not known.
+    /// Quotes, of any of its instruments.
     Quotes(u64),
-    /// So many answers. What became of its orders is to be asked for, from cached for example.
+    /// Answers. The state of its orders must be queried, for example from cached.
     Answers(u64),
 }
 
-/// A strategy. Nothing it does in a call may wait or allocate: others of the same process come after it.
+/// A strategy. No call may wait or allocate: it would delay others in the same process.
 pub trait Strategy: Send {
     /// A quote of one of its instruments.
     fn on_quote(&mut self, orders: &mut Orders<'_>, seen: &QuoteSeen);
@@ -64,17 +64,17 @@ pub trait Strategy: Send {
     fn on_answer(&mut self, orders: &mut Orders<'_>, seen: &AnswerSeen) {
         let _ = (orders, seen);
     }
-    /// Records are lost to it.
+    /// Records were lost.
     fn on_gap(&mut self, orders: &mut Orders<'_>, gap: Gap) {
         let _ = (orders, gap);
     }
-    /// Its process is started again: what cached had saved of the one before, positions by the strategy's number. Before
-    /// everything else; it may allocate.
+    /// Its process was restarted: what cached saved of the predecessor, with positions by strategy number.
+    /// Called first; may allocate.
     fn on_restart(&mut self, strategy: u32, state: &State) {
         let _ = (strategy, state);
     }
-    /// Nothing is there for it, and its process, which never sleeps, has time: to read what its next call will need, so that it
-    /// is at hand. Each some hundreds of microseconds; it must be short, and change nothing that matters.
+    /// Called when idle, in a process that never sleeps: to touch what the next call will need, so that it is
+    /// in the cache. Every few hundred microseconds; must be short, and change nothing relevant.
     fn warm(&mut self) {}
 }
 

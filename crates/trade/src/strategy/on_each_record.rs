@@ -1,4 +1,4 @@
-//! The Kungfu report's strategy: one order for each record of its instrument.
+//! The Kungfu report's strategy: one order per record of its instrument.
 
 use super::{AnswerSeen, Gap, Orders, QuoteSeen, Strategy};
 use crate::{
@@ -7,14 +7,14 @@ use crate::{
 };
 use std::hint::black_box;
 
-/// Sends an order of one piece for each quote, buying and selling in turn so that its position stays small.
+/// Sends an order of one piece per quote, alternately buying and selling so that its position stays small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OnEachRecord {
-    /// The only instrument it trades (the report's `-n`); `None`: every one that it is given.
+    /// The only instrument it trades (the report's `-n`); `None`: every one that it gets.
     pub instrument: Option<u32>,
     /// Quotes of its instrument.
     pub quotes: u64,
-    /// Orders sent, and 1 more when it began with a piece that the process before it had bought.
+    /// Orders sent, plus 1 if it started with a piece that its predecessor had bought.
     pub sent: u64,
     /// Orders that could not be sent.
     pub unsent: u64,
@@ -61,7 +61,7 @@ impl Strategy for OnEachRecord {
         black_box(*self);
     }
 
-    /// Goes on selling what the one before it had bought.
+    /// Continues by selling what its predecessor had bought.
     fn on_restart(&mut self, strategy: u32, state: &State) {
         self.sent = u64::from(state.positions(strategy).any(|(_, position)| position.quantity > 0));
     }

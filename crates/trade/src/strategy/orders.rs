@@ -1,47 +1,47 @@
-//! The handle through which a strategy sends orders.
+//! The handle with which a strategy sends orders.
 
 use super::{AnswerSeen, QuoteSeen};
 use crate::records::{Order, PAYLOAD_BYTES, Price, SCHEMA, Side, kind};
 use lowlat_ipc::stream::Stamp;
 use thiserror::Error;
 
-/// Why an order is not sent.
+/// Why an order was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum SendError {
-    /// The stream takes nothing any more: another process has this one's place.
-    #[error("this process was given up and another has its place; end")]
+    /// The stream is closed: another process has replaced this one.
+    #[error("this process was dropped and another one has replaced it")]
     Fenced,
-    /// td has no room for it. Nothing was written; a later order may find room.
-    #[error("td takes no orders at this moment: it is dead, or too slow; the order was not sent")]
+    /// td has no room for it. Nothing was written; a later order may succeed.
+    #[error("the order was not sent: td accepts no orders now, because it is dead or too slow")]
     NoCredit,
-    /// The stream refuses it for another reason.
-    #[error("the orders stream refuses the record; see the process's log")]
+    /// The stream refused it for another reason.
+    #[error("the orders stream refused the record\nhint: check the process's log")]
     Refused,
 }
 
-/// Where orders go.
+/// Destination of orders.
 pub trait OrderSink {
-    /// Writes one order. Fills in when it is written.
+    /// Writes one order. Fills in its time of writing.
     fn send(&mut self, stamp: Stamp, payload: &[u8; PAYLOAD_BYTES]) -> Result<(), SendError>;
-    /// A number for an order of the strategy, never used before.
+    /// An unused number for an order of the strategy.
     fn number(&mut self) -> u64;
 }
 
-/// What an order is sent because of.
+/// Cause of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cause {
-    /// When it was written, ns.
+    /// When the causing record was written, ns.
     pub generated_ns: u64,
     /// When it was due, ns.
     pub scheduled_ns: u64,
     /// When it had been read, ns.
     pub received_ns: u64,
-    /// Its number in its stream.
+    /// Its sequence in its stream.
     pub sequence: u64,
 }
 
 impl Cause {
-    /// Nothing but the time.
+    /// No cause except for the time.
     pub fn at(now_ns: u64) -> Self {
         Self { generated_ns: now_ns, scheduled_ns: now_ns, received_ns: now_ns, sequence: 0 }
     }
@@ -61,8 +61,8 @@ impl From<&AnswerSeen> for Cause {
     }
 }
 
-/// A strategy's handle during one call. Orders carry what they were sent because of, so that tick-to-order latency is
-/// known without the strategy doing anything for it.
+/// A strategy's handle during one call. Orders carry their cause, so that tick-to-order latency is measured
+/// without effort by the strategy.
 pub struct Orders<'a> {
     sink: &'a mut dyn OrderSink,
     strategy: u32,
@@ -71,7 +71,7 @@ pub struct Orders<'a> {
 }
 
 impl<'a> Orders<'a> {
-    /// A handle of a strategy, for a call because of `cause`.
+    /// A handle of a strategy, for a call with this cause.
     pub fn new(sink: &'a mut dyn OrderSink, strategy: u32, cause: Cause) -> Self {
         Self { sink, strategy, cause, sent: 0 }
     }
@@ -81,13 +81,13 @@ impl<'a> Orders<'a> {
         self.strategy
     }
 
-    /// How many were sent in this call.
+    /// Number of orders sent in this call.
     pub fn sent(&self) -> u32 {
         self.sent
     }
 
-    /// Sends an order and gives back its number, by which answers name it. It allocates nothing; when td sleeps it wakes
-    /// it, which is one system call.
+    /// Sends an order and returns its number, which answers refer to. Allocates nothing; if td sleeps, it is
+    /// woken with one system call.
     #[inline]
     pub fn send(
         &mut self,

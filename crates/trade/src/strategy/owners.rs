@@ -1,12 +1,12 @@
-//! Which node each strategy belongs to, in an area that the master writes and td reads.
+//! The node of each strategy, in an area that the master writes and td reads.
 //!
-//! Two words for each strategy: its node, and the node that released it, whose last orders may still be on their way. Each
-//! is a node's number + 1, or 0 for none.
+//! Two words per strategy: its node, and the node that released it, whose last orders may still be pending.
+//! Each is a node's number + 1, or 0 for none.
 
 use lowlat_ipc::{interest::SUBSCRIBERS_MAX, region::Region};
 use std::sync::atomic::Ordering;
 
-/// The name of the area.
+/// Name of the area.
 pub const AREA: &str = "owners";
 /// Words of one strategy.
 const STRIDE: usize = 2;
@@ -20,28 +20,28 @@ pub struct Owners<R> {
 }
 
 impl<R: Region> Owners<R> {
-    /// The table in this memory; none if it is too small.
+    /// The table in this memory; `None` if it is too small.
     pub fn new(region: R) -> Option<Self> {
         let words = usize::try_from(BYTES / 8).unwrap_or(usize::MAX);
         (region.words().len() >= words).then_some(Self { region })
     }
 
-    /// Returns whether a node may send orders of a strategy: it owns the strategy, or was the one that released it.
+    /// Returns whether a node may send orders of a strategy: it owns the strategy, or released it.
     #[inline]
     pub fn has(&self, node: u32, strategy: u32) -> bool {
         let entry = u64::from(node) + 1;
         place(strategy).and_then(|at| self.region.words().get(at..at + STRIDE)).is_some_and(|words| {
-            // Pairs with the store in `set`. Acquire: the order that is checked was published after the store.
+            // Pairs with the store in `set`. Acquire: the checked order was published after the store.
             words.iter().any(|word| word.load(Ordering::Acquire) == entry)
         })
     }
 
-    /// Sets who owns a strategy and who released it. Only the master calls this.
+    /// Sets the owner of a strategy and the node that released it. Only the master calls this.
     pub fn set(&self, strategy: u32, owner: Option<u32>, before: Option<u32>) {
         let Some(words) = place(strategy).and_then(|at| self.region.words().get(at..at + STRIDE)) else {
             return;
         };
-        // The node that released it first: at no time is one of them missing that may send.
+        // The releasing node first: at no time is a permitted node missing.
         for (word, node) in words.iter().rev().zip([before, owner]) {
             // Pairs with the load in `has`.
             word.store(node.map_or(0, |node| u64::from(node) + 1), Ordering::Release);

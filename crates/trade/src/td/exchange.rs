@@ -7,21 +7,21 @@ use super::{
 use crate::records::{Answer, Order, Outcome, Price, Quote, Reject, SCHEMA, kind};
 use lowlat_ipc::{interest::SUBSCRIBERS_MAX, region::Region, stream::Stamp};
 
-/// Fills of one order at most.
+/// Maximum number of fills per order.
 pub const FILLS_MAX: u32 = 16;
 
-/// How the exchange answers.
+/// Rules of the exchange.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
-    /// Instruments that are known: numbers below it.
+    /// Known instruments: numbers below this.
     pub instruments: u32,
-    /// In how many parts an accepted order is filled at once, up to [`FILLS_MAX`]; 0: it stays open.
+    /// Number of parts in which an accepted order is filled at once, up to [`FILLS_MAX`]; 0: it stays open.
     pub fills: u32,
-    /// What an order may be.
+    /// Limits of an order.
     pub limits: Limits,
 }
 
-/// The exchange over its ledger. Per order it allocates nothing and makes no system call.
+/// The exchange with its ledger. Allocates nothing and makes no system call per order.
 #[derive(Debug)]
 pub struct Exchange<R> {
     ledger: Ledger<R>,
@@ -30,9 +30,9 @@ pub struct Exchange<R> {
     market: Vec<Price>,
 }
 
-/// An order as it was read.
+/// An order as read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Taken {
+pub struct ReadOrder {
     /// Number of the node that writes the stream.
     pub writer: u32,
     /// The order's sequence in it.
@@ -43,30 +43,30 @@ pub struct Taken {
     pub order: Order,
 }
 
-/// What becomes of an order that was read.
+/// How an order is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Begun {
-    /// Its answers, to be published all; then [`Exchange::finish`].
+pub enum Decision {
+    /// Its answers must all be published; then [`Exchange::finish`] is called.
     Answers(Pending),
-    /// It was answered before: this one was read again after a restart.
+    /// It was already answered: it was read again after a restart.
     Known,
-    /// Nobody can be answered: no strategy has that number.
+    /// It cannot be answered: no strategy has that number.
     NoStrategy,
     /// Another td has taken over.
     Fenced,
 }
 
-/// Answers of one order that are to be published, in this order.
+/// Answers of one order to be published, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pending {
     order: InHand,
-    /// The first of its answers that is to be published.
+    /// The first of its answers to be published.
     first: u32,
     td: u32,
 }
 
 impl Pending {
-    /// The order that they are of.
+    /// The order that they answer.
     pub fn order(&self) -> &Order {
         &self.order.order
     }
@@ -81,7 +81,7 @@ impl Pending {
         matches!(self.order.outcome, Outcome::Rejected(_))
     }
 
-    /// Its answers; their stamps lack only the time at which they are written.
+    /// Its answers; their stamps lack only the time of writing.
     pub fn answers(&self) -> impl Iterator<Item = (Stamp, Answer)> + use<> {
         let pending = *self;
         (self.first..self.order.answers).map(move |number| pending.answer(number))
@@ -116,7 +116,7 @@ impl Pending {
     }
 }
 
-/// Part `number` of a quantity that is split so evenly as it can be; the parts sum up to it.
+/// Part `number` of a quantity that is split as evenly as possible; the parts add up to it.
 fn part(quantity: u32, number: u32, parts: u32) -> u32 {
     let [size, more] =
         [quantity.checked_div(parts), quantity.checked_rem(parts)].map(Option::unwrap_or_default);
@@ -124,7 +124,7 @@ fn part(quantity: u32, number: u32, parts: u32) -> u32 {
 }
 
 impl<R: Region> Exchange<R> {
-    /// An exchange over a ledger, as td number `epoch` of its name.
+    /// An exchange with a ledger, as td process number `epoch` under its name.
     pub fn new(region: R, epoch: u64, rules: Rules) -> Result<Self, LedgerError> {
         let market = vec![0; usize::try_from(rules.instruments).unwrap_or(0)];
         Ok(Self { ledger: Ledger::open(region, epoch)?, rules, market })
@@ -135,9 +135,10 @@ impl<R: Region> Exchange<R> {
         &self.ledger
     }
 
-    /// What a td before this one left undone: answers that it had decided and not published, of which
-    /// `next_sequence`, the number behind the last record that it published, tells how many are out. To be published before anything
-    /// else, then [`Exchange::finish`]; also when none is left. `td` is this node's number.
+    /// What the previous td left unfinished: answers that it had decided and not published; `next_sequence`,
+    /// the sequence after the last record that it published, tells how many are published. To be published
+    /// before anything else, followed by [`Exchange::finish`], even if none is left. `td` is this node's
+    /// number.
     pub fn recover(&self, td: u32, next_sequence: u64) -> Result<Option<Pending>, LedgerError> {
         let Some(order) = self.ledger.in_hand()? else { return Ok(None) };
         let published = next_sequence.saturating_sub(order.first_answer);
@@ -145,18 +146,18 @@ impl<R: Region> Exchange<R> {
         Ok(Some(Pending { order, first, td }))
     }
 
-    /// Decides an order, and writes the decision down. `next_sequence` is that of the next record of td's stream,
-    /// `now_ns` when the order had been read.
-    pub fn begin(&mut self, td: u32, taken: &Taken, now_ns: u64, next_sequence: u64) -> Begun {
-        let Taken { writer, sequence, stamp, order } = *taken;
+    /// Decides an order, and writes the decision to the ledger. `next_sequence` is that of the next record of
+    /// td's stream, `now_ns` when the order had been read.
+    pub fn begin(&mut self, td: u32, taken: &ReadOrder, now_ns: u64, next_sequence: u64) -> Decision {
+        let ReadOrder { writer, sequence, stamp, order } = *taken;
         if !self.ledger.is_own() {
-            return Begun::Fenced;
+            return Decision::Fenced;
         }
         if stamp.source >= SUBSCRIBERS_MAX || writer >= SUBSCRIBERS_MAX {
-            return Begun::NoStrategy;
+            return Decision::NoStrategy;
         }
         if self.ledger.last_sequence(writer).is_some_and(|last| sequence <= last) {
-            return Begun::Known;
+            return Decision::Known;
         }
         let last_number = self.ledger.last_number(stamp.source);
         let mut open_after = self.ledger.open_orders(stamp.source);
@@ -191,10 +192,10 @@ impl<R: Region> Exchange<R> {
             totals_after,
         };
         self.ledger.take_in_hand(&order);
-        Begun::Answers(Pending { order, first: 0, td })
+        Decision::Answers(Pending { order, first: 0, td })
     }
 
-    /// Enters an order whose answers are all published. False when another td has taken over meanwhile.
+    /// Completes an order whose answers are all published. Returns false if another td has taken over.
     pub fn finish(&mut self, pending: &Pending) -> bool {
         let is_own = self.ledger.is_own();
         if is_own {
@@ -203,7 +204,7 @@ impl<R: Region> Exchange<R> {
         is_own
     }
 
-    /// Tells the exchange the market; needed only for [`Limits::price_deviation_max_per_mille`].
+    /// Updates the market; needed only for [`Limits::price_deviation_max_per_mille`].
     pub fn on_quote(&mut self, instrument: u32, quote: &Quote) {
         let place = usize::try_from(instrument).ok().and_then(|at| self.market.get_mut(at));
         if let Some(middle) = place {
@@ -211,7 +212,7 @@ impl<R: Region> Exchange<R> {
         }
     }
 
-    /// The position's row and what it becomes when all is filled, of an order that is accepted.
+    /// The position's row and its value after all fills, for an accepted order.
     fn judge(
         &self,
         stamp: &Stamp,
@@ -237,7 +238,7 @@ impl<R: Region> Exchange<R> {
             return Err(Reject::OverLimit);
         }
         let Some(row) = self.ledger.position_row(stamp.source, stamp.instrument) else {
-            // A position that cannot be kept cannot be limited.
+            // A position that cannot be stored cannot be limited.
             return if limits.position_max.is_some() { Err(Reject::OverLimit) } else { Ok(None) };
         };
         let signed = match order.side {

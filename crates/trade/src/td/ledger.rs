@@ -1,18 +1,18 @@
-//! What td has answered, in memory that outlives td: words of an area that master keeps.
+//! Record of what td has answered, in memory that outlives td: words of an area owned by the master.
 //!
 //! ```text
 //! word
 //!      0  magic "LLLEDGER"            2  epoch of the td that writes it
-//!      8  the order in hand: 1 while its answers are not all published and entered, then words 9 to 29 hold it
+//!      8  the order in hand: 1 while its answers are not all published and entered, then words 9 to 29 contain it
 //!     40  orders answered              41  of them rejected
 //!     64  of each orders stream, by its writer's number: the sequence of the last order answered, + 1
-//!   1088  of each strategy: the last order number answered; how many of its orders are open
+//!   1088  of each strategy: the last order number answered; number of its open orders
 //!   3136  positions: (strategy << 32 | instrument) + 1, and the position; a table with open addressing
 //! ```
 //!
-//! One process writes at a time. Only its death matters, not that of the host: after it, memory holds what it had stored
-//! up to some step, in the order of the program. The word that makes the order in hand valid is stored last, and
-//! what is entered afterwards are absolute values, so doing it again does no harm.
+//! One process writes at a time. Only the death of the process matters, not that of the host: afterwards memory
+//! contains its stores up to some step, in program order. The word that makes the order in hand valid is stored
+//! last, and the values entered afterwards are absolute, so entering them again is harmless.
 
 use crate::records::{Answer, Order, Outcome, PAYLOAD_BYTES, Side};
 use lowlat_ipc::{interest::SUBSCRIBERS_MAX, region::Region, stream::Stamp};
@@ -28,44 +28,48 @@ const REJECTED: usize = 41;
 const STREAMS: usize = 64;
 const STRATEGIES: usize = STREAMS + SUBSCRIBERS_MAX as usize;
 const POSITIONS: usize = STRATEGIES + 2 * SUBSCRIBERS_MAX as usize;
-/// Positions that the ledger can hold: of a strategy in an instrument.
+/// Maximum number of positions of the ledger, each of a strategy in an instrument.
 pub const POSITIONS_MAX: usize = 1 << 14;
 const WORDS: usize = POSITIONS + 2 * POSITIONS_MAX;
 const _: () = assert!(IN_HAND + 1 + IN_HAND_WORDS <= ANSWERED);
-/// Bytes of memory that a ledger takes.
+/// Bytes of memory of a ledger.
 pub const BYTES: u64 = WORDS as u64 * 8;
-/// The name of the area.
+/// Name of the area.
 pub const AREA: &str = "ledger";
 
-/// Why memory is not taken for a ledger.
+/// Why memory is not accepted as a ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LedgerError {
     /// Too small.
-    #[error("ledger: found {found} bytes of memory, expected {BYTES}; give the area \"{AREA}\" that size")]
+    #[error(
+        "cannot use the ledger: found {found} bytes of memory, expected {BYTES}\nhint: give the area \"{AREA}\" that size"
+    )]
     TooSmall {
-        /// What is there.
+        /// Its size.
         found: u64,
     },
-    /// Something else stands there.
-    #[error("ledger: found {found:#x} as its first word, expected zeros or \"LLLEDGER\"; start master anew")]
+    /// It contains something else.
+    #[error(
+        "cannot use the ledger: found {found:#x} as its first word, expected zeros or \"LLLEDGER\"\nhint: restart the master"
+    )]
     NoLedger {
         /// The first word.
         found: u64,
     },
-    /// Words that cannot be.
-    #[error("ledger: the order in hand is damaged ({reason}); start master anew")]
+    /// Impossible values.
+    #[error("cannot use the ledger: the order in hand is damaged ({reason})\nhint: restart the master")]
     Damaged {
-        /// In what way.
+        /// Which ones.
         reason: String,
     },
 }
 
-/// What is to be entered for an order, and what its answers are made of.
+/// Values to enter for an order, and the source of its answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InHand {
-    /// The sequence that its first answer has in td's stream.
+    /// The sequence of its first answer in td's stream.
     pub first_answer: u64,
-    /// How many answers it gets.
+    /// Number of its answers.
     pub answers: u32,
     /// Number of the node that writes the orders stream.
     pub writer: u32,
@@ -79,17 +83,17 @@ pub struct InHand {
     pub read_ns: u64,
     /// The first answer.
     pub outcome: Outcome,
-    /// The strategy's last number, with this one.
+    /// The strategy's last number, including this one.
     pub number_after: u64,
-    /// The strategy's open orders, with this one.
+    /// The strategy's open orders, including this one.
     pub open_after: u64,
-    /// Row of the position and what it becomes.
+    /// Row of the position and its new value.
     pub position_after: Option<(usize, i64)>,
-    /// All orders answered, and those rejected, with this one.
+    /// All orders answered, and those rejected, including this one.
     pub totals_after: [u64; 2],
 }
 
-/// A ledger in some memory.
+/// A ledger in memory.
 #[derive(Debug)]
 pub struct Ledger<R> {
     region: R,
@@ -97,7 +101,7 @@ pub struct Ledger<R> {
 }
 
 impl<R: Region> Ledger<R> {
-    /// Takes zeroed memory, or a ledger that is there; `epoch` is that of the td that writes it from now on.
+    /// Opens zeroed memory or an existing ledger; `epoch` is that of the td that writes it from now on.
     pub fn open(region: R, epoch: u64) -> Result<Self, LedgerError> {
         let words = region.words().len();
         if words < WORDS {
@@ -113,7 +117,7 @@ impl<R: Region> Ledger<R> {
         Ok(ledger)
     }
 
-    /// Looks at a ledger that td writes, without becoming its writer.
+    /// Opens a ledger that td writes, for reading only.
     pub fn look(region: R) -> Result<Self, LedgerError> {
         let ledger = Self { region, epoch: 0 };
         match (ledger.region.words().len(), ledger.get(0)) {
@@ -125,12 +129,12 @@ impl<R: Region> Ledger<R> {
         }
     }
 
-    /// How many orders were answered, and how many of them rejected.
+    /// Number of orders answered, and how many of them were rejected.
     pub fn answered_and_rejected(&self) -> [u64; 2] {
         [ANSWERED, REJECTED].map(|at| self.get(at))
     }
 
-    /// Whether no later td has taken the ledger over.
+    /// Whether no later td has taken over the ledger.
     pub fn is_own(&self) -> bool {
         self.get(EPOCH) == self.epoch
     }
@@ -140,23 +144,23 @@ impl<R: Region> Ledger<R> {
         row_of(strategy).map_or(0, |at| self.get(at))
     }
 
-    /// How many orders of a strategy are accepted and not filled.
+    /// Number of orders of a strategy that are accepted and not filled.
     pub fn open_orders(&self, strategy: u32) -> u64 {
         row_of(strategy).map_or(0, |at| self.get(at + 1))
     }
 
-    /// The sequence of the last order of a stream that was answered; none before its first.
+    /// Sequence of the last order of a stream that was answered; `None` before its first.
     pub fn last_sequence(&self, writer: u32) -> Option<u64> {
         let at = place(writer)?;
         self.get(STREAMS + at).checked_sub(1)
     }
 
-    /// The position of a strategy in an instrument; bought is above 0.
+    /// Position of a strategy in an instrument; positive if bought.
     pub fn position(&self, strategy: u32, instrument: u32) -> i64 {
         self.position_row(strategy, instrument).map_or(0, |row| self.position_at(row))
     }
 
-    /// The row of a position, whose key is entered with the position; none when the table is full.
+    /// The row of a position, whose key is entered with the position; `None` if the table is full.
     pub fn position_row(&self, strategy: u32, instrument: u32) -> Option<usize> {
         let key = key(strategy, instrument);
         let start = usize::try_from(key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32).unwrap_or(0);
@@ -170,7 +174,7 @@ impl<R: Region> Ledger<R> {
         self.get(POSITIONS + 2 * row + 1).cast_signed()
     }
 
-    /// Writes down what is about to be answered.
+    /// Writes down the order that is about to be answered.
     pub fn take_in_hand(&self, order: &InHand) {
         let [price, quantity] = [order.order.price.cast_unsigned(), u64::from(order.order.quantity)];
         let (row, position) = order.position_after.map_or((0, 0), |(row, position)| (row + 1, position));
@@ -205,7 +209,7 @@ impl<R: Region> Ledger<R> {
         self.put(IN_HAND, 1);
     }
 
-    /// The order that was in hand when the process before this one died.
+    /// The order that was in hand when the predecessor died.
     pub fn in_hand(&self) -> Result<Option<InHand>, LedgerError> {
         if self.get(IN_HAND) == 0 {
             return Ok(None);
@@ -276,7 +280,7 @@ impl<R: Region> Ledger<R> {
         }))
     }
 
-    /// Enters an order whose answers are all published, and takes it out of hand.
+    /// Enters an order whose answers are all published, and clears the order in hand.
     pub fn enter(&self, order: &InHand) {
         if let Some((row, position)) = order.position_after {
             self.put(POSITIONS + 2 * row, key(order.stamp.source, order.stamp.instrument));
@@ -296,7 +300,7 @@ impl<R: Region> Ledger<R> {
     }
 
     fn get(&self, at: usize) -> u64 {
-        // Pairs with the store in `put`: other processes only look, or come after the one that wrote.
+        // Pairs with the store in `put`: other processes only read, or succeed the one that wrote.
         self.region.words().get(at).map_or(0, |word| word.load(Ordering::Acquire))
     }
 
@@ -304,10 +308,10 @@ impl<R: Region> Ledger<R> {
         #[cfg(test)]
         super::tests::crash::step();
         if let Some(word) = self.region.words().get(at) {
-            // Pairs with the load in `get`. Release also keeps the stores in the order of the program.
+            // Pairs with the load in `get`. Release also keeps the stores in program order.
             word.store(value, Ordering::Release);
         }
-        // Nothing that follows, above all publishing, moves before it.
+        // Nothing that follows, in particular publishing, is reordered before it.
         compiler_fence(Ordering::SeqCst);
     }
 }
@@ -324,7 +328,7 @@ fn key(strategy: u32, instrument: u32) -> u64 {
     (u64::from(strategy) << 32 | u64::from(instrument)) + 1
 }
 
-/// An outcome as the word that it is in an answer's payload.
+/// An outcome as a word, as in an answer's payload.
 fn word_of(outcome: Outcome) -> u64 {
     let side = Side::Buy;
     let answer =

@@ -1,4 +1,4 @@
-//! What an order may be.
+//! Limits of orders.
 
 use crate::{
     records::Price,
@@ -7,7 +7,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// Limits, as a JSON file gives them. What is left out has no limit.
+/// Limits, as in a JSON file. Omitted fields have no limit.
 ///
 /// ```json
 /// { "quantity_max": 1000, "position_max": 5000, "open_orders_max": 100 }
@@ -21,8 +21,8 @@ pub struct Limits {
     /// Price, in ten-thousandths of the currency.
     #[serde(default)]
     pub price_max_ten_thousandths: Option<Price>,
-    /// How far a price may be from the middle of the last quote, in thousandths of it. Holds once td has seen a quote of
-    /// the instrument.
+    /// Largest deviation of a price from the middle of the last quote, in thousandths. Applies once td has seen
+    /// a quote of the instrument.
     #[serde(default)]
     pub price_deviation_max_per_mille: Option<u32>,
     /// Position of a strategy in an instrument, bought or sold.
@@ -46,7 +46,7 @@ impl Limits {
 
     fn check(&self) -> Result<(), Fault> {
         let wrong = |field, found: String| {
-            Err(Fault { field, found, expected: "1 or more; leave it out for no limit".to_owned() })
+            Err(Fault { field, found, expected: "1 or more; omit it for no limit".to_owned() })
         };
         match self {
             Self { quantity_max: Some(0), .. } => wrong("quantity_max", "0".to_owned()),
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_read_and_errors_lead_to_the_place() {
+    fn limits_are_read_and_errors_give_the_place() {
         let parse = |text| Limits::parse(Path::new("limits.json"), text);
         assert_eq!(parse("{}").unwrap(), Limits::default());
         let limits = parse(r#"{"quantity_max": 5, "position_max": 0}"#).unwrap();

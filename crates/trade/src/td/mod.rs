@@ -1,12 +1,12 @@
-//! The order gateway's logic: a simulated exchange that answers each order exactly once, also over its own death.
+//! Logic of the order gateway: a simulated exchange that answers each order exactly once, even if it dies.
 //!
 //! ```text
-//! order -> begin: decide, write the decision into the ledger -> publish its answers -> finish: the ledger forgets it
+//! order -> begin: decide, write the decision into the ledger -> publish its answers -> finish: clear the decision
 //! ```
 //!
-//! A process that comes after one that died in the middle finds the decision in the [`ledger`]. How many of its answers
-//! were published it knows from the stream, whose sequences go on: it publishes the rest and finishes. An order that is
-//! read again is known by its sequence in its stream, and passed over.
+//! A successor of a process that died in the middle finds the decision in the [`ledger`]. The stream, whose
+//! sequences continue, shows how many of its answers were published: it publishes the rest and finishes. An
+//! order that is read again is recognized by its sequence in its stream, and skipped.
 
 mod exchange;
 pub mod ledger;
@@ -14,5 +14,5 @@ mod limits;
 #[cfg(test)]
 mod tests;
 
-pub use exchange::{Begun, Exchange, FILLS_MAX, Pending, Rules, Taken};
+pub use exchange::{Decision, Exchange, FILLS_MAX, Pending, ReadOrder, Rules};
 pub use limits::Limits;

@@ -4,7 +4,7 @@ use lowlat_ipc::{region::Heap, stream::Stamp};
 use proptest::prelude::*;
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
-/// Dying at a chosen step: a store into the ledger, or a record published.
+/// Death at a chosen step: a store into the ledger, or a published record.
 pub mod crash {
     use std::cell::Cell;
 
@@ -12,7 +12,7 @@ pub mod crash {
         static STEPS_LEFT: Cell<Option<u64>> = const { Cell::new(None) };
     }
 
-    /// What a process that dies leaves behind as a panic.
+    /// Panic payload of a dying process.
     pub struct Died;
 
     /// One step of the process.
@@ -27,7 +27,7 @@ pub mod crash {
         }
     }
 
-    /// Runs a process that dies after so many steps; false when it died.
+    /// Runs a process that dies after this many steps; returns false if it died.
     pub fn after(steps: u64, process: impl FnOnce()) -> bool {
         STEPS_LEFT.set(Some(steps));
         let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(process));
@@ -42,15 +42,15 @@ fn rules() -> Rules {
     Rules { instruments: 4, fills: 1, limits: Limits::default() }
 }
 
-fn order(number: u64) -> Taken {
+fn order(number: u64) -> ReadOrder {
     let order = Order { number, price: 100, quantity: 2, ..Order::default() };
     let stamp = Stamp { source: 3, instrument: 1, generated: 50, ..Stamp::default() };
-    Taken { writer: 3, sequence: number, stamp, order }
+    ReadOrder { writer: 3, sequence: number, stamp, order }
 }
 
-fn answers_of(exchange: &mut Exchange<Heap>, taken: &Taken) -> Vec<(Stamp, Answer)> {
+fn answers_of(exchange: &mut Exchange<Heap>, taken: &ReadOrder) -> Vec<(Stamp, Answer)> {
     match exchange.begin(TD, taken, 60, 0) {
-        Begun::Answers(pending) => {
+        Decision::Answers(pending) => {
             let answers = pending.answers().collect();
             assert!(exchange.finish(&pending));
             answers
@@ -82,11 +82,11 @@ fn an_order_is_accepted_and_filled() {
     sell.order.quantity = 5;
     answers_of(&mut exchange, &sell);
     assert_eq!(exchange.ledger().position(3, 1), -3);
-    assert_eq!(exchange.begin(TD, &sell, 0, 0), Begun::Known, "read again");
+    assert_eq!(exchange.begin(TD, &sell, 0, 0), Decision::Known, "read again");
 }
 
 #[test]
-fn what_is_wrong_is_rejected_with_the_reason() {
+fn invalid_orders_are_rejected_with_the_reason() {
     let limits = Limits {
         quantity_max: Some(10),
         price_max_ten_thousandths: Some(1000),
@@ -98,7 +98,7 @@ fn what_is_wrong_is_rejected_with_the_reason() {
     exchange.on_quote(2, &Quote { bid: 99, ask: 101, ..Quote::default() });
     exchange.on_quote(99, &Quote::default());
     let mut number = 0;
-    let mut with = |change: &dyn Fn(&mut Taken)| {
+    let mut with = |change: &dyn Fn(&mut ReadOrder)| {
         number += 1;
         let mut taken = order(number);
         change(&mut taken);
@@ -112,7 +112,7 @@ fn what_is_wrong_is_rejected_with_the_reason() {
     assert_eq!(with(&|taken| taken.order.price = 0), rejected(Reject::BadPrice));
     assert_eq!(with(&|taken| taken.order.price = -5), rejected(Reject::BadPrice));
     assert_eq!(with(&|taken| taken.order.price = 1001), rejected(Reject::BadPrice));
-    let at = |price| move |taken: &mut Taken| (taken.stamp.instrument, taken.order.price) = (2, price);
+    let at = |price| move |taken: &mut ReadOrder| (taken.stamp.instrument, taken.order.price) = (2, price);
     assert_eq!(with(&at(110)), Outcome::Accepted);
     assert_eq!(with(&at(111)), rejected(Reject::BadPrice));
     assert_eq!(with(&at(89)), rejected(Reject::BadPrice));
@@ -123,7 +123,7 @@ fn what_is_wrong_is_rejected_with_the_reason() {
     assert_eq!(with(&|taken| taken.order.number = 0), rejected(Reject::DuplicateNumber));
     assert_eq!(with(&|taken| taken.order.quantity = 10), Outcome::Accepted, "2 + 10 = 12");
     assert_eq!(with(&|_| ()), rejected(Reject::OverLimit));
-    let sell = |taken: &mut Taken| (taken.order.side, taken.order.quantity) = (Side::Sell, 10);
+    let sell = |taken: &mut ReadOrder| (taken.order.side, taken.order.quantity) = (Side::Sell, 10);
     assert_eq!(with(&sell), Outcome::Accepted);
 }
 
@@ -138,26 +138,26 @@ fn orders_that_stay_open_are_counted() {
 }
 
 #[test]
-fn who_cannot_be_answered_is_told_apart() {
+fn orders_of_unknown_strategies_are_distinguished() {
     let mut exchange = exchange(rules());
     let mut taken = order(1);
     taken.stamp.source = 1024;
-    assert_eq!(exchange.begin(TD, &taken, 0, 0), Begun::NoStrategy);
+    assert_eq!(exchange.begin(TD, &taken, 0, 0), Decision::NoStrategy);
 }
 
 #[test]
-fn a_td_that_was_given_up_answers_no_more() {
+fn a_replaced_td_answers_no_more() {
     let region = Arc::new(Heap::zeroed(BYTES));
     let mut old = Exchange::new(Arc::clone(&region), 1, rules()).unwrap();
-    let Begun::Answers(pending) = old.begin(TD, &order(1), 0, 0) else { panic!() };
+    let Decision::Answers(pending) = old.begin(TD, &order(1), 0, 0) else { panic!() };
     let new = Exchange::new(region, 2, rules()).unwrap();
     assert!(!old.finish(&pending));
-    assert_eq!(old.begin(TD, &order(2), 0, 0), Begun::Fenced);
+    assert_eq!(old.begin(TD, &order(2), 0, 0), Decision::Fenced);
     assert_eq!(new.recover(TD, 1).unwrap().unwrap().answers().count(), 1, "the fill is left");
 }
 
 #[test]
-fn memory_that_is_no_ledger_is_refused() {
+fn invalid_memory_is_refused_as_a_ledger() {
     let error = Exchange::new(Heap::zeroed(64), 1, rules()).unwrap_err().to_string();
     assert!(error.contains("found 64 bytes"), "{error}");
     let heap = Heap::zeroed(BYTES);
@@ -167,12 +167,12 @@ fn memory_that_is_no_ledger_is_refused() {
     assert!(Limits::read(Path::new("/nonexistent")).is_err());
 }
 
-/// td as a process: it dies wherever a test wants, and the next one goes on with what it left.
+/// td as a process: it dies wherever a test wants, and its successor continues.
 fn td_process(
     ledger: &Arc<Heap>,
     epoch: u64,
     rules: &Rules,
-    orders: &[Taken],
+    orders: &[ReadOrder],
     from: &mut usize,
     stream: &mut Vec<(Stamp, Answer)>,
 ) {
@@ -191,13 +191,13 @@ fn td_process(
     }
     while let Some(taken) = orders.get(*from) {
         match exchange.begin(TD, taken, 9, next(stream)) {
-            Begun::Answers(pending) => {
-                // Taken out of its ring: who comes next does not read it again.
+            Decision::Answers(pending) => {
+                // ReadOrder from its ring: the successor does not read it again.
                 *from += 1;
                 publish(stream, pending);
                 assert!(exchange.finish(&pending));
             }
-            Begun::Known => *from += 1,
+            Decision::Known => *from += 1,
             other => panic!("{other:?}"),
         }
     }
@@ -206,8 +206,8 @@ fn td_process(
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// td dies again and again, each time some steps later in its work, and begins again with orders that it may or
-    /// may not have read before. Each order is answered once, and its fills sum up to it.
+    /// td dies repeatedly, each time some steps later in its work, and restarts with orders that it may or may
+    /// not have read before. Each order is answered once, and its fills add up to it.
     #[test]
     fn each_order_is_answered_exactly_once_whenever_td_dies(
         shape in proptest::collection::vec((0_u32..3, 0_u32..5, 0_u32..20, any::<bool>()), 1..12),
@@ -224,7 +224,7 @@ proptest! {
             *number += 1;
             *sequence += 1;
             let side = if is_sell { Side::Sell } else { Side::Buy };
-            Taken {
+            ReadOrder {
                 writer, sequence: *sequence,
                 stamp: Stamp { source: strategy, instrument, generated: *number, ..Stamp::default() },
                 order: Order { number: *number, price: 5, quantity, side, ..Order::default() },
@@ -238,7 +238,7 @@ proptest! {
         for (steps, again) in crashes {
             epoch += 1;
             crash::after(steps, || td_process(&ledger, epoch, &rules, &orders, &mut from, &mut stream));
-            // Some orders come again.
+            // Some orders are repeated.
             from = from.saturating_sub(again);
         }
         td_process(&ledger, epoch + 1, &rules, &orders, &mut from, &mut stream);
@@ -283,7 +283,7 @@ proptest! {
 
 /// One order with three fills: td dies at every single step, and at every pair of steps.
 #[test]
-fn every_step_can_be_the_last() {
+fn td_may_die_at_any_step() {
     let rules = Rules { fills: 2, ..rules() };
     let orders = [order(1), order(2)];
     let mut deaths = 0;
@@ -301,5 +301,5 @@ fn every_step_can_be_the_last() {
             assert_eq!(outcomes(&stream), expected, "{first} {second}");
         }
     }
-    assert!(deaths > 500, "the test kills: {deaths}");
+    assert!(deaths > 500, "deaths: {deaths}");
 }

@@ -1,27 +1,27 @@
-//! The system's allocator, which counts what each thread asks of it by itself: the test harness does not show.
+//! The system's allocator, counting the requests of each thread: the test harness's threads are excluded.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     cell::Cell,
 };
 
-/// What a piece of work asked of the allocator.
+/// Allocator requests of a piece of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
-    /// How often for memory; a block that changes its size counts as one.
+pub struct AllocatorRequests {
+    /// Number of allocations; a resized block counts as one.
     pub allocations: u64,
-    /// How often memory was given back.
+    /// Number of frees.
     pub releases: u64,
-    /// The most bytes at a time beyond those before.
+    /// Peak bytes in addition to those before.
     pub bytes_max: i64,
 }
 
-/// What the work asks for in this thread, and what it gives back. Not to be nested.
-pub fn asked<T>(work: impl FnOnce() -> T) -> (Asked, T) {
+/// Counts the allocations and frees of the work in this thread. Must not be nested.
+pub fn asked<T>(work: impl FnOnce() -> T) -> (AllocatorRequests, T) {
     let (allocations, releases, bytes) = (ALLOCATIONS.get(), RELEASES.get(), BYTES.get());
     BYTES_MAX.set(bytes);
     let result = work();
-    let asked = Asked {
+    let asked = AllocatorRequests {
         allocations: ALLOCATIONS.get() - allocations,
         releases: RELEASES.get() - releases,
         bytes_max: BYTES_MAX.get() - bytes,
@@ -45,12 +45,12 @@ fn count(counter: &'static std::thread::LocalKey<Cell<u64>>, grown: usize, freed
 
 struct Counting;
 
-// SAFETY: each call is handed to the system's allocator unchanged; counting touches thread-local cells only, which are
-// initialised at compile time, need no destructor and so allocate nothing.
+// SAFETY: each call is passed to the system's allocator unchanged; counting accesses only thread-local cells,
+// which are initialised at compile time, need no destructor and so allocate nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(&ALLOCATIONS, layout.size(), 0);
-        // SAFETY: the caller's promises about the layout are passed on.
+        // SAFETY: the caller's guarantees about the layout are passed on.
         unsafe { System.alloc(layout) }
     }
 
@@ -70,14 +70,14 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// In every test program that counts: without it a count of nothing would say nothing.
+/// Part of every test program that counts: without it a count of zero would be meaningless.
 #[test]
-fn what_is_asked_of_the_allocator_is_counted() {
+fn allocator_requests_are_counted() {
     let (found, ()) = asked(|| {
         let mut bytes = std::hint::black_box(Vec::<u8>::with_capacity(1_000));
         bytes.reserve_exact(3_000);
         drop(std::hint::black_box(bytes));
         drop(std::hint::black_box(Box::new(5_u64)));
     });
-    assert_eq!(found, Asked { allocations: 3, releases: 2, bytes_max: 3_000 });
+    assert_eq!(found, AllocatorRequests { allocations: 3, releases: 2, bytes_max: 3_000 });
 }

@@ -1,4 +1,4 @@
-//! The whole pipeline: a master with md, td, cached and strategies, each with a node of its own.
+//! The whole pipeline: a master with md, td, cached and strategies, each with a node.
 
 #[path = "../runtime/master_thread.rs"]
 #[allow(dead_code, clippy::unnecessary_wraps, reason = "other tests use the rest")]
@@ -8,7 +8,7 @@ mod threads;
 
 use lowlat_ipc::{region::Memfd, stream::Stamp};
 use lowlat_trade::{
-    cached::{Cached, Seen, Store, What},
+    cached::{Cached, Payload, Store, StreamRecord},
     master::Happened,
     node::{Strategies, Wait},
     records::{Answer, Order, Outcome, SCHEMA, Side, kind},
@@ -50,7 +50,7 @@ fn read_by(master: &MasterThread, role: &'static str) -> u64 {
     })
 }
 
-/// What must hold of a run in which nobody dies.
+/// What must hold for a run without deaths.
 fn check_run(master: &MasterThread) {
     let stages = StageRecorder::new(area(master, roles::STAGES_AREA)).unwrap();
     for stage in Stage::ALL {
@@ -68,7 +68,7 @@ fn check_run(master: &MasterThread) {
 }
 
 #[test]
-fn every_quote_gives_an_order_and_every_order_an_answer() {
+fn every_quote_causes_an_order_and_every_order_an_answer() {
     let master = master();
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("cached.sqlite");
@@ -98,9 +98,9 @@ fn every_quote_gives_an_order_and_every_order_an_answer() {
         })
         .collect();
     master.begin();
-    // A quote, an accepted and a fill each.
+    // One quote, one accept and one fill each.
     until("all answers are read", || read_by(&master, "strategy") == 3 * QUOTES);
-    until("cached has it all", || read_by(&master, "cached") == 4 * QUOTES);
+    until("cached has everything", || read_by(&master, "cached") == 4 * QUOTES);
     master.with(|master, _| master.stop());
     let Md { lateness } = md.join().unwrap();
     assert_eq!(lateness.quotes, QUOTES);
@@ -129,7 +129,7 @@ fn every_quote_gives_an_order_and_every_order_an_answer() {
     }
 }
 
-/// A strategy in a thread of its own.
+/// A strategy in a separate thread.
 fn start_strategy(
     master: &MasterThread,
     number: u32,
@@ -150,14 +150,14 @@ fn start_strategy(
 }
 
 #[test]
-fn md_and_td_do_the_same_in_one_loop() {
+fn md_and_td_give_the_same_result_in_one_loop() {
     for wait in [Wait::Parked, Wait::Fast] {
         let master = master();
         let platform = start_platform(&master, wait);
         let strategies: Vec<_> =
             (0..STRATEGIES).map(|number| start_strategy(&master, number, OnEachRecord::of(number))).collect();
         master.begin();
-        // It ends when its schedule is over, and td goes on.
+        // It ends when its schedule has ended, and td continues.
         master.expect("md leaves", |happened| matches!(happened, Happened::Left { name } if name == "md"));
         until("all answers are read", || read_by(&master, "strategy") == 3 * QUOTES);
         master.with(|master, _| master.stop());
@@ -182,7 +182,7 @@ impl Strategy for FarOff {
 }
 
 #[test]
-fn prices_are_held_against_the_market_that_td_reads() {
+fn prices_are_checked_against_the_market_that_td_reads() {
     let master = master();
     let md = start_md(&master);
     let td = start_strict_td(&master, 100);
@@ -200,7 +200,7 @@ fn prices_are_held_against_the_market_that_td_reads() {
     far.join().unwrap();
 }
 
-/// Computes for long.
+/// Computes for a long time.
 struct Slow;
 
 impl Strategy for Slow {
@@ -210,7 +210,7 @@ impl Strategy for Slow {
 }
 
 #[test]
-fn a_host_has_its_master_move_out_who_is_slow() {
+fn a_host_asks_its_master_to_move_out_a_slow_strategy() {
     let master = master();
     let md = start_md(&master);
     let node = master.join(&roles::strategy::join(
@@ -229,7 +229,7 @@ fn a_host_has_its_master_move_out_who_is_slow() {
     });
     master.begin();
     let said = format!("{}1", roles::host::MOVE_OUT);
-    until("the master hears of it", || {
+    until("the master is notified", || {
         let said = said.clone();
         master.with(move |_, happened| {
             happened
@@ -243,15 +243,16 @@ fn a_host_has_its_master_move_out_who_is_slow() {
 }
 
 #[test]
-fn a_strategy_that_is_started_again_is_told_what_cached_had_saved() {
+fn a_restarted_strategy_gets_its_state_from_cached() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("state");
     let (mut cached, _) = Cached::open(&store).unwrap();
     cached.begin_run();
     let order =
         Order { number: 1, scheduled_ns: 1, received_ns: 2, price: 100, quantity: 1, side: Side::Buy };
-    let seen = |stream, key, source, what| Seen { stream, sequence: 1, generated_ns: 3, key, source, what };
-    assert!(cached.apply(&seen("orders.s0", 0, 0, What::Order(order))));
+    let seen =
+        |stream, key, source, what| StreamRecord { stream, sequence: 1, generated_ns: 3, key, source, what };
+    assert!(cached.apply(&seen("orders.s0", 0, 0, Payload::Order(order))));
     let answer = Answer {
         order_number: 1,
         outcome: Outcome::Filled,
@@ -261,7 +262,7 @@ fn a_strategy_that_is_started_again_is_told_what_cached_had_saved() {
         instrument: 0,
         side: Side::Buy,
     };
-    assert!(cached.apply(&seen("td", 0, 9, What::Answer(answer))));
+    assert!(cached.apply(&seen("td", 0, 9, Payload::Answer(answer))));
     cached.flush().unwrap();
     let master = master();
     let join =
@@ -271,13 +272,14 @@ fn a_strategy_that_is_started_again_is_told_what_cached_had_saved() {
     for is_restored in [false, true] {
         let node = master.join(&join);
         assert_eq!(roles::strategy::restore(&node, &options, &store, &mut strategy).unwrap(), is_restored);
-        assert_eq!(strategy.sent, u64::from(is_restored), "it sells next what was bought");
+        assert_eq!(strategy.sent, u64::from(is_restored), "it next sells what was bought");
     }
 }
 
-/// After as many orders as fill a lap of its ring, or one less or more: td must not take what it sends next for known.
+/// After as many orders as fill a lap of its ring, or one less or more: td must not mistake its next order for
+/// a known one.
 #[test]
-fn a_strategy_that_is_started_again_is_answered_wherever_its_stream_stood() {
+fn a_restarted_strategy_is_answered_at_any_stream_position() {
     const CAPACITY_BYTES: u64 = 4096;
     let master = master();
     let td = start_td(&master);
@@ -299,7 +301,7 @@ fn a_strategy_that_is_started_again_is_answered_wherever_its_stream_stood() {
             let order =
                 Order { number, scheduled_ns: 1, received_ns: 2, price: 1, quantity: 1, side: Side::Buy };
             until("there is room", || {
-                // Hears of td.
+                // Receives td's connection.
                 strategy.poll(&mut |_, _| ());
                 strategy.publisher().publish(&stamp, &order.encode()).is_ok()
             });
@@ -312,7 +314,7 @@ fn a_strategy_that_is_started_again_is_answered_wherever_its_stream_stood() {
 }
 
 #[test]
-fn a_strategy_host_does_the_same_in_one_process() {
+fn a_strategy_host_gives_the_same_result_in_one_process() {
     let master = master();
     let md = start_md(&master);
     let td = start_td(&master);
@@ -326,7 +328,7 @@ fn a_strategy_host_does_the_same_in_one_process() {
         Wait::Parked,
     ));
     let host = thread::spawn(move || {
-        // A shared machine may take the CPU away in any call.
+        // A shared machine may preempt the CPU during any call.
         let budget = Budget { call_ns_max: u64::MAX, queue_max: 1 << 12, ..Budget::default() };
         let mut host = Host::new(budget);
         for number in numbers {
@@ -371,7 +373,7 @@ impl Strategy for Bookkeeper {
 
 const TD_SOCKET: &str = "LOWLAT_TEST_TD_SOCKET";
 
-/// Not a test: td as a process of its own, for the next test, which kills it.
+/// Not a test: td as a separate process, for the next test, which kills it.
 #[test]
 fn td_process() {
     let Some(socket) = std::env::var_os(TD_SOCKET) else { return };
@@ -388,7 +390,7 @@ fn spawn_td(master: &MasterThread) -> Child {
 }
 
 #[test]
-fn td_killed_again_and_again_answers_no_order_twice() {
+fn a_repeatedly_killed_td_answers_no_order_twice() {
     const KILLS: u64 = 4;
     let master = master();
     let md = start_md(&master);
@@ -414,7 +416,7 @@ fn td_killed_again_and_again_answers_no_order_twice() {
         })
         .collect();
     let joined = |epoch: u64| {
-        until("td is there", || {
+        until("td has joined", || {
             master.with(move |_, happened| {
                 happened.iter().any(
                     |it| matches!(it, Happened::Joined { name, epoch: of } if name == "td" && *of == epoch),
@@ -428,19 +430,19 @@ fn td_killed_again_and_again_answers_no_order_twice() {
         until("some orders are answered", || answered(&master) >= kill * QUOTES / (KILLS + 2));
         td.kill().unwrap();
         td.wait().unwrap();
-        until("master knows", || {
+        until("the master knows", || {
             master.with(move |_, happened| {
                 let deaths =
                     happened.iter().filter(|it| matches!(it, Happened::Died { name, .. } if name == "td"));
                 u64::try_from(deaths.count()).unwrap() == kill
             })
         });
-        // Orders wait for the next one meanwhile.
+        // Orders wait for the successor meanwhile.
         thread::sleep(Duration::from_millis(30));
         td = spawn_td(&master);
         joined(kill + 1);
     }
-    // A process that died had at most one order out of its ring and not yet in the ledger.
+    // A process that died had at most one order taken from its ring and not yet in the ledger.
     until("almost all orders are answered", || answered(&master) + KILLS >= QUOTES);
     let (mut last, mut since) = (answered(&master), Instant::now());
     while last < QUOTES && since.elapsed() < Duration::from_millis(500) {

@@ -1,4 +1,4 @@
-//! Strategy numbers: one node each, and orders of nobody else.
+//! Strategy numbers: one node each, and only its orders.
 
 use crate::{
     master,
@@ -25,7 +25,7 @@ fn refused(master: &MasterThread, name: &str, strategies: Strategies) -> String 
 }
 
 #[test]
-fn a_number_that_another_node_has_is_refused_with_its_name() {
+fn a_number_of_another_node_is_refused_with_its_name() {
     let master = master();
     let seven = || Strategies::Only(vec![7]);
     let first = master.join(&join("first", seven()));
@@ -33,10 +33,10 @@ fn a_number_that_another_node_has_is_refused_with_its_name() {
     let error = refused(&master, "second", seven());
     assert!(error.contains("node second: strategy 7 belongs to node first"), "{error}");
     assert!(error.contains("hint: leave the number out"), "{error}");
-    master.expect("the master says whom it refused", |happened| {
+    master.expect("the master reports the refusal", |happened| {
         matches!(happened, Happened::Refused { name, reason } if name == "second" && reason.contains("strategy 7"))
     });
-    // Also when the first has ended: answers to its orders may be on their way.
+    // Also after the first has ended: answers to its orders may still arrive.
     drop(first);
     assert!(refused(&master, "second", seven()).contains("belongs to node first"));
     assert_eq!(master.join(&join("first", seven())).strategies(), [7], "it restarted");
@@ -44,7 +44,7 @@ fn a_number_that_another_node_has_is_refused_with_its_name() {
 }
 
 #[test]
-fn a_number_left_out_is_a_free_one_and_stays_the_nodes() {
+fn an_omitted_number_is_assigned_and_stays_with_the_node() {
     let master = MasterThread::start(|options| {
         options.areas = roles::areas();
         options.strategies_reserved = 80;
@@ -59,20 +59,20 @@ fn a_number_left_out_is_a_free_one_and_stays_the_nodes() {
 }
 
 #[test]
-fn a_released_number_is_the_next_nodes() {
+fn a_released_number_goes_to_the_next_node() {
     let master = master();
     let mut host = master.join(&join("host", Strategies::Only((0..700).collect())));
     assert_eq!(host.strategies().len(), 700);
     host.release(3);
     assert!(!host.strategies().contains(&3));
     let mut moved = None;
-    until("the master hears of it", || {
+    until("the master is notified", || {
         moved = Node::join(&master.socket(), &join("s3", Strategies::Only(vec![3]))).ok();
         moved.is_some()
     });
     drop(host);
     let host = master.join(&join("host", Strategies::Only((0..700).collect())));
-    assert!(host.strategies().len() == 699 && !host.strategies().contains(&3), "it is another's now");
+    assert!(host.strategies().len() == 699 && !host.strategies().contains(&3), "another node has it now");
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn an_order_of_another_nodes_strategy_is_not_answered() {
     }
     let each = QUOTES / u64::from(STRATEGIES);
     until("all answers are read", || read_by(&master, "strategy") >= 3 * each);
-    master.expect("td says so", |happened| {
+    master.expect("td reports it", |happened| {
         matches!(happened, Happened::Said { name, text }
             if name == "td" && text.contains("orders.thief") && text.contains("strategy 0"))
     });

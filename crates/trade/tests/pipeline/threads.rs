@@ -1,4 +1,4 @@
-//! md and td as the tests start them.
+//! Starts md and td for the tests.
 
 use crate::master_thread::MasterThread;
 use lowlat_trade::{
@@ -17,16 +17,16 @@ use std::{
     thread::{self, JoinHandle},
 };
 
-/// Strategies, with an instrument each.
+/// Number of strategies, with one instrument each.
 pub const STRATEGIES: u32 = 8;
 /// Quotes of a run.
 pub const QUOTES: u64 = 2000;
-/// So modest that a busy machine follows.
+/// Low enough for a busy machine.
 const RATE_PER_S: f64 = 1000.0;
-/// Rings that nobody laps.
+/// Rings large enough not to be lapped.
 pub const RING_BYTES: u64 = 1 << 20;
 
-/// What md did.
+/// Result of md.
 pub type Md = MdDone;
 
 fn md_options(wait: Wait) -> MdOptions {
@@ -62,7 +62,7 @@ pub fn start_td(master: &MasterThread) -> JoinHandle<TdDone> {
     thread::spawn(move || roles::td::run(node, &td_options()).unwrap())
 }
 
-/// One that rejects prices that are so far from the last quote.
+/// A td that rejects prices this far from the last quote.
 pub fn start_strict_td(master: &MasterThread, per_mille: u32) -> JoinHandle<TdDone> {
     let limits = Limits { price_deviation_max_per_mille: Some(per_mille), ..Limits::default() };
     let node = master.join(&roles::td::join(RING_BYTES, &limits, Wait::Parked));
@@ -70,7 +70,7 @@ pub fn start_strict_td(master: &MasterThread, per_mille: u32) -> JoinHandle<TdDo
     thread::spawn(move || roles::td::run(node, &TdOptions { rules }).unwrap())
 }
 
-/// In a process of its own.
+/// In a separate process.
 pub fn run_td(socket: &Path) {
     let node = Node::join(socket, &roles::td::join(RING_BYTES, &Limits::default(), Wait::Parked)).unwrap();
     roles::td::run(node, &td_options()).unwrap();

@@ -1,4 +1,4 @@
-//! What this test's program does as a process of its own: it is started again with a role in its environment.
+//! Roles of this test program as separate processes: it is started again with a role in its environment.
 
 use crate::{
     master_thread::{join, reads},
@@ -20,13 +20,13 @@ use std::{
     time::Duration,
 };
 
-/// The exit code of a process that found itself given up.
+/// Exit code of a process that was dropped.
 pub const FENCED: i32 = 42;
 pub const ROLE: &str = "LOWLAT_TEST_ROLE";
-/// Room for all that a test publishes while a reader starts again.
+/// Room for everything that a test publishes while a reader restarts.
 pub const CAPACITY: u64 = 1 << 22;
 
-/// Started as a test it does nothing; started with a role it does that and ends.
+/// Does nothing as a test; with a role in the environment it plays that role and exits.
 #[test]
 fn child() {
     let Ok(role) = env::var(ROLE) else { return };
@@ -62,7 +62,7 @@ pub fn program(name: &str, role: &str) -> Program {
     }
 }
 
-/// A process of the test's own, ended with it.
+/// A process of the test, killed with it.
 pub struct Started(pub Child);
 
 impl Drop for Started {
@@ -72,13 +72,13 @@ impl Drop for Started {
     }
 }
 
-/// Starts a process of the test's own. `role` as in [`child`].
+/// Starts a process of the test. `role` as in [`child`].
 pub fn start(role: &str) -> Started {
     let mut command = Command::new(env::current_exe().unwrap());
     Started(command.args(arguments()).envs(environment(role)).spawn().unwrap())
 }
 
-/// "SOCKET NAME PERIOD_US": publishes its sequence and process id, again and again, until it is stopped.
+/// "SOCKET NAME PERIOD_US": publishes its sequence and process id repeatedly, until it is stopped.
 fn writer(text: &str) {
     let mut words = text.split(' ');
     let (socket, name, period_us) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
@@ -113,7 +113,7 @@ fn writer(text: &str) {
     }
 }
 
-/// "SOCKET NAME FILE": writes the sequences that it reads into a file, a line each, until it is stopped.
+/// "SOCKET NAME FILE": writes the sequences that it reads into a file, one per line, until it is stopped.
 fn reader(text: &str) {
     let mut words = text.split(' ');
     let (socket, name, file) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
@@ -124,7 +124,7 @@ fn reader(text: &str) {
     while !is_over {
         node.wait(None);
         node.poll(&mut |_, event| match event {
-            // One write each, so that a kill leaves whole lines.
+            // One write each, so that a kill leaves complete lines.
             Event::Record { record, .. } => {
                 file.write_all(format!("{}\n", record.sequence).as_bytes()).unwrap();
             }
@@ -140,7 +140,7 @@ fn reader(text: &str) {
     }
 }
 
-/// "FOLDER POLICY NODES": a master until it is killed, which begins when so many nodes have joined.
+/// "FOLDER POLICY NODES": a master that runs until it is killed, and begins when this many nodes have joined.
 fn master(text: &str) {
     let mut words = text.split(' ');
     let (folder, policy, nodes) = (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());

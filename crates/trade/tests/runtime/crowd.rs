@@ -38,7 +38,7 @@ fn two_hundred_nodes_join_at_once_and_each_gets_its_own() {
     let mut nodes: Vec<(u32, Node)> = joining.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
     master.begin();
     let mut has_begun = false;
-    until("md is told", || {
+    until("md is notified", || {
         md.poll(&mut |_, event| has_begun |= matches!(event, Event::Begin));
         has_begun
     });
@@ -48,7 +48,7 @@ fn two_hundred_nodes_join_at_once_and_each_gets_its_own() {
     }
     for (key, node) in &mut nodes {
         let mut seen = Vec::new();
-        until("its quote and the begin come", || {
+        until("its quote and the begin arrive", || {
             node.poll(&mut |publisher, event| match event {
                 Event::Record { record, .. } => {
                     seen.push(record.stamp.instrument);
@@ -62,7 +62,7 @@ fn two_hundred_nodes_join_at_once_and_each_gets_its_own() {
         assert!(seen.contains(key) && seen.contains(&u32::MAX), "{seen:?}");
     }
     let mut orders = 0;
-    until("all orders come", || {
+    until("all orders arrive", || {
         td.poll(&mut |_, event| orders += u32::from(matches!(event, Event::Record { .. })));
         orders == NODES
     });

@@ -23,14 +23,14 @@ use std::{
     time::Duration,
 };
 
-/// The word of a node's counters that its master sets when it gives the node up.
+/// The word of a node's counters that its master sets to drop the node.
 const FENCED_WORD: usize = 32;
 
 fn refused() -> ToNode {
     ToNode::Refused { reason: "join once".to_owned() }
 }
 
-/// The master's side of one node, for messages in an order that a real master only seldom has.
+/// The master's side of one node, for message orders that are rare with a real master.
 struct ScriptedMaster {
     socket: Socket,
     counters: Arc<Memfd>,
@@ -92,7 +92,7 @@ fn each_end_has_one_reason_whatever_the_node_finds_first() {
     let scripts: [(&str, Script, Option<Ended>); 7] = [
         ("stopped", |master| master.say(&ToNode::Stop), None),
         (
-            "stopped, then given up for not leaving",
+            "stopped, then dropped for not leaving",
             |master| {
                 master.say(&ToNode::Stop);
                 master.fence();
@@ -100,7 +100,7 @@ fn each_end_has_one_reason_whatever_the_node_finds_first() {
             None,
         ),
         ("the master died", |_| (), Some(Ended::MasterGone)),
-        ("given up", |master| master.fence(), Some(Ended::Fenced)),
+        ("dropped", |master| master.fence(), Some(Ended::Fenced)),
         ("refused", |master| master.say(&refused()), because()),
         (
             "refused, and fenced therefore",
@@ -121,7 +121,7 @@ fn each_end_has_one_reason_whatever_the_node_finds_first() {
     ];
     for (what, script, expected) in scripts {
         let (mut master, mut node) = ScriptedMaster::with_node(WithoutMaster::Stop);
-        // All of it, and the closed connection, before the node looks.
+        // Everything, including the close, before the node polls.
         script(&mut master);
         drop(master);
         assert_eq!(poll_until(&mut node, |seen| !seen.is_empty()), ["stop"], "{what}");
@@ -131,7 +131,7 @@ fn each_end_has_one_reason_whatever_the_node_finds_first() {
 }
 
 #[test]
-fn a_node_that_may_continue_without_its_master_is_still_told_why_it_is_refused() {
+fn a_node_that_may_continue_without_its_master_still_reports_a_refusal() {
     let (mut master, mut node) = ScriptedMaster::with_node(WithoutMaster::GoOn);
     master.say(&refused());
     master.fence();
@@ -146,7 +146,7 @@ fn a_master_that_ends_stops_its_nodes_and_refuses_those_that_join() {
         let master = MasterThread::start(|options| options.without_master = WithoutMaster::Stop);
         let mut node = master.join(&join("node", writes("a", 1), vec![]));
         let joining = connect(&master.socket());
-        master.expect("the node is there", |it| matches!(it, Happened::Joined { .. }));
+        master.expect("the node has joined", |it| matches!(it, Happened::Joined { .. }));
         master.with(|master, _| _ = master.turn(Duration::ZERO));
         drop(master);
         assert_eq!(poll_until(&mut node, |seen| !seen.is_empty()), ["stop"]);
@@ -182,7 +182,7 @@ fn visitors_are_asked_to_stop_and_waited_for() {
     });
     until("the writer has left", || master.with(move |_, happened| happened.iter().any(left("writer"))));
     reader.poll(&mut |_, event| panic!("{event:?}"));
-    // One that does not react is waited for no longer than asked, and finds the request later.
+    // A visitor that does not react is waited for only as long as requested, and finds the request later.
     master.with(|master, _| master.stop_visitors(Visitors::All, Duration::from_millis(50)).unwrap());
     assert_eq!(poll_until(&mut reader, |seen| !seen.is_empty()), ["stop"]);
     assert_eq!(reader.ended(), None);

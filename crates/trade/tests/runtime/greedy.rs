@@ -1,4 +1,4 @@
-//! Nodes that ask for more than their share.
+//! Nodes that request more than their share.
 
 use crate::master_thread::{LONG, MasterThread, join, reads, until, writes};
 use lowlat_ipc::{passing, stream::Owner};
@@ -10,8 +10,8 @@ use lowlat_trade::{
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::{fs, os::fd::OwnedFd, time::Instant};
 
-/// Rings of a writer that this process has open: the master's, and those of the test's nodes. Each test has a writer of
-/// another number, since all are in this process.
+/// Rings of a writer that this process has open: the master's, and those of the test's nodes. Each test has a
+/// writer with another number, because all share this process.
 fn rings_of(writer: u32) -> usize {
     let name = format!("memfd:lowlat:ring.{writer}-");
     let entries = fs::read_dir("/proc/self/fd").unwrap().flatten();
@@ -75,22 +75,22 @@ fn memory_beyond_the_budget_is_refused_before_it_is_made() {
         assert!(error.contains("hint: ask for less"), "{error}");
         assert!(start.elapsed() < LONG);
     }
-    master.expect("the master has its name", |happened| {
+    master.expect("the master reports it", |happened| {
         matches!(happened, Happened::Refused { name, reason } if name == "greedy" && reason.contains("MiB"))
     });
-    // A table of a million rows is memory too.
+    // A table with a million rows is memory too.
     let keys = Writes { stream: "wide".to_owned(), capacity_bytes: 4096, keys: 1 << 20, gives_credit: false };
     let error = Node::join(&master.socket(), &join("wide", Some(keys), vec![])).unwrap_err().to_string();
     assert!(error.contains("cannot make interest.wide: it takes 129 MiB"), "{error}");
-    // What was refused has left nothing behind.
+    // A refused node leaves nothing behind.
     drop(master.join(&join("greedy", Some(of(1 << 20)), vec![])));
     good.poll(&mut |_, _| ());
     assert_eq!(good.ended(), None);
 }
 
-/// A reader that says again and again that it was given up, which it was not.
+/// A reader that repeatedly claims to have been evicted, which it was not.
 #[test]
-fn a_reader_that_asks_for_ring_after_ring_gets_none() {
+fn a_reader_that_keeps_requesting_rings_gets_none() {
     const WORDS: usize = 3000;
     let master = master_with(5);
     let _md = master.join(&join("md", writes("md", 1), vec![]));
@@ -100,40 +100,40 @@ fn a_reader_that_asks_for_ring_after_ring_gets_none() {
     for _ in 0..WORDS {
         assert!(say(&reader, &again));
     }
-    // In order: what was said before is heard.
+    // Messages are handled in order, so the earlier ones were handled too.
     assert!(say(&reader, &serde_json::json!({"message": "say", "text": "done"})));
     master.expect(
-        "the master has heard all",
+        "the master has handled all",
         |happened| matches!(happened, Happened::Said { text, .. } if text == "done"),
     );
     assert!(rings_of(5) <= before + 2, "{} rings after {before}", rings_of(5));
     assert_eq!(master.with(|master, _| master.nodes().len()), 7);
 }
 
-/// One that is really given up again and again: the rings that it has left are given back.
+/// A node that is really evicted repeatedly: the rings that it has left are freed.
 #[test]
-fn rings_that_were_replaced_are_given_back() {
+fn replaced_rings_are_freed() {
     let master = master_with(6);
     let mut md = master.join(&join("md", writes("md", 1), vec![]));
     let slow = reads("md", Keys::All).with(Overrun::Evict { behind_max: 4 });
     let mut reader = master.join(&join("reader", None, vec![slow]));
     master.begin();
     for round in 0..10 {
-        until("it is given up", || {
+        until("it is evicted", || {
             eprintln!("{round} {:?}", md.counters().figures());
             md.poll(&mut |_, _| ());
             md.publisher().publish(&lowlat_ipc::stream::Stamp::default(), b"quote").unwrap();
             master.with(move |master, _| master.nodes()[6].figures.evicted > round)
         });
         let mut is_told = false;
-        until("it is connected again, and told what it lost", || {
+        until("it is reconnected, and knows what it lost", || {
             md.poll(&mut |_, _| ());
             reader.poll(&mut |_, event| is_told |= matches!(event, Event::Lost { .. }));
             is_told
         });
     }
-    // Master's, md's and the reader's: of the ring that is used, and at most one that is being replaced.
-    until("they are given back", || {
+    // Those of the master, md and the reader: the ring in use, and at most one being replaced.
+    until("they are freed", || {
         reader.poll(&mut |_, _| ());
         md.poll(&mut |_, _| ());
         rings_of(6) <= 6
@@ -141,7 +141,7 @@ fn rings_that_were_replaced_are_given_back() {
 }
 
 #[test]
-fn who_does_not_read_is_given_up() {
+fn a_node_that_does_not_read_is_dropped() {
     let master = MasterThread::start(|_| {});
     let _deaf = join_by_hand(&master, "deaf");
     master.with(|master, _| {
@@ -152,13 +152,13 @@ fn who_does_not_read_is_given_up() {
             }
         }
     });
-    master.expect("it is given up", |happened| {
+    master.expect("it is dropped", |happened| {
         matches!(happened, Happened::Died { name, reason } if name == "deaf" && reason.contains("has not read"))
     });
 }
 
 #[test]
-fn lists_without_end_are_refused() {
+fn endless_lists_are_refused() {
     let master = MasterThread::start(|_| {});
     let refused = |join: &Join| Node::join(&master.socket(), join).unwrap_err().to_string();
     let keys = Keys::Only((0..100_000).collect());

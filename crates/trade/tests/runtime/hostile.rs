@@ -1,4 +1,4 @@
-//! Processes that say what they should not.
+//! Processes that send invalid messages.
 
 use crate::master_thread::{MasterThread, join, writes};
 use lowlat_ipc::{passing, stream::Owner};
@@ -17,7 +17,7 @@ fn connect(master: &MasterThread) -> OwnedFd {
     fd
 }
 
-/// What the master answers to these messages, up to its refusal.
+/// The master's answers to these messages, up to its refusal.
 fn refusal(master: &MasterThread, messages: &[&[u8]]) -> String {
     let fd = connect(master);
     for message in messages {
@@ -26,7 +26,7 @@ fn refusal(master: &MasterThread, messages: &[&[u8]]) -> String {
     loop {
         poll(&mut [PollFd::new(&fd, PollFlags::IN)], None).unwrap();
         let received = match passing::receive(&fd) {
-            // The master closed without having read everything; its last words come after that.
+            // The master closed without having read everything; its last message follows.
             Err(Errno::CONNRESET) => continue,
             received => received.unwrap(),
         };
@@ -48,19 +48,19 @@ fn hello(change: impl Fn(&mut serde_json::Value)) -> Vec<u8> {
 }
 
 #[test]
-fn malformed_messages_are_refused_in_words_and_others_go_on() {
+fn malformed_messages_are_refused_with_a_reason_and_other_nodes_continue() {
     let master = MasterThread::start(|_| {});
     let good = master.join(&join("good", writes("a", 1), vec![]));
     let ready: &[u8] = br#"{"message":"ready"}"#;
     let cases: [(Vec<u8>, &str); 9] = [
-        (b"\xff\x00garbage".to_vec(), "use one lowlat"),
-        (b"[]".to_vec(), "use one lowlat"),
+        (b"\xff\x00garbage".to_vec(), "use one lowlat version"),
+        (b"[]".to_vec(), "use one lowlat version"),
         (ready.to_vec(), "must be hello"),
         (hello(|value| value["version"] = 4711.into()), "version 4711"),
         (hello(|value| _ = value.as_object_mut().unwrap().remove("version")), "version none"),
         (hello(|value| value["pid"] = 1.into()), "the kernel says"),
         (hello(|value| value["start_ticks"] = 1.into()), "its own start time"),
-        (hello(|value| value["name"] = "../x".into()), "is no name"),
+        (hello(|value| value["name"] = "../x".into()), "is not a valid name"),
         (
             hello(|value| {
                 value["writes"] = serde_json::json!({"stream": "s", "capacity_bytes": 5000, "keys": 1});
@@ -76,10 +76,10 @@ fn malformed_messages_are_refused_in_words_and_others_go_on() {
         value["writes"] = serde_json::json!({"stream": "s", "capacity_bytes": 1_u64 << 60, "keys": 1});
     });
     assert!(refusal(&master, &[&huge, ready]).contains("a ring of"));
-    // One that has joined and then talks nonsense is put out.
+    // A node that has joined and then sends nonsense is expelled.
     let reason = refusal(&master, &[&hello(|_| {}), ready, b"{}"]);
     assert!(reason.contains("control message"), "{reason}");
-    // One that goes away in the middle is no harm.
+    // A node that disconnects in the middle does no harm.
     passing::send(connect(&master), &hello(|_| {}), &[]).unwrap();
     drop(master.join(&join("other", None, vec![])));
     assert_eq!(good.ended(), None);

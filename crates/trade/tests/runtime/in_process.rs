@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-/// Polls until the closure says that it is enough. Gives back what came, in words.
+/// Polls until the closure returns true. Returns the events as text.
 pub fn poll_until(node: &mut Node, mut is_enough: impl FnMut(&[String]) -> bool) -> Vec<String> {
     let mut seen = Vec::new();
     let end = now_ns() + u64::try_from(LONG.as_nanos()).unwrap();
@@ -66,7 +66,7 @@ fn two_nodes_that_wait(wait: Wait) {
         assert_eq!(published.delivered.subscribers, instrument % 2, "only what is wanted");
     }
     assert_eq!(poll_until(&mut s1, |seen| seen.len() == 2), ["md 1 quote", "md 3 quote"]);
-    // An order out of the callback, as strategies send theirs.
+    // An order from the callback, as strategies send theirs.
     md.publisher().publish(&stamp(3), b"another").unwrap();
     until("the order is sent", || {
         s1.poll(&mut |publisher, event| {
@@ -88,14 +88,14 @@ fn two_nodes_that_wait(wait: Wait) {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_in_words() {
+fn invalid_joins_are_refused_with_a_reason() {
     let master = MasterThread::start(|_| {});
     let refused = |join: &Join| Node::join(&master.socket(), join).unwrap_err().to_string();
     let _md = master.join(&join("md", writes("md", 4), vec![]));
     let error = refused(&join("md", None, vec![]));
-    assert!(error.contains("has this name, and lives"), "{error}");
+    assert!(error.contains("has this name and is running"), "{error}");
     let error = refused(&join("md2", writes("md", 4), vec![]));
-    assert!(error.contains("stream md is node md's"), "{error}");
+    assert!(error.contains("stream md belongs to node md"), "{error}");
     let error = refused(&join("s", None, vec![reads("md", Keys::Only(vec![4]))]));
     assert!(error.contains("its keys are 0 to 3"), "{error}");
     let error = refused(&join("m", writes("m", 0), vec![]));
@@ -107,7 +107,7 @@ fn what_does_not_fit_is_refused_in_words() {
 }
 
 #[test]
-fn what_is_not_kept_for_a_dead_reader_is_counted() {
+fn records_not_kept_for_a_dead_reader_are_counted() {
     let master = MasterThread::start(|options| options.dead_readers = DeadReaders::Forget);
     let mut md = master.join(&join("md", writes("md", 2), vec![]));
     let readers = [("all", Keys::All), ("one", Keys::Only(vec![1]))];
@@ -124,16 +124,16 @@ fn what_is_not_kept_for_a_dead_reader_is_counted() {
     }
     md.publisher().publish(&stamp(1), b"in the ring").unwrap();
     master.with(|master, _| {
-        master.give_up("all").unwrap();
-        master.give_up("one").unwrap();
+        master.drop_node("all").unwrap();
+        master.drop_node("one").unwrap();
     });
-    until("md hears it", || {
+    until("md is notified", || {
         md.poll(&mut |_, _| ()) == 0
             && md.publisher().publish(&stamp(0), b"unseen").unwrap().delivered.subscribers == 0
     });
     md.publisher().publish(&stamp(1), b"unseen").unwrap();
-    // md connects them in a thread of its own meanwhile, and publishes all the while: right behind each look at its master, too.
-    // Not more than its ring holds, since those that are overwritten count for none who wants some.
+    // md connects them in another thread, and publishes all the while, also directly after each check of its
+    // master. Not more than its ring holds: overwritten records do not count for a reader of some keys.
     let (is_over, socket) = (Arc::new(AtomicBool::new(false)), master.socket());
     let over = Arc::clone(&is_over);
     let publishing = thread::spawn(move || {
@@ -156,20 +156,17 @@ fn what_is_not_kept_for_a_dead_reader_is_counted() {
     for (node, wanted) in again.iter_mut().zip([published, ones]) {
         let mut seen = poll_until(node, |seen| seen.iter().any(|seen| seen == "md 1 next"));
         seen.retain(|seen| seen != "begin");
-        let lost: u64 = seen[0].strip_prefix("md lost ").expect("told first").parse().unwrap();
-        assert!(lost >= 2, "what was in the ring, and the next");
+        let lost: u64 = seen[0].strip_prefix("md lost ").expect("reported first").parse().unwrap();
+        assert!(lost >= 2, "the one in the ring, and the next");
         let given = u64::try_from(seen.len()).unwrap() - 1;
-        assert_eq!(
-            lost + given,
-            wanted - 1,
-            "{lost} lost; all but the one that the process before was given"
-        );
+        assert_eq!(lost + given, wanted - 1, "{lost} lost; all but the one that the predecessor got");
     }
 }
 
-/// One that works long on each record, and never comes to wait since there is always another, shows that it lives.
+/// A node that works long on each record, and never waits because it always has another, still sends
+/// heartbeats.
 #[test]
-fn who_is_never_out_of_work_shows_that_it_lives() {
+fn a_busy_node_sends_heartbeats() {
     let master = MasterThread::start(|_| {});
     let mut md = master.join(&join("md", writes("md", 1), vec![]));
     let mut busy = master.join(&join("busy", None, vec![reads("md", Keys::All)]));

@@ -20,12 +20,12 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// Rounds of killing: more when somebody asks for them.
+/// Rounds of killing; more on request.
 fn rounds() -> u32 {
     env::var("LOWLAT_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(6)
 }
 
-/// A small generator of numbers (splitmix64), so that a run can be repeated by its seed.
+/// A small random number generator (splitmix64), so that a run can be repeated by its seed.
 struct Random(u64);
 
 impl Random {
@@ -46,16 +46,16 @@ impl Random {
     }
 }
 
-/// Reads in a thread of the test all the while. Gives back the sequences, and how many were lost.
+/// Reads in a thread of the test. Returns the sequences, and the number of lost records.
 fn follow(mut node: Node, is_over: Arc<AtomicBool>) -> thread::JoinHandle<(Vec<u64>, u64)> {
     thread::spawn(move || {
         let (mut seen, mut lost) = (Vec::new(), 0);
         loop {
-            // Looked at before the poll, so that everything from before it is read.
+            // Checked before the poll, so that everything from before it is read.
             let was_over = is_over.load(Ordering::Acquire);
             let count = node.poll(&mut |_, event| match event {
                 Event::Record { record, payload, .. } => {
-                    assert_eq!(payload, record.sequence.to_le_bytes(), "whole records only");
+                    assert_eq!(payload, record.sequence.to_le_bytes(), "complete records only");
                     seen.push(record.sequence);
                 }
                 Event::Lost { count, .. } => lost += count,
@@ -114,7 +114,7 @@ fn writer_and_reader_are_killed_at_random_and_nothing_committed_is_lost() {
     let [writers, readers] = epochs;
     assert_eq!(lost, 0);
     assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "in order, none twice");
-    // Every process of the writer but the first began with the record that says what was abandoned.
+    // Every process of the writer except the first started with the abandoned marker.
     let gaps = seen.last().unwrap() - seen.len() as u64;
     assert!(gaps < writers, "{gaps} gaps, and {} writers died", writers - 1);
     let read = fs::read_to_string(&file).unwrap();
@@ -122,7 +122,8 @@ fn writer_and_reader_are_killed_at_random_and_nothing_committed_is_lost() {
     assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "in order, none twice");
     let numbers: BTreeSet<u64> = numbers.into_iter().collect();
     let missing = seen.iter().filter(|sequence| !numbers.contains(sequence)).count() as u64;
-    // The stop may reach the reader before the writer's last records; what a killed process had in hand is gone.
+    // The stop may reach the reader before the writer's last records; the record that a killed process was
+    // working on is lost.
     let newest = *numbers.last().unwrap();
     let behind = seen.iter().filter(|sequence| **sequence > newest).count() as u64;
     assert!(missing - behind < readers, "{missing} missing, {behind} of them behind, {readers} readers");
@@ -130,7 +131,7 @@ fn writer_and_reader_are_killed_at_random_and_nothing_committed_is_lost() {
 }
 
 #[test]
-fn whoever_leaves_while_records_are_published_takes_nothing_from_others() {
+fn a_node_that_leaves_costs_others_no_records() {
     let master = MasterThread::start(|_| {});
     let socket = master.socket().display().to_string();
     let stay = join("stay", None, vec![reads("count", Keys::All)]);
@@ -146,7 +147,7 @@ fn whoever_leaves_while_records_are_published_takes_nothing_from_others() {
         let mut come = master.join(&join("come", None, vec![reads("count", Keys::Only(vec![round % 4]))]));
         assert_eq!(come.epoch(), u64::from(round) + 1);
         let mut sequences = Vec::new();
-        until("records come", || {
+        until("records arrive", || {
             come.poll(&mut |_, event| {
                 if let Event::Record { record, .. } = event {
                     assert_eq!(record.stamp.instrument, round % 4);
@@ -166,7 +167,7 @@ fn whoever_leaves_while_records_are_published_takes_nothing_from_others() {
 }
 
 #[test]
-fn a_process_that_keeps_dying_is_given_up_and_its_words_are_kept() {
+fn a_process_that_keeps_dying_is_abandoned_and_its_log_is_kept() {
     let master = MasterThread::start(|_| {});
     let mut program = program("bad", "nonsense:");
     program.restarts_per_minute_max = 2;
@@ -174,7 +175,7 @@ fn a_process_that_keeps_dying_is_given_up_and_its_words_are_kept() {
         master.start(program).unwrap();
         master.folder().log("bad")
     });
-    master.expect("it is given up", |happened| matches!(happened, Happened::GivenUp { .. }));
+    master.expect("it is abandoned", |happened| matches!(happened, Happened::Abandoned { .. }));
     assert_eq!(master.with(|master, _| master.restarts()), 2);
     let words = fs::read_to_string(log).unwrap();
     assert_eq!(words.matches("role nonsense").count(), 3, "{words}");

@@ -14,7 +14,7 @@ use std::{
 
 type Work = Box<dyn FnOnce(&mut Master, &mut Vec<Happened>) + Send>;
 
-/// How long a test waits for something that must come.
+/// How long a test waits for something that must happen.
 pub const LONG: Duration = Duration::from_secs(60);
 
 pub struct MasterThread {
@@ -52,7 +52,7 @@ impl MasterThread {
         self.folder.path().join("run").join("master.sock")
     }
 
-    /// Does something with the master, in its thread.
+    /// Executes something with the master, in its thread.
     pub fn with<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Master, &mut Vec<Happened>) -> T + Send + 'static,
@@ -85,7 +85,7 @@ impl Drop for MasterThread {
     }
 }
 
-/// Waits until something is so.
+/// Waits for a condition.
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
@@ -94,7 +94,7 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "as Join has it")]
+#[expect(clippy::unnecessary_wraps, reason = "as in Join")]
 pub fn writes(stream: &str, keys: u32) -> Option<Writes> {
     Some(Writes { stream: stream.to_owned(), capacity_bytes: 1 << 16, keys, gives_credit: true })
 }

@@ -1,4 +1,4 @@
-//! Masters that die, that are two, or cannot start.
+//! Masters that die, conflict, or cannot start.
 
 use crate::{
     child,
@@ -28,7 +28,7 @@ fn join_when_there(socket: &Path, what: &lowlat_trade::node::Join) -> Node {
 }
 
 #[test]
-fn nodes_go_on_when_their_master_is_killed_and_a_new_one_takes_the_folder() {
+fn nodes_continue_when_their_master_is_killed_and_a_new_one_takes_the_folder() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("master.sock");
     let killed = child::start(&format!("master:{} go-on 2", folder.path().display()));
@@ -42,15 +42,15 @@ fn nodes_go_on_when_their_master_is_killed_and_a_new_one_takes_the_folder() {
         assert_eq!(poll_until(&mut reader, |seen| !seen.is_empty()), [format!("a 0 {round}")]);
     }
     assert_eq!((writer.ended(), reader.ended()), (None, None));
-    // The folder is free, its old socket is in nobody's way.
+    // The folder is unlocked, and its old socket blocks nothing.
     let next = child::start(&format!("master:{} go-on 2", folder.path().display()));
     let other = join_when_there(&socket, &join("writer", writes("a", 1), vec![]));
-    assert_eq!((other.number(), other.epoch()), (0, 1), "a master of its own");
+    assert_eq!((other.number(), other.epoch()), (0, 1), "a new master");
     drop((other, next));
 }
 
 #[test]
-fn nodes_stop_with_their_master_where_that_is_wanted() {
+fn nodes_stop_with_their_master_if_configured() {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("master.sock");
     let killed = child::start(&format!("master:{} stop 1", folder.path().display()));
@@ -59,7 +59,7 @@ fn nodes_stop_with_their_master_where_that_is_wanted() {
     drop(killed);
     assert_eq!(poll_until(&mut node, |seen| !seen.is_empty()), ["stop"]);
     assert_eq!(node.ended(), Some(Ended::MasterGone));
-    assert!(node.ended().unwrap().to_string().contains("start it again"));
+    assert!(node.ended().unwrap().to_string().contains("restart it"));
 }
 
 #[test]
@@ -79,16 +79,16 @@ fn a_second_master_is_refused_with_the_firsts_process_id() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_written_is_named() {
+fn an_unwritable_folder_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let open =
         |path: &Path| Master::open(Options::new(RunFolder::at(path).unwrap())).unwrap_err().to_string();
-    // A file where the folder should be.
+    // A file in place of the folder.
     let file = folder.path().join("file");
     fs::write(&file, "").unwrap();
     let error = open(&file.join("run"));
     assert!(error.contains("/file: found a file, expected a directory"), "{error}");
-    // A link where the lock should be.
+    // A link in place of the lock.
     let linked = folder.path().join("linked");
     fs::DirBuilder::new().mode(0o700).create(&linked).unwrap();
     std::os::unix::fs::symlink("/dev/full", linked.join("lock")).unwrap();

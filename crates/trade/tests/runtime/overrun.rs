@@ -1,4 +1,4 @@
-//! Readers that are too slow, dead, or never read: what each policy makes of them.
+//! Readers that are too slow, dead, or never read: the effect of each policy.
 
 use crate::{
     in_process::{poll_until, told},
@@ -22,7 +22,7 @@ fn publish(node: &mut Node, instrument: u32, number: u64) -> Result<u32, Publish
     Ok(published.delivered.subscribers)
 }
 
-/// Publishes until there is no credit. Gives back how many were published, and who had no room.
+/// Publishes until there is no credit. Returns the number of records, and the subscriber without room.
 fn fill(node: &mut Node, from: u64) -> (u64, u32) {
     for number in from.. {
         match publish(node, 0, number) {
@@ -38,12 +38,12 @@ fn orders(from: u64, to: u64) -> Vec<String> {
     (from..to).map(|number| format!("orders.s 0 {number}")).collect()
 }
 
-/// A writer hears of those who have joined since.
+/// A writer learns of nodes that have joined since.
 fn meet(writer: &mut Node) {
     writer.poll(&mut |_, _| ());
 }
 
-/// Readers that sleep hear everything through their inbox; those that spin look for entries themselves.
+/// Sleeping readers get everything through their inbox; spinning ones poll for entries themselves.
 const WAITS: [Wait; 2] = [Wait::Parked, Wait::Fast];
 
 fn td(wait: Wait) -> Join {
@@ -82,7 +82,7 @@ fn a_slow_td_refuses_orders_and_loses_none_by(wait: Wait) {
 }
 
 #[test]
-fn orders_for_a_dead_td_wait_for_the_next_and_no_strategy_for_it() {
+fn orders_for_a_dead_td_wait_for_its_successor_and_strategies_do_not() {
     WAITS.into_iter().for_each(orders_for_a_dead_td_wait_for_the_next_and_no_strategy_for_it_by);
 }
 
@@ -91,12 +91,13 @@ fn orders_for_a_dead_td_wait_for_the_next_and_no_strategy_for_it_by(wait: Wait) 
     let (td, mut strategy) = td_and_strategy(&master, wait);
     master.begin();
     publish(&mut strategy, 0, 0).unwrap();
-    // As when its process is killed: what was sent stays for the one that comes.
-    master.with(|master, _| master.give_up("td").unwrap());
+    // As when its process is killed: sent orders stay for its successor.
+    master.with(|master, _| master.drop_node("td").unwrap());
     let (sent, _) = fill(&mut strategy, 1);
-    assert!(publish(&mut strategy, 0, sent).is_err(), "and again, without waiting");
+    assert!(publish(&mut strategy, 0, sent).is_err(), "again, without waiting");
     drop(td);
-    // It has joined when the strategy, which polls all the while, has connected its new ring: before it reads anything.
+    // It has joined once the strategy, which keeps polling, has connected its new ring: before it reads
+    // anything.
     let (joined, socket) = (AtomicBool::new(false), master.socket());
     let mut td = thread::scope(|scope| {
         scope.spawn(|| {
@@ -110,7 +111,7 @@ fn orders_for_a_dead_td_wait_for_the_next_and_no_strategy_for_it_by(wait: Wait) 
         td.unwrap()
     });
     assert_eq!(td.epoch(), 2);
-    assert!(publish(&mut strategy, 0, sent).is_err(), "what waits in the old ring is not read");
+    assert!(publish(&mut strategy, 0, sent).is_err(), "the pending orders of the old ring are unread");
     let expected = orders(0, sent);
     let mut seen = poll_until(&mut td, |seen| seen.len() > expected.len());
     seen.retain(|seen| seen != "begin");
@@ -121,7 +122,7 @@ fn orders_for_a_dead_td_wait_for_the_next_and_no_strategy_for_it_by(wait: Wait) 
 }
 
 #[test]
-fn a_td_that_left_holds_nobody_up() {
+fn a_td_that_left_blocks_nobody() {
     let master = MasterThread::start(|_| {});
     let (td, mut strategy) = td_and_strategy(&master, Wait::Parked);
     let (sent, _) = fill(&mut strategy, 0);
@@ -132,9 +133,9 @@ fn a_td_that_left_holds_nobody_up() {
     });
 }
 
-/// One that dies while it works on an order: that one comes again, and those before it do not.
+/// A td that dies while it works on an order: that order is delivered again, and earlier ones are not.
 #[test]
-fn what_a_dead_td_had_in_hand_comes_again() {
+fn the_order_in_hand_of_a_dead_td_is_delivered_again() {
     WAITS.into_iter().for_each(what_a_dead_td_had_in_hand_comes_again_by);
 }
 
@@ -143,32 +144,32 @@ fn what_a_dead_td_had_in_hand_comes_again_by(wait: Wait) {
     let (mut td, mut strategy) = td_and_strategy(&master, wait);
     (0..4).for_each(|number| _ = publish(&mut strategy, 0, number).unwrap());
     let dies = catch_unwind(AssertUnwindSafe(|| {
-        // The stream itself comes with the first.
+        // The stream itself arrives with the first.
         loop {
             td.poll(&mut |_, event| assert_ne!(told(&event), "orders.s 0 2"));
         }
     }));
     assert!(dies.is_err());
-    master.with(|master, _| master.give_up("td").unwrap());
+    master.with(|master, _| master.drop_node("td").unwrap());
     assert_eq!(poll_until(&mut master.join(&self::td(wait)), |seen| seen.len() >= 2), orders(2, 4));
 }
 
 #[test]
-fn a_writer_that_gives_no_credit_never_waits() {
+fn a_writer_without_credit_never_waits() {
     let master = MasterThread::start(|_| {});
     let market = Writes { gives_credit: false, ..writes("md", 1).unwrap() };
     let mut md = master.join(&join("md", Some(market), vec![]));
     let mut never = master.join(&join("never", None, vec![reads("md", Keys::All).with(Overrun::Credit)]));
     meet(&mut md);
     (0..5000).for_each(|number| _ = publish(&mut md, 0, number).unwrap());
-    // What its ring has is written over by then.
-    assert_eq!(poll_until(&mut never, |seen| !seen.is_empty()), ["md lost 5000"], "it is told of each");
+    // The records of its ring are overwritten by then.
+    assert_eq!(poll_until(&mut never, |seen| !seen.is_empty()), ["md lost 5000"], "each is reported");
     assert_eq!(figures(&master, "md").uncredited, 0);
 }
 
-/// Nothing comes behind it, so no entry tells of it.
+/// Nothing follows it, so no entry announces it.
 #[test]
-fn a_loss_at_the_end_is_told_to_those_that_spin_too() {
+fn a_trailing_loss_is_reported_to_spinning_readers_too() {
     for wait in WAITS {
         let master = MasterThread::start(|_| {});
         let mut md = master.join(&join("md", writes("md", 1), vec![]));
@@ -177,7 +178,7 @@ fn a_loss_at_the_end_is_told_to_those_that_spin_too() {
         (0..2).for_each(|number| _ = publish(&mut md, 0, number).unwrap());
         assert_eq!(poll_until(&mut slow, |seen| seen.len() >= 2), ["md 0 0", "md 0 1"]);
         let sent = (2..10_000).find(|number| publish(&mut md, 0, *number).unwrap() == 0).unwrap() + 1;
-        // What its ring has may be written over in the stream, which is told too.
+        // The records of its ring may be overwritten in the stream, which is reported too.
         let count = |seen: &[String]| {
             seen.iter()
                 .map(|one| one.strip_prefix("md lost ").map_or(1, |lost| lost.parse().unwrap()))
@@ -191,7 +192,7 @@ fn a_loss_at_the_end_is_told_to_those_that_spin_too() {
 }
 
 #[test]
-fn of_a_market_that_is_too_fast_the_latest_is_given() {
+fn a_reader_that_conflates_gets_the_latest_quotes() {
     let master = MasterThread::start(|_| {});
     let mut md = master.join(&join("md", writes("md", 4), vec![]));
     let asked = reads("md", Keys::Only(vec![1, 3])).with(Overrun::Conflate);
@@ -204,7 +205,7 @@ fn of_a_market_that_is_too_fast_the_latest_is_given() {
     publish(&mut md, 1, 5000).unwrap();
     assert_eq!(poll_until(&mut strategy, |seen| !seen.is_empty()), ["md 1 5000"]);
     assert_eq!(figures(&master, "md").conflated, 2 * (1250 - 1));
-    // A writer that starts again: what was there before comes first, and nothing twice.
+    // A writer that restarts: earlier records come first, and nothing twice.
     publish(&mut md, 3, 5001).unwrap();
     drop(md);
     let mut md = master.join(&join("md", writes("md", 4), vec![]));
@@ -214,7 +215,7 @@ fn of_a_market_that_is_too_fast_the_latest_is_given() {
 }
 
 #[test]
-fn a_sink_that_is_too_far_behind_is_given_up_and_begins_anew() {
+fn a_sink_that_is_too_far_behind_is_evicted_and_reconnected() {
     WAITS.into_iter().for_each(a_sink_that_is_too_far_behind_is_given_up_and_begins_anew_by);
 }
 
@@ -227,18 +228,18 @@ fn a_sink_that_is_too_far_behind_is_given_up_and_begins_anew_by(wait: Wait) {
     (0..300).for_each(|number| _ = publish(&mut md, 0, number).unwrap());
     assert_eq!(figures(&master, "md").evicted, 1);
     let (mut records, mut lost, mut number) = (0, 0, 300);
-    until("it is connected again", || {
+    until("it is reconnected", || {
         sink.poll(&mut |_, event| match event {
             Event::Record { .. } => records += 1,
             Event::Lost { count, .. } => lost += count,
             _ => {}
         });
-        // Hears that the sink asks.
+        // Handles the sink's request.
         md.poll(&mut |_, _| ());
         number += 1;
         publish(&mut md, 0, number - 1) == Ok(1)
     });
-    until("each record was given or told of", || {
+    until("each record was delivered or reported lost", || {
         sink.poll(&mut |_, event| match event {
             Event::Record { .. } => records += 1,
             Event::Lost { count, .. } => lost += count,
@@ -249,9 +250,10 @@ fn a_sink_that_is_too_far_behind_is_given_up_and_begins_anew_by(wait: Wait) {
     assert!(records > 100 && lost >= 100, "{records} {lost}");
 }
 
-/// It asks to be connected anew when nobody is there who could: it is told all the same, before what the next one publishes.
+/// It asks to be reconnected when no writer is running: it still learns its loss, before the next writer's
+/// records.
 #[test]
-fn a_sink_that_was_given_up_is_told_its_loss_when_the_writer_is_gone() {
+fn an_evicted_sink_learns_its_loss_even_if_the_writer_has_ended() {
     WAITS.into_iter().for_each(a_sink_that_was_given_up_is_told_its_loss_when_the_writer_is_gone_by);
 }
 
@@ -264,7 +266,7 @@ fn a_sink_that_was_given_up_is_told_its_loss_when_the_writer_is_gone_by(wait: Wa
     meet(&mut md);
     (0..300).for_each(|number| _ = publish(&mut md, 0, number).unwrap());
     assert_eq!(figures(&master, "md").evicted, 1);
-    master.with(|master, _| master.give_up("md").unwrap());
+    master.with(|master, _| master.drop_node("md").unwrap());
     drop(md);
     let seen = poll_until(&mut sink, |seen| seen.iter().any(|seen| seen.starts_with("md lost")));
     let (lost, records) = seen.split_last().unwrap();

@@ -23,7 +23,7 @@ use std::{
     },
 };
 
-/// "SOCKET STRATEGIES COUNT PERIOD_US": publishes so many quotes and ends.
+/// "SOCKET STRATEGIES COUNT PERIOD_US": publishes this many quotes and exits.
 pub fn md(text: &str) {
     let mut words = text.split(' ');
     let mut next = || words.next().unwrap();
@@ -76,7 +76,7 @@ pub fn td(socket: &str) {
     }
 }
 
-/// "SOCKET INSTRUMENT": an order for each quote.
+/// "SOCKET INSTRUMENT": sends an order for each quote.
 pub fn strategy(text: &str) {
     let (socket, instrument) = text.split_once(' ').unwrap();
     let wants = vec![reads("md", Keys::Only(vec![instrument.parse().unwrap()])), reads("td", Keys::Own)];
@@ -127,7 +127,7 @@ fn programs(strategies: u32, count: u64, period_us: u64) -> Vec<Program> {
     programs
 }
 
-/// One run at a time, so that what is left is that of this one.
+/// One run at a time, so that leftovers belong to that run.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -155,7 +155,7 @@ fn check_clean(record: &PipelineRecord, count: u64) {
 }
 
 #[test]
-fn a_run_counts_everything_and_leaves_nothing() {
+fn a_run_counts_everything_and_leaves_nothing_behind() {
     const COUNT: u64 = 300;
     let _alone = alone();
     let (mut phases, stop) = (Vec::new(), AtomicBool::new(false));
@@ -172,11 +172,11 @@ fn a_run_counts_everything_and_leaves_nothing() {
 }
 
 #[test]
-fn a_run_that_is_stopped_says_so_and_adds_up() {
+fn an_interrupted_run_is_marked_and_consistent() {
     let _alone = alone();
     let stop = AtomicBool::new(false);
     let mut progress = |progress: &Progress| {
-        // The first look after the begin.
+        // The first report after the begin.
         if progress.phase == Phase::Publishing {
             stop.store(true, Ordering::Relaxed);
         }
@@ -189,7 +189,7 @@ fn a_run_that_is_stopped_says_so_and_adds_up() {
 }
 
 #[test]
-fn a_process_that_dies_during_a_run_is_started_again_and_told() {
+fn a_process_that_dies_during_a_run_is_restarted_and_reported() {
     let _alone = alone();
     let (stop, mut killed) = (AtomicBool::new(false), None);
     let mut progress = |progress: &Progress| {
@@ -202,13 +202,13 @@ fn a_process_that_dies_during_a_run_is_started_again_and_told() {
     let record = run_programs(&parameters(2), programs(2, 3000, 1000), &mut progress, &stop).unwrap();
     assert!(killed.is_some());
     assert_eq!((record.restarts, record.ticks_published), (1, 3000));
-    // What td had in hand when it was killed is gone; all else was kept for the one after it.
+    // The record that td was working on when it was killed is lost; everything else was kept for its successor.
     assert!(record.orders + 1 >= 3000 && record.lost == 0, "{record:?}");
-    assert!(record.warnings.iter().any(|warning| warning.contains("started again")), "{:?}", record.warnings);
+    assert!(record.warnings.iter().any(|warning| warning.contains("restarted")), "{:?}", record.warnings);
     assert_eq!(leftovers(), (0, 0));
 }
 
-/// A child of this process whose role begins so.
+/// A child of this process whose role starts with this text.
 fn child_named(role: &str) -> Option<rustix::process::Pid> {
     let own = std::process::id().to_string();
     let pids = fs::read_dir("/proc").unwrap().flatten();

@@ -1,4 +1,4 @@
-//! A process that is stopped, given up, and goes on.
+//! A process that is stopped, dropped, and continues.
 
 use crate::{
     child::{self, FENCED},
@@ -21,7 +21,7 @@ fn read(node: &mut Node, by: &mut BTreeMap<u32, Vec<u64>>) {
 }
 
 #[test]
-fn a_writer_that_was_given_up_is_fenced_and_ends() {
+fn a_dropped_writer_is_fenced_and_ends() {
     let master = MasterThread::start(|options| options.silence_ns_max = Some(300_000_000));
     let socket = master.socket().display().to_string();
     let mut reader = master.join(&join("reader", None, vec![reads("count", Keys::All)]));
@@ -33,8 +33,8 @@ fn a_writer_that_was_given_up_is_fenced_and_ends() {
         seen.get(&first.0.id()).is_some_and(|sequences| sequences.len() > 10)
     });
     kill_process(Pid::from_child(&first.0), Signal::STOP).unwrap();
-    // Told apart from death: it is silent, and its process is stopped.
-    until("it is told that it is stopped", || {
+    // Distinguished from death: it is silent, and its process is stopped.
+    until("its stop is reported", || {
         read(&mut reader, &mut seen);
         master.with(|_, happened| {
             happened.iter().any(
@@ -45,7 +45,7 @@ fn a_writer_that_was_given_up_is_fenced_and_ends() {
     let nodes = master.with(|master, _| master.nodes());
     let writer = nodes.iter().find(|node| node.name == "writer").unwrap();
     assert_eq!((writer.standing, writer.owner.life()), (Standing::Silent, Life::Stopped));
-    master.with(|master, _| master.give_up("writer").unwrap());
+    master.with(|master, _| master.drop_node("writer").unwrap());
     let second = child::start(&format!("writer:{socket} writer 500"));
     until("the second publishes", || {
         read(&mut reader, &mut seen);
@@ -55,17 +55,17 @@ fn a_writer_that_was_given_up_is_fenced_and_ends() {
     kill_process(Pid::from_child(&first.0), Signal::CONT).unwrap();
     assert_eq!(first.0.wait().unwrap().code(), Some(FENCED));
     read(&mut reader, &mut seen);
-    assert_eq!(seen[&first.0.id()].len(), count, "nothing of it is read any more");
+    assert_eq!(seen[&first.0.id()].len(), count, "none of its records is read any more");
     let (last, next) = (seen[&first.0.id()].last().unwrap(), seen[&second.0.id()][0]);
-    assert_eq!(*last + 2, next, "sequences go on behind the record that says what was abandoned");
+    assert_eq!(*last + 2, next, "sequences continue after the abandoned marker");
     drop(second);
     master.expect("its death is seen", |happened| {
-        matches!(happened, Happened::Died { name, reason } if name == "writer" && !reason.contains("given up"))
+        matches!(happened, Happened::Died { name, reason } if name == "writer" && !reason.contains("dropped"))
     });
 }
 
 #[test]
-fn a_reader_that_was_given_up_takes_nothing_from_the_one_after_it() {
+fn a_dropped_reader_takes_nothing_from_its_successor() {
     const COUNT: u64 = 200;
     let master = MasterThread::start(|_| {});
     let socket = master.socket().display().to_string();
@@ -75,7 +75,7 @@ fn a_reader_that_was_given_up_takes_nothing_from_the_one_after_it() {
         let text = fs::read_to_string(file).unwrap_or_default();
         text.lines().map(|line| line.parse().expect("no losses")).collect()
     };
-    // Room for all that is published while the second one starts, however long that takes.
+    // Room for everything that is published while the second one starts, however long that takes.
     let room = writes("count", 1).map(|writes| Writes { capacity_bytes: 1 << 22, ..writes });
     let mut writer = master.join(&join("writer", room, vec![]));
     let mut first = start(&files[0]);
@@ -93,9 +93,9 @@ fn a_reader_that_was_given_up_takes_nothing_from_the_one_after_it() {
     publish(COUNT);
     until("some are read", || !numbers(&files[0]).is_empty());
     kill_process(Pid::from_child(&first.0), Signal::STOP).unwrap();
-    // For it while it is stopped, while it is given up, and for the one after it.
+    // For it while it is stopped, while it is dropped, and for its successor.
     publish(COUNT);
-    master.with(|master, _| master.give_up("reader").unwrap());
+    master.with(|master, _| master.drop_node("reader").unwrap());
     publish(COUNT);
     let second = start(&files[1]);
     until("the second joins", || {
@@ -110,7 +110,7 @@ fn a_reader_that_was_given_up_takes_nothing_from_the_one_after_it() {
     until("the second has read all", || numbers(&files[1]).last() == Some(&last));
     drop(second);
     let (first, second) = (numbers(&files[0]), numbers(&files[1]));
-    // The one record that the first had in hand when it was stopped may have been read by both.
+    // Both may have read the one record that the first was working on when it was stopped.
     let (end, begin) = (*first.last().unwrap(), second[0]);
     assert!(begin == end + 1 || begin == end, "{end}, then {begin}");
     assert!(second.windows(2).all(|pair| pair[0] + 1 == pair[1]), "every one of them");

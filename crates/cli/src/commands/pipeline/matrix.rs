@@ -1,6 +1,6 @@
 //! `lowlat pipeline matrix`: the report's groups and scenarios on this host, within a time budget.
 
-use super::{huge_pages::Reserved, live::Live, now, room, runner::Runner};
+use super::{huge_pages::Reserved, live::Live, now, on_one_line, room, runner::Runner};
 use crate::{
     arguments::duration,
     commands::{Subcommand, examples},
@@ -302,8 +302,8 @@ impl Matrix {
                 Err(_) if stop.load(Ordering::Relaxed) => break,
                 Err(error) => {
                     failures += 1;
-                    let said = format!("{}: run failed: {error:#}", row.id);
-                    row.not_run.get_or_insert_with(|| format!("failed: {error:#}"));
+                    let said = format!("{}: run failed: {}", row.id, on_one_line(&error));
+                    row.not_run.get_or_insert_with(|| format!("failed: {}", on_one_line(&error)));
                     self.document.warnings.push(said);
                     if failures == FAILURES_MAX {
                         result = Err(error.context(format!("{FAILURES_MAX} runs failed in a row")));

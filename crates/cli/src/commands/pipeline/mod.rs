@@ -94,7 +94,12 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     super::run_member("pipeline", COMMANDS, matches)
 }
 
-/// Parses a time with a unit, in seconds as documents hold it.
+/// The current time in UTC, to the second, as in documents.
 fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// An error with its causes and hint on one line, for documents.
+fn on_one_line(error: &anyhow::Error) -> String {
+    format!("{error:#}").replace("\nhint: ", "; ")
 }

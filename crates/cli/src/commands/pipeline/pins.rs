@@ -68,14 +68,14 @@ fn possible(pins: &Pins) -> Result<(), String> {
 /// sizing document.
 pub fn read(path: &Path) -> anyhow::Result<Pins> {
     #[derive(serde::Deserialize)]
-    struct Sized {
+    struct SizedPlacement {
         placement: Placement,
     }
     let shown = path.display();
     let bytes = std::fs::read(path).with_context(|| {
         format!("cannot read {shown}\nhint: name a file written by lowlat pipeline size --placement")
     })?;
-    let placement = serde_json::from_slice::<Sized>(&bytes)
+    let placement = serde_json::from_slice::<SizedPlacement>(&bytes)
         .map(|sized| sized.placement)
         .or_else(|_| serde_json::from_slice::<Placement>(&bytes))
         .with_context(|| {
@@ -89,7 +89,7 @@ pub fn read(path: &Path) -> anyhow::Result<Pins> {
 
 /// The roles that run only on request.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked {
+pub struct RequestedRoles {
     /// `--cached`.
     pub cached: bool,
     /// `--record`.
@@ -98,7 +98,7 @@ pub struct Asked {
     pub host: bool,
 }
 
-impl Asked {
+impl RequestedRoles {
     /// The first pinned role that does not run as a process, and what to do about its pin.
     fn idle(self) -> impl Iterator<Item = (&'static str, &'static str)> {
         [
@@ -157,13 +157,13 @@ mod tests {
 
     #[test]
     fn a_typed_pin_of_a_role_that_does_not_run_is_an_error() {
-        let none = Asked { cached: false, recorder: false, host: false };
-        let all = Asked { cached: true, recorder: true, host: false };
+        let none = RequestedRoles { cached: false, recorder: false, host: false };
+        let all = RequestedRoles { cached: true, recorder: true, host: false };
         let pins = parse("md=0,cached=1,recorder=2,strategies=3").unwrap();
         assert!(none.check(&pins).unwrap_err().to_string().contains("--cached FILE"));
         let pins_of = |text| parse(text).unwrap();
         assert!(none.check(&pins_of("recorder=1")).unwrap_err().to_string().contains("--record DIR"));
-        let host = Asked { host: true, ..all };
+        let host = RequestedRoles { host: true, ..all };
         assert!(host.check(&pins_of("strategies=1")).unwrap_err().to_string().contains("--host-core"));
         assert!(all.check(&pins).is_ok() && none.check(&pins_of("md=0")).is_ok());
         let kept: Vec<String> = host.keep(pins.clone()).into_keys().collect();

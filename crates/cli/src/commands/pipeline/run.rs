@@ -4,7 +4,7 @@ use super::{
     ModeWord, OverrunWord,
     live::Live,
     now,
-    pins::{self, Asked, Pins},
+    pins::{self, Pins, RequestedRoles},
     room,
     runner::Runner,
 };
@@ -162,7 +162,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 
 fn parameters(arguments: &Arguments) -> anyhow::Result<PipelineParameters> {
     ensure!(!arguments.duration.is_zero(), "--duration is 0\nhint: give at least 1s");
-    let asked = Asked {
+    let asked = RequestedRoles {
         cached: arguments.cached.is_some(),
         recorder: arguments.record.is_some(),
         host: arguments.host_core.is_some(),

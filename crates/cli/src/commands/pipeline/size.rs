@@ -1,6 +1,6 @@
 //! `lowlat pipeline size`: how many strategies this host carries, and on which CPUs.
 
-use super::{ModeWord, live::Live, now, room, run::rate, runner::Runner};
+use super::{ModeWord, live::Live, now, on_one_line, room, run::rate, runner::Runner};
 use crate::{
     arguments::{duration, time_ns},
     commands::{Subcommand, examples},
@@ -178,7 +178,10 @@ impl Sizing<'_> {
                         checked.push(point);
                     }
                     Err(error) => {
-                        warnings.push(format!("{number} strategies could not be checked: {error:#}."));
+                        warnings.push(format!(
+                            "{number} strategies could not be checked: {}.",
+                            on_one_line(&error)
+                        ));
                     }
                 }
             }

@@ -1,7 +1,7 @@
-//! What the kernel counts on each CPU, before a run and after it: what ran there, without a trace.
+//! Kernel counters of each CPU, before and after a run: what ran there, without a trace.
 //!
-//! Read on the CPU of the caller, before the samplers begin and after they end: the tables of a large host are
-//! megabytes, and giving that memory back interrupts every CPU on which a thread of this process runs.
+//! Read on the caller's CPU, before the samplers start and after they end: the tables of a large host are
+//! megabytes, and freeing that memory interrupts every CPU with a thread of this process.
 
 mod smi;
 
@@ -23,13 +23,13 @@ const INTERRUPTS: &str = "/proc/interrupts";
 const SOFTIRQS: &str = "/proc/softirqs";
 const SCHEDSTAT: &str = "/proc/schedstat";
 
-/// Where the number of timeslices stands behind a CPU's name (Documentation/scheduler/sched-stats.rst).
+/// Position of the number of timeslices after a CPU's name (Documentation/scheduler/sched-stats.rst).
 const TIMESLICES_FIELD: usize = 8;
 
-/// Counters that began anew during a run that one sentence names.
+/// Largest number of counters named in one sentence about restarted counters.
 const NAMED_MAX: usize = 8;
 
-/// The counters of some CPUs at one moment.
+/// Counters of some CPUs at one moment.
 #[derive(Debug, Clone)]
 pub struct Counters {
     interrupts: Reading<Table>,
@@ -38,12 +38,12 @@ pub struct Counters {
     steal: Steal,
 }
 
-/// How far the counters of some CPUs moved during a run.
+/// Increase of the counters of some CPUs during a run.
 #[derive(Debug, Clone, Default)]
 pub struct CountersOfRun {
     by_cpu: BTreeMap<CpuId, Vec<CounterDelta>>,
     tables: CountedTables,
-    /// What can't be told, one sentence each.
+    /// What is unknown, one sentence each.
     pub doubts: Vec<String>,
 }
 
@@ -62,7 +62,7 @@ impl Counters {
         }
     }
 
-    /// How far they moved until they were read again.
+    /// Increase until they were read again.
     pub fn until(&self, after: &Self, cpus: &CpuSet) -> CountersOfRun {
         let mut run = CountersOfRun::default();
         run.add_tables(&self.interrupts, &after.interrupts, INTERRUPTS, cpus, |name, text| {
@@ -80,7 +80,7 @@ impl Counters {
             softirqs: self.softirqs.is_known() && after.softirqs.is_known(),
         };
         for cpu in cpus.iter() {
-            // Kernels without CONFIG_SCHEDSTATS have no such file, and need no word about it.
+            // Kernels without CONFIG_SCHEDSTATS lack this file, which needs no warning.
             if let (Some(before), Some(after)) = (self.timeslices_of(cpu), after.timeslices_of(cpu)) {
                 run.add(cpu, timeslices(), after.saturating_sub(before));
             }
@@ -99,7 +99,7 @@ impl Counters {
     }
 }
 
-/// `None` when a line of an asked CPU is not what it should be.
+/// `None` if a line of a requested CPU is malformed.
 fn timeslices_of(text: &str, cpus: &CpuSet) -> Option<BTreeMap<CpuId, u64>> {
     let mut counts = BTreeMap::new();
     for line in text.lines() {
@@ -114,12 +114,12 @@ fn timeslices_of(text: &str, cpus: &CpuSet) -> Option<BTreeMap<CpuId, u64>> {
 }
 
 impl CountersOfRun {
-    /// What moved on a CPU, what moved most first. Empty when nothing did, or nothing could be told.
+    /// What increased on a CPU, largest first. Empty if nothing did, or nothing is known.
     pub fn of(&self, cpu: CpuId) -> Vec<CounterDelta> {
         self.by_cpu.get(&cpu).cloned().unwrap_or_default()
     }
 
-    /// Where the trace of a CPU tells of more than the kernel counted there, one sentence each.
+    /// CPUs on which the trace contains more than the kernel counted, one sentence each.
     pub fn contradictions(&self, cpu: CpuId, traced: &[CauseTotal]) -> Vec<String> {
         let counted = self.by_cpu.get(&cpu).map_or(&[][..], Vec::as_slice);
         let told = contradictions(traced, counted, self.tables);
@@ -144,7 +144,7 @@ impl CountersOfRun {
             (Reading::Known(before), Reading::Known(after)) => (before, after),
             (Reading::Known(_), missing) | (missing, _) => {
                 let why = missing.missing_in_words().unwrap_or_default();
-                self.doubts.push(format!("What the kernel counts in {path} is not known: {why}."));
+                self.doubts.push(format!("The kernel's counts in {path} are unknown: {why}."));
                 return;
             }
         };
@@ -152,15 +152,15 @@ impl CountersOfRun {
         let gone = cpus.difference(&there);
         if !gone.is_empty() {
             self.doubts.push(format!(
-                "{gone:#} had no column in {path} before or after the run, so it was offline then: what the kernel \
-                 counted there is not known."
+                "{gone:#} had no column in {path} before or after the run, so it was offline then: the kernel's counts \
+                 there are unknown."
             ));
         }
         self.add_rows(before, after, &there, cause_of);
     }
 
-    /// A row is known by its name and its text: an interrupt's number that was given to another device meanwhile is
-    /// another row, and began at zero.
+    /// A row is identified by its name and text: an interrupt number that was reassigned to another device is
+    /// another row, and started at zero.
     fn add_rows(
         &mut self,
         before: &Table,
@@ -198,10 +198,7 @@ fn anew_in_words(anew: &BTreeMap<String, CpuSet>) -> Option<String> {
         named.push(format!("{} more", anew.len() - NAMED_MAX));
     }
     (!named.is_empty()).then(|| {
-        format!(
-            "Counters began anew during the run, so these counts are the least that there was: {}.",
-            named.join(", ")
-        )
+        format!("Counters restarted during the run, so these counts are lower bounds: {}.", named.join(", "))
     })
 }
 

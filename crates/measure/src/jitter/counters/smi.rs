@@ -1,26 +1,26 @@
-//! System-management interrupts, which no kernel sees: Intel processors count them.
+//! System-management interrupts, which are invisible to the kernel: Intel processors count them.
 
 use lowlat_host::{CpuId, CpuSet, Reading};
 use lowlat_sys::{Root, msr};
 use std::collections::BTreeMap;
 
 const CPUINFO: &str = "/proc/cpuinfo";
-/// The first processor's vendor stands within so much of /proc/cpuinfo.
+/// Bytes of /proc/cpuinfo that contain the first processor's vendor.
 const VENDOR_BYTES: usize = 512;
 /// Bits of the register that count.
 const COUNT_BITS: u64 = 0xffff_ffff;
 
 /// System-management interrupts of some CPUs since their reset, from MSR_SMI_COUNT (Intel only).
 ///
-/// To be read before a run and after it, never during it: the kernel interrupts a CPU to have it read its register.
-/// A virtual machine sees what its hypervisor makes of the register, not the firmware of the machine below.
+/// To be read before and after a run, never during it: the kernel interrupts a CPU to read its register. A
+/// virtual machine sees the register as emulated by its hypervisor, not that of the host's firmware.
 #[derive(Debug, Clone)]
 pub struct SmiCounts {
     cpus: BTreeMap<CpuId, Reading<u64>>,
 }
 
 impl SmiCounts {
-    /// Reads the register of each of these CPUs; absent on processors other than Intel's.
+    /// Reads the register of each of these CPUs; absent on processors of other vendors.
     pub fn read(root: &Root, cpus: &CpuSet) -> Self {
         if !is_intel(root) {
             return Self { cpus: BTreeMap::new() };
@@ -29,7 +29,8 @@ impl SmiCounts {
         Self { cpus: cpus.iter().map(|cpu| (cpu, count(cpu))).collect() }
     }
 
-    /// System-management interrupts of a CPU until the registers were read again. The register wraps at 32 bits.
+    /// System-management interrupts of a CPU until the registers were read again. The register wraps at 32
+    /// bits.
     pub fn count_until(&self, after: &Self, cpu: CpuId) -> Reading<u64> {
         let of = |counts: &Self| counts.cpus.get(&cpu).cloned().unwrap_or(Reading::Absent);
         of(self).and_then(|before| of(after).map(|after| after.wrapping_sub(before) & COUNT_BITS))
@@ -67,20 +68,20 @@ mod tests {
             |before, after| counts("GenuineIntel", before).count_until(&counts("GenuineIntel", after), 1);
         assert_eq!(until(40, 42), Reading::Known(2));
         assert_eq!(until(0xffff_ffff, 1), Reading::Known(2));
-        assert_eq!(until(0x7_0000_0005, 5), Reading::Known(0), "bits above are not part of it");
+        assert_eq!(until(0x7_0000_0005, 5), Reading::Known(0), "higher bits are ignored");
     }
 
     #[test]
     fn other_processors_and_unreadable_registers_have_none() {
         let (before, after) = (counts("GenuineIntel", 1), counts("GenuineIntel", 2));
         assert!(before.count_until(&after, 2).is_absent());
-        assert!(before.count_until(&after, 9).is_absent(), "never asked for");
+        assert!(before.count_until(&after, 9).is_absent(), "not requested");
         let (before, after) = (counts("AuthenticAMD", 1), counts("AuthenticAMD", 2));
         assert!(before.count_until(&after, 1).is_absent());
     }
 
     #[test]
-    fn this_host_answers() {
+    fn this_host_can_be_read() {
         let counts = SmiCounts::read(&Root::live(), &CpuSet::of(0));
         let again = SmiCounts::read(&Root::live(), &CpuSet::of(0));
         eprintln!(

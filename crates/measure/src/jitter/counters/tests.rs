@@ -43,7 +43,7 @@ const SOFTIRQS_AFTER: &str =
     "                    CPU0       CPU1       CPU2\n         RCU:          9          0   5\n";
 
 #[test]
-fn what_moved_is_named_as_the_trace_names_it() {
+fn increases_are_named_as_in_the_trace() {
     let stat = |steal: u32| {
         format!("cpu 0 0 0 0 0 0 0 0\ncpu0 1 2 3 4 5 6 7 {steal} 9\ncpu1 1 2 3 4 5 6 7 8 9\nintr 1\n")
     };
@@ -83,15 +83,13 @@ fn what_moved_is_named_as_the_trace_names_it() {
     assert_eq!(labels(&run, 1), ["5 irq 48 eth1-rx", "5 call function", "1 local timer"]);
     assert_eq!(
         run.doubts,
-        [
-            "Counters began anew during the run, so these counts are the least that there was: call function on CPU 0."
-        ]
+        ["Counters restarted during the run, so these counts are lower bounds: call function on CPU 0."]
     );
-    assert!(run.of(3).is_empty(), "not asked for");
+    assert!(run.of(3).is_empty(), "not requested");
 }
 
 #[test]
-fn a_cpu_that_was_offline_is_told() {
+fn an_offline_cpu_is_reported() {
     let before = "   CPU0  CPU1\nLOC:  1  5  Local timer interrupts\n";
     let after = "   CPU0\nLOC:  3  Local timer interrupts\n";
     for (before, after) in [(before, after), (after, before)] {
@@ -105,11 +103,11 @@ fn a_cpu_that_was_offline_is_told() {
 }
 
 #[test]
-fn tables_that_cannot_be_read_are_told_and_contradict_nothing() {
+fn unreadable_tables_are_reported_and_contradict_nothing() {
     let run = until(&[(INTERRUPTS, INTERRUPTS_BEFORE)], &[(INTERRUPTS, "junk")]);
     assert_eq!(run.doubts.len(), 2, "{:?}", run.doubts);
-    assert!(run.doubts[0].contains("/proc/interrupts is not known: unparsable"), "{:?}", run.doubts);
-    assert!(run.doubts[1].contains("/proc/softirqs is not known: absent"), "{:?}", run.doubts);
+    assert!(run.doubts[0].contains("/proc/interrupts are unknown: unparsable"), "{:?}", run.doubts);
+    assert!(run.doubts[1].contains("/proc/softirqs are unknown: absent"), "{:?}", run.doubts);
     let traced = [CauseTotal { cause: cause_of_softirq("RCU"), count: 9, ..CauseTotal::default() }];
     assert!(run.contradictions(0, &traced).is_empty());
 
@@ -132,11 +130,11 @@ fn junk_in_schedstat_costs_that_file_only() {
 }
 
 #[test]
-fn this_hosts_counters_move() {
+fn this_hosts_counters_increase() {
     let (root, cpus) = (Root::live(), crate::affinity::current().unwrap());
     let before = Counters::read(&root, &cpus);
     thread::scope(|scope| {
-        // A thread that sleeps and wakes: reschedules or timers somewhere, whatever else the host does.
+        // A thread that sleeps and wakes causes reschedules or timers somewhere, whatever else the host does.
         scope.spawn(|| (0..20).for_each(|_| thread::sleep(std::time::Duration::from_millis(2))));
     });
     let run = before.until(&Counters::read(&root, &cpus), &cpus);

@@ -1,6 +1,6 @@
-//! A run that is looked at from beside: every interruption held against the kernel's trace, and streamed to disk.
+//! A run with observation: every interruption is matched with the kernel's trace, and streamed to disk.
 //!
-//! Ladder: a trace of each measured CPU; where there can be none, what the kernel's counters say ran there.
+//! Sources of causes: a trace of each measured CPU; if unavailable, the kernel's counters of what ran there.
 
 mod observer;
 mod setup;
@@ -21,22 +21,22 @@ use observer::Observer;
 use setup::Setup;
 use std::{path::PathBuf, sync::atomic::AtomicBool};
 
-/// What to look at besides the lengths of interruptions.
+/// What to observe besides the lengths of interruptions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Observation {
-    /// Whether to look for causes.
+    /// Whether to find causes.
     pub causes: bool,
     /// Where to write every interruption: the prefix of sysjitter's raw files.
     pub raw: Option<PathBuf>,
 }
 
-/// Measures as [`run`] does, and finds out the causes.
+/// Measures like [`run`], and finds the causes.
 ///
-/// What keeps causes from being found never keeps the run from being made: the record says which source they come
-/// from and why not from a better one, and its warnings say what was lost.
+/// A problem with finding causes never prevents the run: the record states the source of causes and why a
+/// better one was unavailable, and its warnings list losses.
 ///
 /// # Errors
-/// [`JitterError`] when the run can't be made; nothing was measured then.
+/// [`JitterError`] if the run is impossible; nothing was measured then.
 pub fn run_observed(
     root: &Root,
     options: &JitterOptions,
@@ -65,7 +65,7 @@ pub fn run_observed(
     }
 }
 
-/// What came of a run, and its raw files, which are still to be ended.
+/// Result of a run, and its raw files, which must still be finished.
 type Outcome = (Result<JitterRecord, JitterError>, Option<RawFiles>);
 
 fn run_without_causes(
@@ -127,7 +127,7 @@ fn run_with_causes(
     (Ok(record), raw)
 }
 
-/// The measured CPUs without any cause.
+/// The measured CPUs without any known cause.
 fn bare(record: &JitterRecord) -> Vec<CpuCauses> {
     let bare = |cpu: CpuId| CpuCauses { cpu, ..CpuCauses::default() };
     record.cpus.iter().map(|cpu| bare(cpu.cpu)).collect()

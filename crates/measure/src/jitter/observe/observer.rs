@@ -1,10 +1,10 @@
-//! What runs beside the samplers: it takes every interruption out of the rings, once.
+//! Runs beside the samplers and takes every interruption from the rings, once.
 
 use super::{setup::Setup, trace_reader::TraceReader};
 use crate::jitter::{Companion, JitterOptions, Lane, RawFiles, Started, ring::CAPACITY_MAX};
 use lowlat_sys::Root;
 
-/// Streams interruptions to disk and holds them against the trace, whichever is wanted.
+/// Streams interruptions to disk and matches them with the trace, as requested.
 #[derive(Debug)]
 pub struct Observer<'a> {
     root: &'a Root,
@@ -12,12 +12,12 @@ pub struct Observer<'a> {
     raw: Option<RawFiles>,
     setup: Option<Setup>,
     trace: Option<TraceReader>,
-    /// One CPU's interruptions of one round.
+    /// Interruptions of one CPU in one round.
     spans: Vec<(u64, u64)>,
 }
 
 impl<'a> Observer<'a> {
-    /// An observer with its memory reserved.
+    /// An observer with preallocated memory.
     pub fn new(
         root: &'a Root,
         options: &'a JitterOptions,
@@ -28,7 +28,7 @@ impl<'a> Observer<'a> {
         Self { root, options, raw, setup, trace: None, spans }
     }
 
-    /// What it has got; no reader when there was no trace or the run did not begin.
+    /// Its results; no reader if there was no trace or the run did not start.
     pub fn into_parts(self) -> (Option<RawFiles>, Option<TraceReader>) {
         (self.raw, self.trace)
     }
@@ -44,7 +44,7 @@ impl Companion for Observer<'_> {
         for (place, lane) in lanes.iter_mut().enumerate() {
             self.spans.clear();
             let (spans, raw) = (&mut self.spans, &mut self.raw);
-            // Before the ring is read: what ends later may not be in it.
+            // Before the ring is read: later interruptions may be missing in it.
             let looked_at = self.trace.as_ref().map_or(0, TraceReader::now);
             lane.ring.drain(|before, now| {
                 if let Some(raw) = raw {

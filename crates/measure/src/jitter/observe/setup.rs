@@ -1,4 +1,4 @@
-//! A trace made ready before the samplers begin: all that disturbs CPUs happens here.
+//! Prepares a trace before the samplers start: everything that disturbs CPUs happens here.
 
 use super::trace_clock::trace_clock_for;
 use crate::{
@@ -14,18 +14,18 @@ use lowlat_sys::{
 };
 use std::sync::Arc;
 
-/// Buffer of each traced CPU, where memory allows: at 32 bytes an event, half a second of a CPU with half a million
+/// Buffer per traced CPU, if memory allows: at 32 bytes per event, half a second of a CPU with half a million
 /// events a second.
 const BUFFER_KB: u64 = 8 << 10;
-/// Share of the host's memory that all buffers together may take.
+/// Share of the host's memory for all buffers together.
 const MEMORY_SHARE: u64 = 64;
-/// At least as much, since a new instance takes 1,408 KiB for each CPU before it can be made smaller.
+/// Minimum, because a new instance takes 1,408 KiB per CPU before it can be made smaller.
 const MEMORY_KB_MIN: u64 = 64 << 10;
 
-/// The host's own PID namespace (kernel: PROC_PID_INIT_INO, the same on every host).
+/// The host's PID namespace (kernel: PROC_PID_INIT_INO, the same on every host).
 const HOST_PIDS: &str = "pid:[4026531836]";
 
-/// A trace that is ready to begin.
+/// A trace that is ready to start.
 #[derive(Debug)]
 pub struct Setup {
     pub tracing: Tracing,
@@ -34,10 +34,10 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Makes it, its recording still off. `notes` gets what the user should know.
+    /// Prepares it, with recording still off. `notes` gets messages for the user.
     ///
     /// # Errors
-    /// A sentence that says why there can be no trace, with the next step.
+    /// A sentence that says why tracing is unavailable, with a hint.
     pub fn make(
         root: &Root,
         options: &JitterOptions,
@@ -48,10 +48,10 @@ impl Setup {
         let tracefs = Arc::new(Tracefs::find().map_err(|error| error.to_string())?);
         for leftover in remove_leftovers(&tracefs) {
             notes.push(match leftover.problem {
-                None => format!("The trace {} of a lowlat that was killed was removed.", leftover.name),
+                None => format!("Removed the trace {} of a lowlat process that was killed.", leftover.name),
                 Some(problem) => {
                     format!(
-                        "The trace {} of a lowlat that was killed is still there: {problem}.",
+                        "Cannot remove the trace {} of a lowlat process that was killed: {problem}.",
                         leftover.name
                     )
                 }
@@ -66,29 +66,28 @@ impl Setup {
         let tracing = Tracing::start(&tracefs, &wanted).map_err(|error| error.to_string())?;
         let mut pipes = tracing.pipes().map_err(|error| error.to_string())?;
         notes.extend(tracing.facts().iter().map(|fact| {
-            format!("Another tracer is at work, and takes time on every CPU that it traces: {fact}.")
+            format!("Another tracer is active, and takes time on every CPU that it traces: {fact}.")
         }));
-        notes.extend(
-            tracing.problems().iter().map(|problem| format!("The trace lacks something: {problem}.")),
-        );
+        notes.extend(tracing.problems().iter().map(|problem| format!("The trace is incomplete: {problem}.")));
         notes.extend(tracing.side_effects().iter().cloned());
         let cost = cost(&tracing, &options.cpus, &mut pipes, notes);
         Ok(Self { tracing, pipes, cost })
     }
 }
 
-/// A trace names threads as the host does, and a process in a PID namespace of its own does not know its own by these
-/// numbers.
+/// A trace identifies threads by the host's numbers, and a process in a private PID namespace does not know
+/// those of its own threads.
 fn same_threads(root: &Root) -> Result<(), String> {
     match root.read_link("/proc/self/ns/pid").into_known() {
         Some(own) if own != HOST_PIDS => Err(format!(
-            "this process is in a PID namespace of its own ({own}), as in a container, and cannot tell its threads in the              host's trace; run it on the host, or in a container that shares the host's PIDs"
+            "this process is in a private PID namespace ({own}), as in a container, and cannot identify its threads in \
+             the host\'s trace; run it on the host, or in a container that shares the host\'s PIDs"
         )),
         _ => Ok(()),
     }
 }
 
-/// A share of the memory, but enough to begin with.
+/// A share of the memory, but enough to start with.
 fn memory_kb_max(root: &Root, cpus: &CpuSet) -> u64 {
     let per_cpu_kb = 2 << 10;
     let enough = MEMORY_KB_MIN.max(cpus.len() as u64 * per_cpu_kb);
@@ -96,8 +95,7 @@ fn memory_kb_max(root: &Root, cpus: &CpuSet) -> u64 {
     total_bytes.map_or(enough, |bytes| (bytes / 1_024 / MEMORY_SHARE).max(enough))
 }
 
-/// What an event costs on the first measured CPU, where it counts. What the trial leaves in the buffers is thrown
-/// away.
+/// Cost of an event on the first measured CPU, where it matters. Events of the trial are discarded.
 fn cost(
     tracing: &Tracing,
     cpus: &CpuSet,
@@ -106,20 +104,20 @@ fn cost(
 ) -> Option<TracingCost> {
     const EVENT: &str = "sched/sched_switch";
     let cpu = cpus.iter().next()?;
-    // Failing to switch shows as no difference between the rounds.
+    // A failure to switch shows as no difference between the rounds.
     let _ = tracing.set_on(true);
     let cost = tracing_cost(cpu, |is_on| {
         let _ = tracing.set_event(EVENT, is_on);
     });
     let _ = tracing.set_on(false);
     if let Err(error) = tracing.set_event(EVENT, true) {
-        notes.push(format!("Switches of threads are not traced: {error}."));
+        notes.push(format!("Thread switches are not traced: {error}."));
     }
     for pipe in pipes {
-        // What can't be read now shows again when it matters.
+        // What cannot be read now is reported again when it matters.
         let _ = pipe.drain_raw(|_| true);
     }
-    cost.map_err(|error| notes.push(format!("What tracing costs was not measured: {error}."))).ok()
+    cost.map_err(|error| notes.push(format!("The cost of tracing was not measured: {error}."))).ok()
 }
 
 #[cfg(test)]
@@ -127,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_container_s_own_pids_are_told() {
+    fn a_private_pid_namespace_is_reported() {
         let told = |own: &str| {
             let tree = tempfile::tempdir().unwrap();
             let folder = tree.path().join("proc/self/ns");
@@ -136,6 +134,6 @@ mod tests {
             same_threads(&Root::open(tree.path()).unwrap())
         };
         assert_eq!(told(HOST_PIDS), Ok(()));
-        assert!(told("pid:[4026532281]").unwrap_err().contains("PID namespace of its own"));
+        assert!(told("pid:[4026532281]").unwrap_err().contains("private PID namespace"));
     }
 }

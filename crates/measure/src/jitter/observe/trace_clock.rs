@@ -1,12 +1,12 @@
-//! The trace's clock laid beside the samplers' counter.
+//! Aligns the trace's clock with the samplers' counter.
 
 use crate::clock::{ArchCounter, Counter, CounterKind, MonotonicRaw};
 use lowlat_trace::{ClockPair, TickMap, TraceClock};
 
-/// Pairs of readings of which the best is taken.
+/// Pairs of readings, of which the best is used.
 const READINGS: u32 = 64;
 
-/// Turns the trace's stamps into ticks, better the longer it is kept.
+/// Converts timestamps of the trace to ticks, more accurately the longer it runs.
 #[derive(Debug, Clone, Copy)]
 pub struct StampClock {
     kind: CounterKind,
@@ -15,19 +15,19 @@ pub struct StampClock {
 }
 
 impl StampClock {
-    /// For a counter that ticks so often in a second.
+    /// For a counter of this frequency.
     pub fn new(kind: CounterKind, hz: u64) -> Self {
-        // Where the trace has the counter itself as its clock, nothing is to be laid beside it.
+        // If the trace uses the counter itself as its clock, no alignment is needed.
         let first = (kind == CounterKind::Cntvct).then(pair).flatten();
         Self { kind, hz, first }
     }
 
-    /// The map at first.
+    /// The initial map.
     pub fn map(&self) -> TickMap {
         self.first.map_or_else(|| TickMap::identity(self.hz), |first| TickMap::at_rate(first, self.hz))
     }
 
-    /// The map by what has passed since the first pair; `None` when it can't get better.
+    /// The map from the time since the first pair; `None` if it cannot improve.
     pub fn better_map(&self) -> Option<TickMap> {
         TickMap::through(self.first?, pair()?)
     }
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_counter_is_its_own_clock_where_the_trace_has_it() {
+    fn a_trace_with_the_counters_clock_needs_no_alignment() {
         let clock = StampClock::new(CounterKind::Tsc, 2_000_000_000);
         assert_eq!((trace_clock_for(CounterKind::Tsc), clock.map().ticks(77)), (TraceClock::X86Tsc, 77));
         assert!(clock.better_map().is_none());

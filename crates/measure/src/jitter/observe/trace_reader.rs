@@ -18,22 +18,22 @@ use lowlat_sys::{
 use lowlat_trace::{Decoder, TraceEvent, TraceNames};
 use std::collections::BTreeSet;
 
-/// By how much an event may lie outside of its interruption: the length of a recording with cold caches, during which
-/// one can begin unseen.
+/// Largest distance of an event from its interruption: the duration of a recording with cold caches, during
+/// which an event can start undetected.
 const SLACK_NS: u64 = 2_000;
-/// How near to each other interruptions of several CPUs begin to count as one.
+/// Largest distance between starts of interruptions on several CPUs that count as one.
 const GROUP_NS: u64 = 1_000;
-/// How long an interruption may be under way when the queue of its events gets full: the earlier ones are let go then.
+/// Longest interruption expected when the queue of events is full: earlier events are then dropped.
 const UNDER_WAY_NS: u64 = 1_000_000_000;
-/// Length of a window in which steal time moved or did not.
+/// Length of a window in which steal time increased or not.
 const WINDOW_NS: u64 = 1_000_000_000;
-/// Sub-buffers of one CPU that are read in a round; what is left waits for the next, so that a flood on one CPU
-/// can't keep the others from being read.
+/// Sub-buffers of one CPU read per round; the rest waits for the next round, so that a flood on one CPU does
+/// not block the others.
 const PAGES_PER_ROUND: u32 = 8_192;
-/// Events that are decoded before they are attributed; more than a sub-buffer of 64 KiB can give.
+/// Events decoded before they are attributed; more than a sub-buffer of 64 KiB can contain.
 const EVENTS_AT_ONCE: usize = 32_768;
 
-/// The trace of a run under way.
+/// The trace of a run in progress.
 #[derive(Debug)]
 pub struct TraceReader {
     tracing: Tracing,
@@ -42,7 +42,7 @@ pub struct TraceReader {
     clock: StampClock,
     scale: TickScale,
     windows: Windows,
-    /// Once the run has an epoch.
+    /// Set once the run has an epoch.
     cpus: Vec<OneCpu>,
     plans: Vec<AttributionPlan>,
     groups: Option<GroupFinder>,
@@ -56,15 +56,15 @@ pub struct TraceReader {
 #[derive(Debug)]
 struct OneCpu {
     attributor: CpuAttributor,
-    /// Where its last interruption ended.
+    /// End of its last interruption.
     reached: u64,
     ring_lost: u64,
-    /// Whether its pipe can't be read any more.
+    /// Whether its pipe has failed.
     is_broken: bool,
 }
 
 impl TraceReader {
-    /// Begins to record. Called before the samplers begin.
+    /// Starts recording. Called before the samplers start.
     pub fn start(
         setup: Setup,
         root: &Root,
@@ -105,18 +105,21 @@ impl TraceReader {
         };
         reader.filter_page_faults(lanes);
         if let Err(error) = reader.tracing.set_on(true) {
-            reader.problems.push(format!("The trace could not be switched on ({error}): no cause is known."));
+            reader
+                .problems
+                .push(format!("The trace could not be switched on ({error}), so no cause is known."));
         }
         reader
     }
 
-    /// Page faults of other threads are no interruptions of their own, and would flood the buffer.
+    /// Page faults of other threads are not separate interruptions, and would flood the buffer.
     fn filter_page_faults(&mut self, lanes: &[Lane]) {
         let tids = lanes.iter().map(|lane| lane.thread_id);
         let (Some(lowest), Some(highest)) = (tids.clone().min(), tids.max()) else { return };
         let filter = format!("common_pid >= {lowest} && common_pid <= {highest}");
         for event in ["exceptions/page_fault_user", "exceptions/page_fault_kernel"] {
-            // A kernel without the event has no filter for it; one that refuses it traces more than needed.
+            // A kernel without the event has no filter for it; one that rejects the filter traces more than
+            // needed.
             let _ = self.tracing.set_filter(event, &filter);
         }
     }
@@ -126,7 +129,7 @@ impl TraceReader {
         self.clock.now()
     }
 
-    /// The first round of a run: from here on moments count from `epoch`.
+    /// The first round of a run: from here on times count from `epoch`.
     fn begin(&mut self, epoch: u64) {
         (self.epoch, self.window_began) = (epoch, epoch);
         let cpus: CpuSet = self.plans.iter().map(|plan| plan.cpu).collect();
@@ -146,11 +149,11 @@ impl TraceReader {
         }));
     }
 
-    /// Attributes the interruptions of one CPU that came since the last round. `looked_at`: the counter before they
-    /// were taken out of the ring.
+    /// Attributes the interruptions of one CPU since the last round. `looked_at`: the counter before they were
+    /// taken from the ring.
     ///
-    /// The events of an interruption lie in the buffer before its sampler can have put it into the ring, so what is
-    /// read of the trace after the ring holds all of them.
+    /// The events of an interruption are in the buffer before its sampler can put it into the ring, so a read
+    /// of the trace after the ring contains all of them.
     pub fn take(&mut self, epoch: u64, place: usize, lane: &Lane, spans: &[(u64, u64)], looked_at: u64) {
         if self.cpus.is_empty() {
             self.begin(epoch);
@@ -165,7 +168,7 @@ impl TraceReader {
                 one.attributor.note_ring_lost(next.count() as u64);
                 return;
             }
-            // A flood waits for the next round, but not before all of these have met their events.
+            // A flood waits for the next round, but not before all of these were matched with their events.
             let is_last = is_empty || (pages >= PAGES_PER_ROUND && next.peek().is_none());
             one.attributor.push_events(&self.events);
             let seen_until = self.events.last().map_or(0, |event| event.ticks);
@@ -185,7 +188,7 @@ impl TraceReader {
         self.pass(place, lane, looked_at);
     }
 
-    /// Reads some of a CPU's events. True when there are no more.
+    /// Reads some of a CPU's events. Returns true if there are no more.
     fn read(&mut self, place: usize, pages: &mut u32) -> bool {
         self.events.clear();
         let (Some(pipe), Some(one)) = (self.pipes.get_mut(place), self.cpus.get_mut(place)) else {
@@ -202,7 +205,7 @@ impl TraceReader {
             Err(error) => {
                 one.is_broken = true;
                 self.problems.push(format!(
-                    "The trace of CPU {} could not be read on ({error}); later interruptions there have no cause.",
+                    "Reading the trace of CPU {} failed ({error}); later interruptions there have no cause.",
                     pipe.cpu()
                 ));
                 true
@@ -210,7 +213,7 @@ impl TraceReader {
         }
     }
 
-    /// Lets go of events that no interruption to come can hold, and counts what the ring lost.
+    /// Drops events that no future interruption can contain, and counts what the ring lost.
     fn pass(&mut self, place: usize, lane: &Lane, looked_at: u64) {
         let Some(one) = self.cpus.get_mut(place) else { return };
         let long_ago = looked_at.saturating_sub(self.scale.ticks(UNDER_WAY_NS));
@@ -226,7 +229,7 @@ impl TraceReader {
         one.ring_lost = lost;
     }
 
-    /// Ends a round: groups are judged, and windows closed that are over.
+    /// Ends a round: evaluates groups, and closes windows that have ended.
     pub fn end_round(&mut self) {
         if let Some(groups) = &mut self.groups {
             groups.judge();
@@ -251,14 +254,14 @@ impl TraceReader {
         }
     }
 
-    /// Stops recording, when all samplers are done.
+    /// Stops recording, once all samplers are done.
     pub fn stop(&mut self) {
-        // An instance that was removed under us records nothing any more.
+        // An instance that was removed meanwhile records nothing any more.
         let _ = self.tracing.set_on(false);
         self.close_window();
     }
 
-    /// The causes, with names. The trace is removed.
+    /// The causes, with names. Removes the trace.
     pub fn into_causes(mut self, record: &JitterRecord, notes: &mut Vec<String>) -> JitterCauses {
         notes.append(&mut self.problems);
         let names = self.names(notes);
@@ -271,7 +274,7 @@ impl TraceReader {
         let missed = self.decoder.counts().missed_switch_count;
         if missed > 0 {
             notes.push(format!(
-                "The kernel did not tell of {missed} switches between threads; the time before each in an interruption \
+                "{missed} context switches are missing from the kernel's trace; the time before each in an interruption \
                  counts as not traced."
             ));
         }
@@ -289,21 +292,21 @@ impl TraceReader {
             Ok(functions) => functions.add_to(&mut names),
             Err(error) => {
                 notes.push(format!(
-                    "Functions stand as addresses: /proc/kallsyms could not be read ({error})."
+                    "Functions are shown as addresses: /proc/kallsyms could not be read ({error})."
                 ));
             }
         }
         names
     }
 
-    /// Events that the kernel threw away, by its own count.
+    /// Events that the kernel dropped, by its own count.
     fn lost_by_kernel(&self) -> Vec<(CpuId, u64)> {
         let lost = |pipe: &CpuPipe| Some((pipe.cpu(), self.tracing.stats(pipe.cpu()).ok()?.lost_count()));
         self.pipes.iter().filter_map(lost).collect()
     }
 }
 
-/// The threads of this process, samplers included.
+/// The threads of this process, including samplers.
 fn own_threads(root: &Root) -> BTreeSet<i32> {
     let names = root.list("/proc/self/task").into_known().unwrap_or_default();
     names.iter().filter_map(|name| name.parse().ok()).collect()
@@ -315,7 +318,7 @@ fn losses_in_words(cpus: &[CpuCauses], lost: &[(CpuId, u64)]) -> Vec<String> {
     let count: u64 = lost.iter().map(|(_, count)| count).sum();
     if count > 0 {
         words.push(format!(
-            "The kernel threw away {count} trace events of {overrun:#}, since its buffer was full; interruptions there \
+            "The kernel dropped {count} trace events of {overrun:#}, because its buffer was full; interruptions there \
              count as not traced."
         ));
     }
@@ -323,8 +326,8 @@ fn losses_in_words(cpus: &[CpuCauses], lost: &[(CpuId, u64)]) -> Vec<String> {
     let count: u64 = cpus.iter().map(|cpu| cpu.ring_lost_count).sum();
     if count > 0 {
         words.push(format!(
-            "{count} interruptions of {full:#} have no cause, since they came faster than they could be looked at; \
-             counts and lengths hold them all."
+            "{count} interruptions of {full:#} have no cause, because they were too frequent to be analysed; \
+             counts and lengths include them all."
         ));
     }
     words

@@ -41,7 +41,7 @@ fn watch<'a>(root: &'a Root, host: &HostSnapshot) -> QuietWatch<'a> {
 }
 
 #[test]
-fn a_look_gathers_what_is_judged() {
+fn a_check_gathers_the_facts() {
     let dir = captured();
     let root = Root::open(dir.path()).unwrap();
     let mut host = HostSnapshot::default();
@@ -73,7 +73,7 @@ fn a_host_without_swap_and_without_its_counters_swaps_nothing() {
     host.memory.swaps = Reading::Known(Vec::new());
     assert_eq!(watch(&root, &host).look().swap.out_pages, Reading::Known(0));
     fs::remove_file(dir.path().join("proc/vmstat")).unwrap();
-    assert!(watch(&root, &host).look().swap.out_pages.is_absent(), "nothing was looked at");
+    assert!(watch(&root, &host).look().swap.out_pages.is_absent(), "nothing was checked");
 }
 
 fn points(is_quiet: bool) -> Vec<ReadinessPoint> {
@@ -89,7 +89,7 @@ fn points(is_quiet: bool) -> Vec<ReadinessPoint> {
 }
 
 #[test]
-fn waiting_ends_with_quiet_and_tells_each_look() {
+fn waiting_ends_with_quiet_and_reports_each_check() {
     let (mut looks, told) = (0, RefCell::new(Vec::new()));
     let mut look = || {
         looks += 1;
@@ -103,14 +103,14 @@ fn waiting_ends_with_quiet_and_tells_each_look() {
 }
 
 #[test]
-fn waiting_ends_when_it_is_stopped() {
+fn waiting_ends_when_stopped() {
     let stop = AtomicBool::new(false);
     let on_look = |_: &[ReadinessPoint]| stop.store(true, Ordering::Relaxed);
     let last = wait_until_quiet(&mut || points(false), Duration::from_secs(3_600), &stop, &on_look);
     assert!(last.iter().any(ReadinessPoint::blocks));
 }
 
-/// A process of its own that spins on one CPU, ended when dropped.
+/// A separate process that spins on one CPU, killed on drop.
 struct Spinner(process::Child);
 
 impl Spinner {
@@ -140,10 +140,10 @@ fn find(facts: &ReadinessFacts, pid: i32) -> Option<BusyThread> {
 }
 
 #[test]
-fn a_process_that_spins_on_a_measured_cpu_is_named_and_our_own_threads_are_not() {
+fn a_spinning_process_on_a_measured_cpu_is_named_and_our_threads_are_not() {
     let cpu = affinity::current().unwrap().highest().unwrap();
     let Some(spinner) = Spinner::on(cpu) else {
-        eprintln!("skipped: a_process_that_spins_on_a_measured_cpu_is_named: no shell to spin in");
+        eprintln!("skipped: a_spinning_process_on_a_measured_cpu_is_named: no shell to spin in");
         return;
     };
     let (root, host) = (Root::live(), HostSnapshot::default());
@@ -162,7 +162,7 @@ fn a_process_that_spins_on_a_measured_cpu_is_named_and_our_own_threads_are_not()
         let named = (0..20).find_map(|_| {
             let facts = watch.look();
             let own_pid = i32::try_from(process::id()).unwrap();
-            assert_eq!(find(&facts, own_pid), None, "we are not named");
+            assert_eq!(find(&facts, own_pid), None, "this process is not named");
             find(&facts, spinner.pid()).map(|thread| (thread, facts))
         });
         is_over.store(true, Ordering::Relaxed);

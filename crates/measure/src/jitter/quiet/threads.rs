@@ -1,4 +1,4 @@
-//! Threads that use CPU time, out of two walks over /proc.
+//! Threads that use CPU time, from two walks over /proc.
 
 use lowlat_host::{CpuSet, Reading};
 use lowlat_jitter::{BUSY_KEPT_MAX, BusyThread, BusyThreads};
@@ -11,32 +11,32 @@ use std::{
     collections::{HashMap, hash_map::Entry},
 };
 
-/// Threads that a walk looks at, a bound on its memory and time.
+/// Maximum number of threads per walk, which bounds its memory and time.
 const THREADS_MAX: usize = 1 << 18;
-/// Characters of a name that are kept; the kernel's own names with their work queue are the longest.
+/// Longest name kept, in characters; kernel threads with their work queue have the longest.
 const COMM_CHARS_MAX: usize = 64;
 
-/// Every thread that can be seen, and the CPU time that it had used.
+/// All visible threads, and the CPU time they had used.
 #[derive(Debug)]
 pub(super) struct Threads {
-    seen: HashMap<i32, Seen>,
-    /// When the youngest of them started. A thread that the first walk did not meet began after it when it is no
+    seen: HashMap<i32, ThreadSample>,
+    /// Start of the youngest of them. A thread that the first walk did not see started after it if it is not
     /// older than that.
     youngest_start_ticks: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct ThreadSample {
     usage: TaskUsage,
     is_whole: bool,
 }
 
-/// A thread as a walk meets it.
+/// A thread found by a walk.
 struct Met {
     pid: i32,
     tid: i32,
-    /// Whether the figures are those of its process. They are the same for a process of one thread, as most are, and
-    /// take one file instead of a directory.
+    /// Whether the figures are those of its process. They are the same for single-threaded processes, the
+    /// common case, and need one file instead of a directory.
     is_whole: bool,
     usage: TaskUsage,
     stat: TaskStat,
@@ -49,16 +49,16 @@ impl Threads {
         walk(root, &mut |met| {
             threads.youngest_start_ticks = threads.youngest_start_ticks.max(met.usage.start_ticks);
             if let Entry::Vacant(place) = threads.seen.entry(met.tid) {
-                place.insert(Seen { usage: met.usage, is_whole: met.is_whole });
+                place.insert(ThreadSample { usage: met.usage, is_whole: met.is_whole });
             }
         })
         .map(|_| threads)
     }
 
-    /// The second walk: who used CPU time since the first, and ran last on which CPU.
+    /// The second walk: threads that used CPU time since the first, with the CPU on which they last ran.
     ///
-    /// The kernel shows CPU time in clock ticks, so who used less than one may go unseen; on a CPU where it matters,
-    /// the next look or the measurement itself will show it.
+    /// The kernel reports CPU time in clock ticks, so a thread that used less than one may be missed; on a CPU
+    /// where it matters, the next check or the measurement itself will reveal it.
     pub(super) fn busy_since(&self, root: &Root, measured: &CpuSet) -> Reading<BusyThreads> {
         let tick_ms = 1_000 / rustix::param::clock_ticks_per_second().clamp(1, 1_000);
         let mut busy = BusyThreads::default();
@@ -93,22 +93,22 @@ impl Threads {
 
     fn used_since(&self, met: &Met) -> u64 {
         match self.seen.get(&met.tid) {
-            // Figures of a process and of one of its threads can't be held against each other.
+            // Figures of a process and of one of its threads cannot be compared.
             Some(seen)
                 if seen.usage.start_ticks == met.usage.start_ticks && seen.is_whole == met.is_whole =>
             {
                 met.usage.cpu_ticks.saturating_sub(seen.usage.cpu_ticks)
             }
             Some(seen) if seen.usage.start_ticks == met.usage.start_ticks => 0,
-            // The number was given to a new thread, or the thread is new.
+            // The number was reused by a new thread, or the thread is new.
             _ if met.usage.start_ticks >= self.youngest_start_ticks => met.usage.cpu_ticks,
             _ => 0,
         }
     }
 }
 
-/// Visits every thread that can be seen but those of this process. Threads that end meanwhile are passed over. Gives
-/// why some could not be seen; empty when all could.
+/// Visits all visible threads except those of this process. Skips threads that end meanwhile. Returns why some
+/// were invisible; empty if none were.
 fn walk(root: &Root, visit: &mut dyn FnMut(Met)) -> Reading<String> {
     let own_pid = root.read_link("/proc/self").into_known();
     root.list("/proc").map(|names| {
@@ -166,7 +166,7 @@ impl Walk<'_> {
 
     fn unseen(&self, hides_init: bool) -> String {
         if self.left == 0 {
-            return format!("only the first {THREADS_MAX} threads were looked at");
+            return format!("only the first {THREADS_MAX} threads were checked");
         }
         if hides_init || self.denied_count > 0 {
             return "processes of other users are hidden (hidepid)".to_owned();
@@ -175,7 +175,7 @@ impl Walk<'_> {
     }
 }
 
-/// Names are any bytes their owner chose.
+/// Names may be any bytes chosen by their owner.
 fn printable(comm: &str) -> String {
     let escaped = comm.chars().flat_map(|c| {
         let shown: Vec<char> = if c.is_control() { c.escape_default().collect() } else { vec![c] };
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
     use std::{fs, path::Path};
 
-    /// A stat line: field 14 holds the ticks, 20 the threads, 22 the start, 39 the CPU.
+    /// A stat line: field 14 contains the ticks, 20 the threads, 22 the start, 39 the CPU.
     fn line(comm: &str, flags: u64, ticks: u64, threads: u64, start: u64, cpu: u32) -> String {
         let fields = (4..=52).map(|number| match number {
             9 => flags,
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn who_used_time_is_named_with_the_cpu_and_we_are_not() {
+    fn threads_that_used_time_are_named_except_ours() {
         let dir = host();
         let root = Root::open(dir.path()).unwrap();
         let threads = Threads::of(&root).into_known().unwrap();
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_gains_or_loses_threads_is_not_held_against_its_sum() {
+    fn a_process_with_changing_threads_is_not_compared_with_its_sum() {
         let dir = host();
         let root = Root::open(dir.path()).unwrap();
         let threads = Threads::of(&root).into_known().unwrap();
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_processes_are_told() {
+    fn hidden_processes_are_reported() {
         let dir = host();
         fs::remove_dir_all(dir.path().join("proc/1")).unwrap();
         let root = Root::open(dir.path()).unwrap();
@@ -292,6 +292,6 @@ mod tests {
         }
         let busy = threads.busy_since(&root, &measured()).into_known().unwrap();
         assert_eq!((busy.measured_count, busy.measured.len()), (100, BUSY_KEPT_MAX));
-        assert_eq!(busy.measured[0].pid, 1_099, "who used most is kept");
+        assert_eq!(busy.measured[0].pid, 1_099, "the busiest is kept");
     }
 }

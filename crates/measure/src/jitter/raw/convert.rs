@@ -1,4 +1,4 @@
-//! From spools to sysjitter's raw files.
+//! Converts spools to sysjitter's raw files.
 
 use super::{
     CpuFiles, RawFiles,
@@ -17,16 +17,16 @@ use std::{
     io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write},
 };
 
-/// Bytes that are read or written at once.
+/// Bytes read or written at once.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// What went wrong alike: the CPUs, and how many interruptions that cost.
+/// Losses by cause: the CPUs, and the number of interruptions lost.
 type Losses = BTreeMap<String, (CpuSet, u64)>;
 
 impl RawFiles {
-    /// Makes the spools into sysjitter's raw files and removes them. To be called when the run is over, with its
-    /// record. Gives a warning for the record for each thing that went wrong, one sentence or two each. A spool whose
-    /// text can't be written is kept.
+    /// Converts the spools to sysjitter's raw files and removes them. To be called after the run, with its
+    /// record. Returns a warning for the record per problem, one or two sentences each. A spool whose text
+    /// cannot be written is kept.
     #[must_use]
     pub fn convert(self, record: &JitterRecord) -> Vec<String> {
         let (mut rings, mut stops, mut warnings) = (Losses::new(), Losses::new(), Vec::new());
@@ -41,7 +41,7 @@ impl RawFiles {
         }
         warnings.extend(rings.into_values().map(|(cpus, lost)| {
             format!(
-                "On {cpus:#} interruptions came faster than they could be written: {lost} are missing in the raw \
+                "On {cpus:#} interruptions were too frequent to be written: {lost} are missing in the raw \
                  files, but in no other figure."
             )
         }));
@@ -80,7 +80,7 @@ impl CpuFiles {
         let scale = TickScale::new(record.counter_hz);
         match write_text(&self.text, &head, record.start_ticks, scale, self.spool.into_sink()) {
             Ok(()) => {
-                // One that can't be removed is a leftover and nothing worse.
+                // If it cannot be removed, it is just a leftover.
                 let _ = self.part.remove();
                 None
             }
@@ -112,7 +112,7 @@ fn write_text(
         let mut record = [0; RECORD_BYTES];
         spool.read_exact(&mut record)?;
         let (before, length) = decode(&record);
-        // Counters of different CPUs may differ by a little; what was before the epoch was at it.
+        // Counters of different CPUs may differ slightly; times before the epoch are set to it.
         let end_ns = scale.ns(ticks_between(epoch, before.wrapping_add(length)).unwrap_or(0));
         let row = RawRow::timed(end_ns, previous_end_ns, length, scale.ns(length));
         text.write_all(raw_row(&row).as_bytes())?;

@@ -1,21 +1,21 @@
-//! Why raw files can't be written.
+//! Errors of raw files.
 
 use lowlat_sys::output::{OutputCause, OutputError};
 use std::path::PathBuf;
 use thiserror::Error;
 
-const NAME_A_PREFIX: &str = "name a prefix in a directory that exists and that you may write to";
+const NAME_A_PREFIX: &str = "name a prefix in an existing directory that you can write to";
 
-/// Why raw files can't be written; found before the run.
+/// Why raw files cannot be written, found before the run.
 #[derive(Debug, Error)]
 pub enum RawError {
-    /// A file can't be created.
+    /// A file cannot be created.
     #[error("{source}\nhint: {}", source.hint().unwrap_or_else(|| NAME_A_PREFIX.into()))]
     Create {
-        /// What the system said, with the path.
+        /// The system's error, with the path.
         source: OutputError,
     },
-    /// One file for each CPU is more than the process may open.
+    /// One file per CPU exceeds the limit on open files.
     #[error(
         "cannot create the raw file {}: {source}\nhint: raise the limit on open files (ulimit -n) or measure fewer \
          CPUs; each needs one",
@@ -24,7 +24,7 @@ pub enum RawError {
     TooManyFiles {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: OutputCause,
     },
 }

@@ -1,8 +1,9 @@
-//! Every interruption of a run on disk: spooled in binary while it runs, made into sysjitter's raw files afterwards.
+//! Writes every interruption of a run to disk: spooled in binary during the run, converted to sysjitter's raw
+//! files afterwards.
 //!
-//! The head of a raw file holds totals that are known at the end only, so text can't be written at once. A CPU's
-//! spool file `PREFIX.<cpu>.part` holds 16 bytes for each interruption, both numbers little-endian: the counter
-//! before it, and its length in ticks.
+//! The head of a raw file contains totals that are known only at the end, so text cannot be written during the
+//! run. A CPU's spool file `PREFIX.<cpu>.part` contains 16 bytes per interruption, two little-endian numbers:
+//! the counter before it, and its length in ticks.
 
 mod convert;
 mod error;
@@ -23,35 +24,35 @@ use std::{ffi::OsString, fs::File, path::Path};
 /// The raw files of a run, one per measured CPU.
 #[derive(Debug)]
 pub struct RawFiles {
-    /// By rising CPU.
+    /// In order of CPU.
     cpus: Vec<CpuFiles>,
 }
 
 #[derive(Debug)]
 struct CpuFiles {
     cpu: CpuId,
-    /// Where the text goes.
+    /// Destination of the text.
     text: OutputFile,
-    /// Where the spool is.
+    /// The spool file.
     part: OutputFile,
     spool: Spool<File>,
-    /// Interruptions that never came: the ring was full.
+    /// Interruptions lost because the ring was full.
     ring_lost_count: u64,
 }
 
 impl RawFiles {
-    /// Creates `PREFIX.<cpu>.part` for each of the CPUs, and checks that `PREFIX.<cpu>`, named as sysjitter names them,
-    /// can be written. To be called before the run, so that what can't be written is known by then.
+    /// Creates `PREFIX.<cpu>.part` for each of the CPUs, and checks that `PREFIX.<cpu>`, named like sysjitter's
+    /// files, can be written. To be called before the run, to find errors early.
     ///
     /// # Errors
-    /// [`RawError`] when one can't be created; then none is left behind.
+    /// [`RawError`] if one cannot be created; none is left behind then.
     pub fn create(prefix: &Path, cpus: &CpuSet) -> Result<Self, RawError> {
         open_files::allow(cpus.len() as u64);
         let mut files = Self { cpus: Vec::with_capacity(cpus.len()) };
         let highest = cpus.highest().unwrap_or(0);
         let above = prefix.parent().unwrap_or(Path::new(""));
         let dir = OutputDirectory::open(above).map_err(|error| {
-            // The first file says more than its directory.
+            // The first file reveals more than its directory.
             let mut path = OsString::from(prefix);
             path.push(raw_file_name("", cpus.iter().next().unwrap_or(0), highest));
             RawError::of(OutputError { path: path.into(), ..error })
@@ -72,16 +73,15 @@ impl RawFiles {
         Ok(files)
     }
 
-    /// Writes an interruption of the CPU that is at this place among those measured: readings of the counter before
-    /// and after it.
+    /// Writes an interruption of the CPU at this index among those measured: readings of the counter before and
+    /// after it.
     pub fn push(&mut self, place: usize, before: u64, now: u64) {
         if let Some(one) = self.cpus.get_mut(place) {
             one.spool.push(before, now.wrapping_sub(before));
         }
     }
 
-    /// Writes out what is still in buffers and notes what the rings have lost. To be called from
-    /// [`Companion::finish`].
+    /// Flushes buffers and notes what the rings have lost. To be called from [`Companion::finish`].
     pub fn complete(&mut self, lanes: &[Lane]) {
         for one in &mut self.cpus {
             one.spool.write_out();
@@ -93,13 +93,13 @@ impl RawFiles {
     /// Removes its spools: there was no run.
     pub fn discard(self) {
         for one in self.cpus {
-            // What can't be removed is left, empty.
+            // What cannot be removed is left, empty.
             let _ = one.part.remove();
         }
     }
 }
 
-/// Raw files and nothing else beside the samplers.
+/// A companion that only writes raw files.
 impl Companion for RawFiles {
     fn start(&mut self, _: &Started, _: &[Lane]) {}
 
@@ -115,7 +115,7 @@ impl Companion for RawFiles {
 }
 
 fn create(text: OutputFile, part: OutputFile, cpu: CpuId) -> Result<CpuFiles, RawError> {
-    // The text is written when the run is over.
+    // The text is written after the run.
     text.check().map_err(RawError::of)?;
     let spool = Spool::new(part.create_in_place().map_err(RawError::of)?);
     Ok(CpuFiles { cpu, text, part, spool, ring_lost_count: 0 })

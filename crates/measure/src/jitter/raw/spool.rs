@@ -1,4 +1,4 @@
-//! One CPU's interruptions on their way to disk.
+//! Spools one CPU's interruptions to disk.
 
 use std::{
     fs::File,
@@ -6,14 +6,14 @@ use std::{
     os::unix::fs::MetadataExt,
 };
 
-/// Bytes of one interruption: the counter before it and its length in ticks.
+/// Bytes per interruption: the counter before it and its length in ticks.
 pub const RECORD_BYTES: usize = 16;
-/// Interruptions that are written at once: 16 KiB.
+/// Interruptions per write: 16 KiB.
 const BUFFERED: usize = 1_024;
 
-/// Where a spool writes to.
+/// Destination of a spool.
 pub trait Sink: Write {
-    /// Whether nobody will find what was written, since its file was removed.
+    /// Whether its file was removed, so that the data would be lost.
     fn is_removed(&self) -> bool;
 }
 
@@ -23,12 +23,12 @@ impl Sink for File {
     }
 }
 
-/// Writes interruptions in blocks, until it can't; from then on it counts them.
+/// Writes interruptions in blocks until an error occurs; then counts them.
 #[derive(Debug)]
 pub struct Spool<S> {
     sink: S,
     buffer: Vec<u8>,
-    /// Interruptions that are whole on disk.
+    /// Interruptions completely on disk.
     count: u64,
     /// Their lengths, in ticks.
     ticks_total: u64,
@@ -38,14 +38,14 @@ pub struct Spool<S> {
 }
 
 impl<S: Sink> Spool<S> {
-    /// An empty one with its buffer in memory.
+    /// An empty spool with its buffer allocated.
     pub fn new(sink: S) -> Self {
         let mut buffer = vec![1; BUFFERED * RECORD_BYTES];
         buffer.clear();
         Self { sink, buffer, count: 0, ticks_total: 0, lost_count: 0, stopped: None }
     }
 
-    /// Takes an interruption.
+    /// Adds an interruption.
     pub fn push(&mut self, before: u64, length: u64) {
         if self.stopped.is_some() {
             self.lost_count += 1;
@@ -58,8 +58,7 @@ impl<S: Sink> Spool<S> {
         }
     }
 
-    /// Writes out what is in the buffer. When that fails, what is not whole on disk is lost and nothing more is
-    /// written.
+    /// Writes the buffer. On failure, incomplete interruptions are lost and nothing more is written.
     pub fn write_out(&mut self) {
         if self.stopped.is_some() || self.buffer.is_empty() {
             return;
@@ -78,12 +77,12 @@ impl<S: Sink> Spool<S> {
         };
     }
 
-    /// Interruptions that are whole on disk.
+    /// Interruptions completely on disk.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Their lengths together, in ticks.
+    /// Their total length, in ticks.
     pub fn ticks_total(&self) -> u64 {
         self.ticks_total
     }
@@ -93,12 +92,12 @@ impl<S: Sink> Spool<S> {
         self.lost_count
     }
 
-    /// Why it stopped writing; `None` when it did not.
+    /// Why it stopped writing; `None` if it did not.
     pub fn stopped(&self) -> Option<&str> {
         self.stopped.as_deref()
     }
 
-    /// Where it wrote to.
+    /// Its destination.
     pub fn into_sink(self) -> S {
         self.sink
     }
@@ -106,12 +105,12 @@ impl<S: Sink> Spool<S> {
 
 /// The counter before an interruption and its length in ticks.
 pub fn decode(record: &[u8; RECORD_BYTES]) -> (u64, u64) {
-    // Both halves are there: the array is twice as long as a number.
+    // Both halves exist: the array is twice as long as a number.
     let number = |half: Option<&[u8; 8]>| half.map_or(0, |bytes| u64::from_le_bytes(*bytes));
     (number(record.first_chunk()), number(record.last_chunk()))
 }
 
-/// Like `write_all`, but tells how many bytes went out before it failed.
+/// Like `write_all`, but returns the number of bytes written before a failure.
 fn write_all_counted(sink: &mut impl Write, bytes: &[u8]) -> (usize, io::Result<()>) {
     let mut done = 0;
     while let Some(rest) = bytes.get(done..).filter(|rest| !rest.is_empty()) {
@@ -129,7 +128,7 @@ fn write_all_counted(sink: &mut impl Write, bytes: &[u8]) -> (usize, io::Result<
 mod tests {
     use super::*;
 
-    /// A disk with room for so many bytes.
+    /// A disk with room for this many bytes.
     struct Disk {
         bytes: Vec<u8>,
         room: usize,
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn all_is_written_in_blocks() {
+    fn everything_is_written_in_blocks() {
         let count = 3 * BUFFERED as u64 + 5;
         let spool = spool(usize::MAX, count);
         assert_eq!(decoded(&spool), (0..count).map(|n| (1_000 + n, n)).collect::<Vec<_>>());
@@ -179,8 +178,8 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_keeps_what_is_whole_and_counts_the_rest() {
-        // Room for one block, three whole interruptions and a part of one.
+    fn a_full_disk_keeps_complete_interruptions_and_counts_the_others() {
+        // Room for one block, three complete interruptions and part of one.
         let room = (BUFFERED + 3) * RECORD_BYTES + 7;
         let spool = spool(room, 3 * BUFFERED as u64);
         let kept = BUFFERED as u64 + 3;
@@ -191,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_removed_file_is_not_written_to_for_ever() {
+    fn a_removed_file_is_not_written_forever() {
         let mut spool = Spool::new(Disk { bytes: Vec::new(), room: usize::MAX, is_removed: true });
         (0..2 * BUFFERED as u64).for_each(|n| spool.push(n, n));
         assert_eq!((spool.count(), spool.lost_count()), (BUFFERED as u64, BUFFERED as u64));

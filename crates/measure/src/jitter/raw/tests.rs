@@ -15,7 +15,7 @@ fn cpus() -> CpuSet {
     CpuSet::parse_list(CPUS).unwrap()
 }
 
-/// One tick is half a nanosecond; the run begins at 1,000.
+/// One tick is half a nanosecond; the run starts at 1,000.
 fn record() -> JitterRecord {
     let cpu = |cpu| JitterCpu { cpu, start_ticks: 1_100, stop_ticks: 21_100, ..JitterCpu::default() };
     JitterRecord {
@@ -37,7 +37,7 @@ fn names(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn spools_become_what_sysjitter_writes() {
+fn spools_become_sysjitters_files() {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("raw.02"), "from an earlier run, and longer than what comes").unwrap();
     let mut files = RawFiles::create(&directory.path().join("raw"), &cpus()).unwrap();
@@ -70,12 +70,12 @@ fn spools_become_what_sysjitter_writes() {
 }
 
 #[test]
-fn what_cannot_be_written_is_an_error_before_the_run() {
+fn unwritable_files_are_an_error_before_the_run() {
     let directory = tempfile::tempdir().unwrap();
     let missing = directory.path().join("missing/raw");
     let error = RawFiles::create(&missing, &cpus()).unwrap_err().to_string();
     assert!(error.starts_with(&format!("cannot write {}.02: No such", missing.display())), "{error}");
-    // The second CPU's is a directory: nothing of the first is left.
+    // The second CPU's path is a directory: nothing of the first is left.
     fs::create_dir(directory.path().join("raw.11")).unwrap();
     assert!(RawFiles::create(&directory.path().join("raw"), &cpus()).is_err());
     assert_eq!(names(directory.path()), ["raw.11"]);
@@ -85,14 +85,14 @@ fn what_cannot_be_written_is_an_error_before_the_run() {
 }
 
 #[test]
-fn a_run_that_was_not_leaves_no_file() {
+fn a_failed_run_leaves_no_file() {
     let directory = tempfile::tempdir().unwrap();
     RawFiles::create(&directory.path().join("raw"), &cpus()).unwrap().discard();
     assert_eq!(names(directory.path()), Vec::<String>::new());
 }
 
 #[test]
-fn losses_are_told() {
+fn losses_are_reported() {
     let directory = tempfile::tempdir().unwrap();
     let mut files = RawFiles::create(&directory.path().join("raw"), &cpus()).unwrap();
     let (mut producer, consumer) = ring(2);
@@ -103,7 +103,7 @@ fn losses_are_told() {
     assert_eq!(
         files.convert(&record()),
         [
-            "On CPU 2 interruptions came faster than they could be written: 3 are missing in the raw files, but in no \
+            "On CPU 2 interruptions were too frequent to be written: 3 are missing in the raw files, but in no \
           other figure."
         ]
     );
@@ -131,12 +131,12 @@ fn a_vanished_directory_stops_the_streaming_and_nothing_else() {
     );
 }
 
-/// A device on which every write finds the disk full.
+/// A device on which every write finds a full disk.
 #[test]
-fn a_full_disk_is_told_with_what_it_cost() {
+fn a_full_disk_is_reported_with_its_losses() {
     let full = Path::new("/dev/full");
     if !full.exists() {
-        eprintln!("skipped: a_full_disk_is_told_with_what_it_cost: no /dev/full here");
+        eprintln!("skipped: a_full_disk_is_reported_with_its_losses: no /dev/full");
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -152,9 +152,9 @@ fn a_full_disk_is_told_with_what_it_cost() {
     assert_eq!(parse_raw(&text).unwrap().rows, []);
 }
 
-/// Names of raw files can be predicted: links that wait there are not followed.
+/// Names of raw files are predictable: prepared links are not followed.
 #[test]
-fn links_that_wait_are_not_followed() {
+fn prepared_links_are_not_followed() {
     let directory = tempfile::tempdir().unwrap();
     let victim = directory.path().join("victim");
     for name in ["raw.2", "raw.2.part"] {

@@ -1,18 +1,18 @@
-//! A limit on the time that a real-time thread may run without sleeping.
+//! Limits the time that a real-time thread may run without sleeping.
 
 use super::super::error::JitterError;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::time::Duration;
 
-/// Beyond the duration of the run: calibration, the start and the end of it.
+/// Allowance beyond the duration of the run: calibration, start and end.
 const GRACE: Duration = Duration::from_secs(30);
 
-/// `RLIMIT_RTTIME` set to a little more than the run needs, while this lives: when a sampler runs on after that as a
-/// real-time thread, the kernel ends the process by SIGXCPU.
+/// Sets `RLIMIT_RTTIME` to slightly more than the run needs, while this lives: if a sampler continues as a
+/// real-time thread after that, the kernel ends the process by SIGXCPU.
 ///
-/// It is the soft limit that is set: the hard one, which kills, could not be raised again afterwards without
-/// `CAP_SYS_RESOURCE`. The kernel counts by its timer tick, so on CPUs without one (`nohz_full`) the time is longer.
-/// The limit is the process's, not a thread's.
+/// Only the soft limit is set: the hard limit, which kills, could not be raised again without
+/// `CAP_SYS_RESOURCE`. The kernel counts by its timer tick, so on CPUs without one (`nohz_full`) the time is
+/// longer. The limit is per process, not per thread.
 #[derive(Debug)]
 pub struct TimeLimit {
     was: Rlimit,
@@ -22,13 +22,13 @@ impl TimeLimit {
     /// Sets it.
     ///
     /// # Errors
-    /// [`JitterError::RealTimeLimit`] when the limit there is would end the run too early.
+    /// [`JitterError::RealTimeLimit`] if the present limit would end the run too early.
     pub fn set(duration: Duration) -> Result<Self, JitterError> {
         let was = getrlimit(Resource::Rttime);
         let limit_us = limit_us(duration);
         check(&was, limit_us)?;
-        // A soft limit at or below the hard one is always permitted. Should it fail all the same, the run goes on
-        // without this guard: the kernel's own throttling and the CPU that is left are others.
+        // A soft limit at or below the hard one is always permitted. If it fails anyway, the run continues
+        // without this guard: the kernel's throttling and the remaining CPU are others.
         let _ = setrlimit(Resource::Rttime, Rlimit { current: Some(limit_us), maximum: was.maximum });
         Ok(Self { was })
     }
@@ -36,7 +36,7 @@ impl TimeLimit {
 
 impl Drop for TimeLimit {
     fn drop(&mut self) {
-        // Up to the hard limit that is always permitted.
+        // Up to the hard limit this is always permitted.
         let _ = setrlimit(Resource::Rttime, self.was);
     }
 }
@@ -69,6 +69,6 @@ mod tests {
             let error = check(&short, wanted_us).unwrap_err().to_string();
             assert!(error.contains("ends real-time threads after 200000 us") && error.contains("40000000"));
         }
-        assert!(limit_us(Duration::from_secs(u64::MAX / 2)) < u64::MAX, "no limit at all has that number");
+        assert!(limit_us(Duration::from_secs(u64::MAX / 2)) < u64::MAX, "that number means no limit");
     }
 }

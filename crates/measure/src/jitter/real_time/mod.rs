@@ -1,4 +1,4 @@
-//! Real-time priority for the samplers, and what keeps them from locking up the host.
+//! Real-time priority of the samplers, and guards against locking up the host.
 
 mod limit;
 mod throttle;
@@ -19,11 +19,11 @@ pub struct RealTime {
     pub priority: u8,
 }
 
-/// The real-time policies of POSIX. With one sampler per CPU they differ only when another thread of the same
+/// Real-time policies of POSIX. With one sampler per CPU they differ only if another thread of the same
 /// priority wants the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RealTimePolicy {
-    /// `SCHED_FIFO`: runs until something of higher priority comes.
+    /// `SCHED_FIFO`: runs until a thread of higher priority is ready.
     Fifo,
     /// `SCHED_RR`: takes turns with threads of the same priority.
     RoundRobin,
@@ -40,7 +40,7 @@ impl fmt::Display for RealTime {
 }
 
 impl RealTime {
-    /// Whether the run can be made with it: the priority exists, and a CPU is left for lowlat and the host.
+    /// Checks that the run is possible with it: the priority exists, and a CPU is left for lowlat and the host.
     /// `allowed` are the CPUs on which lowlat's other threads may run.
     ///
     /// # Errors
@@ -49,17 +49,17 @@ impl RealTime {
         if !(1..=99).contains(&self.priority) {
             return Err(JitterError::Priority { priority: self.priority });
         }
-        // The kernel allows no CPU that is not online, so one that is left here is online.
+        // The kernel allows only online CPUs, so a remaining CPU is online.
         if allowed.is_subset(measured) {
             return Err(JitterError::RealTimeEverywhere { cpus: measured.clone(), allowed: allowed.clone() });
         }
         Ok(())
     }
 
-    /// Gives it to the calling thread. Threads that it starts do not inherit it.
+    /// Applies it to the calling thread. Threads that it starts do not inherit it.
     ///
     /// # Errors
-    /// What the kernel says; not permitted without `CAP_SYS_NICE` or a high enough `RLIMIT_RTPRIO`.
+    /// The system's error; not permitted without `CAP_SYS_NICE` or a sufficient `RLIMIT_RTPRIO`.
     pub(super) fn take(self) -> io::Result<()> {
         let policy = match self.policy {
             RealTimePolicy::Fifo => libc::SCHED_FIFO,
@@ -68,28 +68,28 @@ impl RealTime {
         set_scheduler(policy, self.priority.into())
     }
 
-    /// What a run with this priority leaves out and adds, one sentence or two each.
+    /// What this priority adds to and removes from the figures of a run, one or two sentences each.
     pub(super) fn warnings(self, root: &Root, measured: &CpuSet) -> Vec<String> {
         let mut warnings = vec![format!(
-            "The samplers ran as {self}: threads of lower priority, most threads of the kernel among them, had to \
-             wait on the measured CPUs. What they would have taken is missing from the figures."
+            "The samplers ran as {self}: threads of lower priority, including most kernel threads, had to \
+             wait on the measured CPUs. The figures do not include the time that they would have taken."
         )];
         warnings.extend(throttle::warning(root, measured));
         warnings
     }
 }
 
-/// Makes the calling thread an ordinary one again.
+/// Restores ordinary scheduling of the calling thread.
 pub(super) fn give_up() {
-    // Going down is always permitted; the flag stays, since taking it off is not.
+    // Lowering is always permitted; the flag stays, because clearing it is not.
     let _ = set_scheduler(libc::SCHED_OTHER, 0);
 }
 
 fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
     let this_thread: libc::pid_t = 0;
     let parameters = libc::sched_param { sched_priority: priority };
-    // The call itself: musl's wrapper does nothing but fail.
-    // SAFETY: the parameters are alive through the call, which only reads them.
+    // The system call itself: musl's wrapper always fails. SAFETY: the parameters are alive during the call,
+    // which only reads them.
     let result = unsafe {
         libc::syscall(
             libc::SYS_sched_setscheduler,
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_told_as_the_kernel_calls_it() {
+    fn policies_have_the_kernels_names() {
         assert_eq!(fifo(10).to_string(), "SCHED_FIFO 10");
         assert_eq!(RealTime { policy: RealTimePolicy::RoundRobin, priority: 99 }.to_string(), "SCHED_RR 99");
     }
@@ -120,7 +120,10 @@ mod tests {
         let (measured, allowed) = (CpuSet::of(1), CpuSet::first(2));
         for priority in [0, 100, 255] {
             let error = fifo(priority).check(&measured, &allowed).unwrap_err().to_string();
-            assert_eq!(error, format!("no real-time priority {priority}; give one from 1 to 99, such as 10"));
+            assert_eq!(
+                error,
+                format!("invalid real-time priority {priority}\nhint: give one from 1 to 99, such as 10")
+            );
         }
         assert!(fifo(1).check(&measured, &allowed).is_ok() && fifo(99).check(&measured, &allowed).is_ok());
     }
@@ -139,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_takes_it_and_gives_it_up() {
+    fn a_thread_gets_and_drops_the_priority() {
         let taken: io::Result<(String, String)> = std::thread::spawn(|| {
             fifo(1).take()?;
             let policy = policy_of_this_thread;
@@ -152,13 +155,13 @@ mod tests {
         match taken {
             Err(error) => {
                 assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
-                eprintln!("skipped: SCHED_FIFO is not permitted here");
+                eprintln!("skipped: SCHED_FIFO is not permitted");
             }
             Ok(policies) => assert_eq!(policies, ("1".to_owned(), "0".to_owned())),
         }
     }
 
-    /// The policy as the 41st field of /proc/thread-self/stat: 0 other, 1 FIFO, 2 RR.
+    /// The policy from the 41st field of /proc/thread-self/stat: 0 other, 1 FIFO, 2 RR.
     fn policy_of_this_thread() -> String {
         let stat = Root::live().read("/proc/thread-self/stat").into_known().unwrap();
         let after_name = stat.rsplit(") ").next().unwrap();

@@ -1,4 +1,4 @@
-//! What the kernel takes back from a real-time thread that never sleeps.
+//! Time that the kernel takes from a real-time thread that never sleeps.
 
 use lowlat_host::{CpuSet, kernel_version::KernelVersion};
 use lowlat_sys::Root;
@@ -7,18 +7,18 @@ const RELEASE: &str = "/proc/sys/kernel/osrelease";
 const RUNTIME: &str = "/proc/sys/kernel/sched_rt_runtime_us";
 const PERIOD: &str = "/proc/sys/kernel/sched_rt_period_us";
 const FAIR_SERVER: &str = "/sys/kernel/debug/sched/fair_server";
-/// From this version on a deadline server for ordinary threads takes the place of the throttling (commit
-/// 5f6bd380c7bd, "sched/rt: Remove default bandwidth control").
+/// From this version on a deadline server for ordinary threads replaces the throttling (commit 5f6bd380c7bd,
+/// "sched/rt: Remove default bandwidth control").
 const FAIR_SERVER_SINCE: KernelVersion = KernelVersion::new(6, 12);
 
-/// What the kernel's throttling adds to the figures; `None` when it is off.
+/// What the kernel's throttling adds to the figures; `None` if it is off.
 pub fn warning(root: &Root, measured: &CpuSet) -> Option<String> {
     let server = fair_server(root, measured);
     if let Some((cpus, ms, period_ms)) = server.lent {
         return Some(format!(
-            "On {cpus:#} the kernel lends up to {ms} ms of each {period_ms} ms to ordinary threads that wait behind a \
-             real-time one (fair server): such interruptions are of this run's own making. Write 0 to \
-             {FAIR_SERVER}/cpuN/runtime for the time of the run, or measure without real-time priority."
+            "On {cpus:#} the kernel gives up to {ms} ms of each {period_ms} ms to ordinary threads that wait behind a \
+             real-time thread (fair server): this run causes such interruptions itself. Write 0 to \
+             {FAIR_SERVER}/cpuN/runtime during the run, or measure without real-time priority."
         ));
     }
     if server.is_read {
@@ -27,8 +27,8 @@ pub fn warning(root: &Root, measured: &CpuSet) -> Option<String> {
     let version = root.read(RELEASE).into_known().and_then(|release| KernelVersion::parse(&release));
     if version.is_some_and(|version| version >= FAIR_SERVER_SINCE) {
         return Some(format!(
-            "Unless it was switched off, the kernel lends time to ordinary threads that wait behind a real-time one \
-             (fair server): such interruptions are of this run's own making. {FAIR_SERVER} could not be read; mount \
+            "Unless it was switched off, the kernel gives time to ordinary threads that wait behind a real-time thread \
+             (fair server): this run causes such interruptions itself. {FAIR_SERVER} could not be read; mount \
              debugfs and run as root to see it."
         ));
     }
@@ -36,9 +36,9 @@ pub fn warning(root: &Root, measured: &CpuSet) -> Option<String> {
 }
 
 struct FairServer {
-    /// Whether all measured CPUs' settings could be read.
+    /// Whether the settings of all measured CPUs could be read.
     is_read: bool,
-    /// Measured CPUs on which it lends time, how much at most, and of which period, in milliseconds.
+    /// Measured CPUs on which it is active, its maximum time and its period, in milliseconds.
     lent: Option<(CpuSet, u64, u64)>,
 }
 
@@ -72,7 +72,7 @@ fn bandwidth(root: &Root) -> Option<String> {
     (runtime_us >= 0 && runtime_us < period_us).then(|| {
         format!(
             "The kernel stops real-time threads that have run for {runtime_us} us of a period of {period_us} us \
-             ({RUNTIME}): such interruptions are of this run's own making. Write -1 there for the time of the run, or \
+             ({RUNTIME}): this run causes such interruptions itself. Write -1 there during the run, or \
              measure without real-time priority."
         )
     })
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn newer_kernels_lend_by_the_fair_server() {
+    fn newer_kernels_throttle_by_the_fair_server() {
         let release = (RELEASE, "6.12.1\n");
         let server = |cpu, name| format!("{FAIR_SERVER}/cpu{cpu}/{name}");
         let both = |two: &str, three: &str| {
@@ -111,15 +111,15 @@ mod tests {
             ])
         };
         let told = both("0\n", "50000000\n").unwrap();
-        assert!(told.starts_with("On CPU 3 the kernel lends up to 50 ms of each 1000 ms"), "{told}");
+        assert!(told.starts_with("On CPU 3 the kernel gives up to 50 ms of each 1000 ms"), "{told}");
         assert_eq!(both("0\n", "0\n"), None);
-        // Debugfs is not there, or not to be read.
+        // Debugfs is missing or unreadable.
         let told = on(&[release, (RUNTIME, "950000\n"), (PERIOD, "1000000\n")]).unwrap();
         assert!(told.starts_with("Unless it was switched off"), "{told}");
     }
 
     #[test]
-    fn a_host_that_tells_nothing_is_not_accused() {
+    fn an_unknown_throttling_causes_no_warning() {
         assert_eq!(on(&[]), None);
     }
 }

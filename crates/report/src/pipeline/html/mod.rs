@@ -56,7 +56,7 @@ fn summary(document: &MatrixDocument, rows: &[MeasuredRow<'_>]) -> Markup {
             p class="sub" { (clean(&document.kernel)) }
             @if !document.pinning.is_empty() { p class="small pinning" { (clean(&document.pinning)) } }
             (facts([
-                ("Begun", document.started_at.clone()),
+                ("Started", document.started_at.clone()),
                 ("Took", format!("{} of a budget of {}", seconds(document.elapsed_s), seconds(document.budget_s))),
                 ("Runs of each row", format!("{} planned, rows take turns", document.repeats)),
             ]))

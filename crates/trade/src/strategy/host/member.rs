@@ -1,10 +1,10 @@
-//! One strategy of a host, and what waits for it.
+//! One strategy of a host, with its queue.
 
 use super::{Budget, Usage};
 use crate::strategy::{AnswerSeen, Gap, QuoteSeen, Strategy};
 use std::{collections::VecDeque, hint::black_box};
 
-/// Something a strategy is to be told.
+/// A pending item for a strategy.
 #[derive(Debug, Clone, Copy)]
 pub enum Waiting {
     /// A quote.
@@ -19,27 +19,27 @@ pub enum Waiting {
 pub struct Member {
     /// Its number.
     pub number: u32,
-    /// It.
+    /// The strategy.
     pub strategy: Box<dyn Strategy>,
-    /// What it used.
+    /// Its resource use.
     pub usage: Usage,
     queue: VecDeque<Waiting>,
     queue_max: usize,
-    /// Lost since the last record in the queue: quotes, answers.
+    /// Records lost since the last one in the queue: quotes, answers.
     lost: [u64; 2],
     window_calls: u32,
     window_overruns: u32,
 }
 
 impl Member {
-    /// With room for so many records.
+    /// With room for this many records.
     pub fn new(number: u32, strategy: Box<dyn Strategy>, queue_max: usize) -> Self {
         let queue_max = queue_max.max(1);
         Self {
             number,
             strategy,
             usage: Usage::default(),
-            // And a gap of each kind before the last record.
+            // Plus a gap of each kind before the last record.
             queue: VecDeque::with_capacity(queue_max + 2),
             queue_max,
             lost: [0; 2],
@@ -48,7 +48,7 @@ impl Member {
         }
     }
 
-    /// Queues something; true when it has to be served from now on and had not before.
+    /// Queues an item; returns true if it must be scheduled and was not before.
     pub fn take(&mut self, waiting: Waiting) -> bool {
         if self.usage.is_moved_out {
             self.usage.dropped += 1;
@@ -86,19 +86,19 @@ impl Member {
         (*answers > 0).then(|| Gap::Answers(std::mem::take(answers)))
     }
 
-    /// What it is told next.
+    /// Returns the next item.
     pub fn next(&mut self) -> Option<Waiting> {
         let next = self.queue.pop_front().or_else(|| self.take_lost().map(Waiting::Gap));
         if self.queue.is_empty() {
-            // The next one comes into the first place again, which is at hand; round and round, each would be cold.
+            // The first place is reused while it is in the cache; in a ring each place would be cold.
             self.queue.clear();
         }
         next
     }
 
-    /// Looks at what the next call needs.
+    /// Touches what the next call needs.
     pub fn warm(&mut self) {
-        // What is put into the first place is taken out again: an empty queue shows no place to look at.
+        // An item put into the first place is taken out again: an empty queue has no place to touch.
         if !self.has_more() {
             self.queue.push_back(Waiting::Gap(Gap::Quotes(0)));
             black_box(self.queue.front());
@@ -108,12 +108,12 @@ impl Member {
         self.strategy.warm();
     }
 
-    /// Whether it is to be told more.
+    /// Whether items are pending.
     pub fn has_more(&self) -> bool {
         !self.queue.is_empty() || self.lost != [0; 2]
     }
 
-    /// Counts a call; true when it was the one too many.
+    /// Counts a call; returns true if it exceeds the permitted number of overruns.
     pub fn used(&mut self, took_ns: u64, budget: &Budget) -> bool {
         let usage = &mut self.usage;
         usage.calls += 1;

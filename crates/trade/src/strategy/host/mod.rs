@@ -1,9 +1,9 @@
-//! Many strategies in one process on one core: what they are told waits in a queue of each, and they are served in turn,
-//! one record each. A wake is paid once for all of them, and a strategy with many records waiting keeps the others
-//! waiting for one call at a time.
+//! Many strategies in one process on one core: pending items are queued per strategy, and strategies are served
+//! in turn, one item each. One wake serves all of them, and a strategy with many pending items delays the
+//! others by one call at a time.
 //!
-//! No call can be cut short. It is measured instead: a strategy that takes longer than its budget too often is moved
-//! out, into a process of its own, where it only keeps itself waiting.
+//! A call cannot be interrupted. It is timed instead: a strategy that exceeds its budget too often is moved out
+//! to a separate process, where it only delays itself.
 
 mod member;
 #[cfg(test)]
@@ -14,16 +14,17 @@ use member::{Member, Waiting};
 use std::{collections::VecDeque, hint::black_box};
 use thiserror::Error;
 
-/// What a strategy may take.
+/// Budget of a strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
-    /// Longest time of one call, ns.
+    /// Longest duration of one call, ns.
     pub call_ns_max: u64,
-    /// So many calls over it within [`Budget::window_calls`], and the strategy is moved out.
+    /// This many calls over budget within [`Budget::window_calls`], and the strategy is moved out.
     pub overruns_max: u32,
-    /// Calls after which overruns are counted from 0 again. A virtual CPU that is taken away makes anybody overrun.
+    /// Calls after which the count of overruns restarts. A virtual CPU that is preempted makes any strategy
+    /// overrun.
     pub window_calls: u32,
-    /// Records that may wait for one strategy; more are lost to it, and it is told.
+    /// Maximum queued records per strategy; further ones are lost, and it is notified.
     pub queue_max: usize,
 }
 
@@ -33,28 +34,28 @@ impl Default for Budget {
     }
 }
 
-/// What a strategy of a host used.
+/// Resource use of a strategy in a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
     /// Calls.
     pub calls: u64,
-    /// Time in them, ns.
+    /// Time in calls, ns.
     pub sum_ns: u64,
-    /// The longest, ns.
+    /// Longest call, ns.
     pub max_ns: u64,
-    /// Calls over the budget.
+    /// Calls over budget.
     pub overruns: u64,
-    /// Records that were lost because its queue was full, or because it was moved out.
+    /// Records lost because its queue was full, or because it was moved out.
     pub dropped: u64,
     /// Whether it was moved out.
     pub is_moved_out: bool,
 }
 
-/// Why a strategy is not taken.
+/// Why a strategy cannot be added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum AddError {
     /// Its number is in use.
-    #[error("strategy number {number} is in the host already; give each its own")]
+    #[error("strategy number {number} is already in the host\nhint: give each strategy a different number")]
     Taken {
         /// The number.
         number: u32,
@@ -64,13 +65,13 @@ pub enum AddError {
 /// A strategy host.
 pub struct Host {
     members: Vec<Member>,
-    /// Places of members by instrument.
+    /// Indexes of members by instrument.
     by_instrument: Vec<Vec<usize>>,
-    /// Places of members by strategy number.
+    /// Indexes of members by strategy number.
     by_number: Vec<Option<usize>>,
-    /// Members with something to do, each once, in the order in which they are served.
+    /// Members with pending items, each once, in serving order.
     ready: VecDeque<usize>,
-    /// Places of the member and of the instrument that are warmed next.
+    /// Indexes of the member and instrument to warm next.
     warmed: [usize; 2],
     budget: Budget,
 }
@@ -88,7 +89,7 @@ impl Host {
         }
     }
 
-    /// Takes a strategy. Before anything else: it allocates all that is needed later.
+    /// Adds a strategy. To be called first: it allocates everything that is needed later.
     pub fn add(
         &mut self,
         number: u32,
@@ -120,19 +121,19 @@ impl Host {
         self.members.iter().filter(|member| !member.usage.is_moved_out).map(|member| member.number)
     }
 
-    /// Instruments that somebody in it wants.
+    /// Instruments that its strategies want.
     pub fn instruments(&self) -> impl Iterator<Item = u32> {
         (0..).zip(&self.by_instrument).filter(|(_, members)| !members.is_empty()).map(|(number, _)| number)
     }
 
-    /// What a strategy used; none when there is none of that number.
+    /// Resource use of a strategy; `None` if the number is unknown.
     pub fn usage(&self, number: u32) -> Option<Usage> {
         self.members.get(self.place(number)?).map(|member| member.usage)
     }
 
-    /// Takes a quote for all that want its instrument.
+    /// Queues a quote for all strategies that want its instrument.
     ///
-    /// Not inlined, as [`Host::serve`]: what a host rehearses is what a quote goes through.
+    /// Not inlined, like [`Host::serve`], so that a rehearsal uses the same code as a quote.
     #[inline(never)]
     pub fn take_quote(&mut self, seen: &QuoteSeen) {
         let Some(wanted) = self.by_instrument.get(index(seen.instrument)) else { return };
@@ -145,7 +146,7 @@ impl Host {
         }
     }
 
-    /// Takes an answer for a strategy.
+    /// Queues an answer for a strategy.
     #[inline]
     pub fn take_answer(&mut self, strategy: u32, seen: &AnswerSeen) {
         if let Some(place) = self.place(strategy) {
@@ -153,21 +154,21 @@ impl Host {
         }
     }
 
-    /// Records are lost to this process: everybody is told, for whom they were is not known.
+    /// This process lost records: notifies all affected strategies, since it is unknown whose they were.
     pub fn take_gap(&mut self, gap: Gap) {
         for place in 0..self.members.len() {
             self.wait_at(place, Waiting::Gap(gap));
         }
     }
 
-    /// Whether somebody has something to do.
+    /// Whether any strategy has pending items.
     #[inline]
     pub fn is_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// Serves the strategy whose turn it is with one record; false when nobody has one. `now_ns` is read before and after
-    /// the call. Whoever goes over its budget too often is not called any more, and `move_out` is told its number.
+    /// Serves the next strategy with one item; returns false if none is pending. `now_ns` is called before and
+    /// after. A strategy over its budget too often is not called any more, and `move_out` gets its number.
     #[inline(never)]
     pub fn serve(
         &mut self,
@@ -204,8 +205,8 @@ impl Host {
         true
     }
 
-    /// Looks at what the next call of one strategy needs, for a process that has nothing to do: each call is for the next one,
-    /// whose number is given back. None when there are no strategies.
+    /// Touches what the next call of one strategy needs, while the process is idle: each call covers the next
+    /// strategy, whose number is returned. `None` without strategies.
     pub fn warm(&mut self) -> Option<u32> {
         let [place, instrument] = self.warmed;
         let next = |at: usize, count: usize| if at + 1 < count { at + 1 } else { 0 };
@@ -229,7 +230,7 @@ impl Host {
     }
 }
 
-/// Gives the sink of a strategy's orders to a call.
+/// Provides the order sink of a strategy for a call.
 pub trait SinkOf {
     /// Calls `then` once with the sink of that strategy.
     fn with(&mut self, strategy: u32, then: &mut dyn FnMut(&mut dyn OrderSink));

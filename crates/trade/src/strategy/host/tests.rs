@@ -10,15 +10,15 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-/// A clock that only moves when somebody works.
+/// A clock that only advances during work.
 type Clock = Arc<AtomicU64>;
-/// Who was told what: strategy, sequence.
-type Told = Arc<Mutex<Vec<(u32, u64)>>>;
+/// Delivered items: strategy, sequence.
+type Delivered = Arc<Mutex<Vec<(u32, u64)>>>;
 
-/// Takes so long for a call as the record's sequence says in `costs`.
+/// Takes as long per call as `costs` defines for the record's sequence.
 struct Worker {
     clock: Clock,
-    told: Told,
+    told: Delivered,
     costs: Vec<u64>,
     lost: Arc<AtomicU64>,
 }
@@ -63,19 +63,19 @@ impl OrderSink for Sinks {
     }
 }
 
-struct Bench {
+struct HostBench {
     host: Host,
     clock: Clock,
-    told: Told,
+    told: Delivered,
     lost: Vec<Arc<AtomicU64>>,
     sinks: Sinks,
     moved: Vec<u32>,
 }
 
-impl Bench {
+impl HostBench {
     /// Strategy `n` wants the instruments `wants[n]`, and has number `10 + n`.
     fn new(budget: Budget, wants: &[&[u32]], costs: &[Vec<u64>]) -> Self {
-        let (clock, told) = (Clock::default(), Told::default());
+        let (clock, told) = (Clock::default(), Delivered::default());
         let (mut host, mut lost) = (Host::new(budget), Vec::new());
         for ((number, instruments), costs) in (10..).zip(wants).zip(costs) {
             let own = Arc::new(AtomicU64::new(0));
@@ -127,8 +127,8 @@ fn answer(sequence: u64) -> AnswerSeen {
 }
 
 #[test]
-fn each_is_told_what_it_wants_and_nothing_else() {
-    let mut bench = Bench::new(Budget::default(), &[&[0, 1, 1], &[1], &[]], &[vec![1], vec![1], vec![1]]);
+fn each_strategy_gets_what_it_wants_and_nothing_else() {
+    let mut bench = HostBench::new(Budget::default(), &[&[0, 1, 1], &[1], &[]], &[vec![1], vec![1], vec![1]]);
     bench.host.take_quote(&quote(1, 1));
     bench.host.take_quote(&quote(0, 2));
     bench.host.take_quote(&quote(9, 3));
@@ -147,12 +147,12 @@ fn each_is_told_what_it_wants_and_nothing_else() {
 }
 
 #[test]
-fn warming_reaches_everybody_in_turn_and_changes_nothing() {
-    let mut bench = Bench::new(Budget::default(), &[&[0], &[1], &[0, 5]], &[vec![1], vec![1], vec![1]]);
-    let turn = |bench: &mut Bench| (0..4).map(|_| bench.host.warm()).collect::<Vec<_>>();
+fn warming_reaches_every_strategy_in_turn_and_changes_nothing() {
+    let mut bench = HostBench::new(Budget::default(), &[&[0], &[1], &[0, 5]], &[vec![1], vec![1], vec![1]]);
+    let turn = |bench: &mut HostBench| (0..4).map(|_| bench.host.warm()).collect::<Vec<_>>();
     assert_eq!(turn(&mut bench), [Some(10), Some(11), Some(12), Some(10)]);
     assert!(!bench.host.is_ready() && !bench.serve() && bench.told().is_empty());
-    // Also of those who have something to do.
+    // Also those with pending items.
     bench.host.take_quote(&quote(0, 1));
     bench.host.take_quote(&quote(0, 2));
     turn(&mut bench);
@@ -162,9 +162,9 @@ fn warming_reaches_everybody_in_turn_and_changes_nothing() {
 }
 
 #[test]
-fn a_full_queue_is_told_as_a_gap_behind_what_it_holds() {
+fn a_full_queue_reports_a_gap_after_its_items() {
     let budget = Budget { queue_max: 2, ..Budget::default() };
-    let mut bench = Bench::new(budget, &[&[0]], &[vec![1]]);
+    let mut bench = HostBench::new(budget, &[&[0]], &[vec![1]]);
     (0..5).for_each(|sequence| bench.host.take_quote(&quote(0, sequence)));
     while bench.serve() {}
     bench.host.take_gap(Gap::Answers(7));
@@ -175,15 +175,15 @@ fn a_full_queue_is_told_as_a_gap_behind_what_it_holds() {
 }
 
 #[test]
-fn who_overruns_too_often_is_moved_out() {
+fn a_strategy_that_overruns_too_often_is_moved_out() {
     let budget = Budget { call_ns_max: 10, overruns_max: 3, window_calls: 5, queue_max: 100 };
-    let mut bench = Bench::new(budget, &[&[0], &[0]], &[vec![11], vec![10]]);
+    let mut bench = HostBench::new(budget, &[&[0], &[0]], &[vec![11], vec![10]]);
     (0..6).for_each(|sequence| bench.host.take_quote(&quote(0, sequence)));
     while bench.serve() {}
     assert_eq!(bench.moved, [10]);
     let usage = bench.host.usage(10).unwrap();
     assert_eq!((usage.calls, usage.overruns, usage.dropped, usage.is_moved_out), (3, 3, 3, true));
-    assert_eq!(bench.host.usage(11).unwrap().calls, 6, "who keeps the budget goes on");
+    assert_eq!(bench.host.usage(11).unwrap().calls, 6, "a strategy within its budget stays");
     bench.host.take_quote(&quote(0, 7));
     bench.host.take_answer(10, &answer(8));
     while bench.serve() {}
@@ -192,17 +192,17 @@ fn who_overruns_too_often_is_moved_out() {
 }
 
 #[test]
-fn an_overrun_now_and_then_is_forgiven() {
+fn occasional_overruns_are_tolerated() {
     let budget = Budget { call_ns_max: 10, overruns_max: 2, window_calls: 4, queue_max: 100 };
-    let mut bench = Bench::new(budget, &[&[0]], &[vec![11, 0, 0, 0]]);
+    let mut bench = HostBench::new(budget, &[&[0]], &[vec![11, 0, 0, 0]]);
     (0..40).for_each(|sequence| bench.host.take_quote(&quote(0, sequence)));
     while bench.serve() {}
     assert_eq!((bench.moved.len(), bench.host.usage(10).unwrap().overruns), (0, 10));
 }
 
 proptest! {
-    /// On a simulated clock: whatever comes and however long calls take, nobody is served twice while another waits,
-    /// all that came is told, to each in its order.
+    /// On a simulated clock: whatever arrives and however long calls take, no strategy is served twice while
+    /// another waits, and every item is delivered, in order per strategy.
     #[test]
     fn nobody_starves(
         costs in proptest::collection::vec(proptest::collection::vec(0_u64..1000, 1..5), 2..8),
@@ -211,12 +211,12 @@ proptest! {
         let budget = Budget { overruns_max: u32::MAX, queue_max: 1000, ..Budget::default() };
         let wants: Vec<Vec<u32>> = (0..8).map(|number| vec![number]).collect();
         let wants: Vec<&[u32]> = wants.iter().take(costs.len()).map(Vec::as_slice).collect();
-        let mut bench = Bench::new(budget, &wants, &costs);
+        let mut bench = HostBench::new(budget, &wants, &costs);
         let count = u32::try_from(costs.len()).unwrap();
         let mut sent = vec![Vec::new(); costs.len()];
-        // Since when each waits, in calls; and how often others were served meanwhile.
+        // Since when each waits, in calls, and how often others were served meanwhile.
         let mut passed = vec![BTreeCount::default(); costs.len()];
-        let mut serve = |bench: &mut Bench, sent: &[Vec<u64>], seen: &mut Vec<usize>| -> Result<bool, TestCaseError> {
+        let mut serve = |bench: &mut HostBench, sent: &[Vec<u64>], seen: &mut Vec<usize>| -> Result<bool, TestCaseError> {
             let before = bench.told().len();
             let is_served = bench.serve();
             let told = bench.told();
@@ -249,11 +249,11 @@ proptest! {
             prop_assert_eq!(&told, sent);
         }
         let worked: u64 = (10..10 + count).map(|number| bench.host.usage(number).unwrap().sum_ns).sum();
-        prop_assert_eq!(worked, bench.clock.load(Ordering::Relaxed), "all time is somebody's");
+        prop_assert_eq!(worked, bench.clock.load(Ordering::Relaxed), "all time is attributed");
     }
 }
 
-/// How often each was counted.
+/// Counts per key.
 #[derive(Debug, Clone, Default)]
 struct BTreeCount(std::collections::BTreeMap<usize, u32>);
 
