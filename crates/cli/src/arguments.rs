@@ -5,21 +5,21 @@ use lowlat_host::CpuSet;
 use lowlat_measure::jitter::JitterOptions;
 use std::time::Duration;
 
-/// CPUs to measure, from a list such as 1-7,9-15.
+/// Parses the CPUs to measure from a list such as 1-7,9-15.
 pub fn cpus(text: &str) -> Result<CpuSet, String> {
     JitterOptions::parse_cpus(text).map_err(|error| error.to_string())
 }
 
-/// A span such as 610s, 10m, 1h30m or 250ms.
+/// Parses a duration such as 610s, 10m, 1h30m or 250ms.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let span: SignedDuration = text.parse().map_err(|_| {
-        format!("\"{text}\" is no span of time; write one with its unit, such as 10s, 10m or 24h")
+        format!("\"{text}\" is not a duration; write one with its unit, such as 10s, 10m or 24h")
     })?;
     Duration::try_from(span)
-        .map_err(|_| format!("\"{text}\" lies in the past; write a span ahead, such as 10s"))
+        .map_err(|_| format!("\"{text}\" is negative; write a positive duration, such as 10s"))
 }
 
-/// A short time in nanoseconds, from a text such as 100ns or 5us.
+/// Parses a short duration such as 100ns or 5us, and returns nanoseconds.
 pub fn time_ns(text: &str) -> Result<u64, String> {
     if text.bytes().all(|byte| byte == b'0') {
         return Err(format!("\"{text}\" has no unit; write a time such as 100ns, 5us or 1ms"));
@@ -28,12 +28,12 @@ pub fn time_ns(text: &str) -> Result<u64, String> {
         return Err(format!("\"{text}\" has no unit; write {text}ns or {text}us"));
     }
     let span = duration(text).map_err(|_| {
-        format!("\"{text}\" is no length of time; write one with its unit, such as 100ns, 5us or 1ms")
+        format!("\"{text}\" is not a duration; write one with its unit, such as 100ns, 5us or 1ms")
     })?;
-    u64::try_from(span.as_nanos()).map_err(|_| format!("\"{text}\" is too long; 1h at most makes sense"))
+    u64::try_from(span.as_nanos()).map_err(|_| format!("\"{text}\" is too long; the useful maximum is 1h"))
 }
 
-/// A size such as 512M or 16G, in bytes.
+/// Parses a size such as 512M or 16G, and returns bytes.
 pub fn bytes(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.strip_suffix(['K', 'M', 'G', 'T']) {
         Some(digits) if text.ends_with('K') => (digits, 10),
@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(duration("24h"), Ok(Duration::from_secs(86_400)));
         assert_eq!(duration("1m30s"), Ok(Duration::from_secs(90)));
         assert!(duration("610").unwrap_err().contains("with its unit"));
-        assert!(duration("-5s").unwrap_err().contains("in the past"));
+        assert!(duration("-5s").unwrap_err().contains("is negative"));
         assert_eq!((time_ns("100ns"), time_ns("5us"), time_ns("0ns")), (Ok(100), Ok(5_000), Ok(0)));
         assert_eq!(time_ns("100").unwrap_err(), "\"100\" has no unit; write 100ns or 100us");
         for text in ["", "0", "00"] {

@@ -1,37 +1,37 @@
-//! Which CPUs are measured when the user names none.
+//! Choice of the CPUs to measure when the user names none.
 
 use anyhow::bail;
 use lowlat_host::{CpuSet, HostSnapshot, snapshot::CpusetPartition};
 use lowlat_measure::affinity;
 
-/// The CPUs of a run, and what to say about the choice.
+/// CPUs of a run, and a note on the choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
     /// The CPUs.
     pub cpus: CpuSet,
-    /// Whether all of them are isolated by the kernel, so that quiet is claimed of them.
+    /// Whether the kernel isolates all of them, so that they are expected to be quiet.
     pub is_isolated: bool,
-    /// A sentence for the document when the choice is not the user's and needs explaining.
+    /// Sentence for the document if lowlat made the choice and it needs explaining.
     pub note: Option<String>,
 }
 
-/// The CPUs named, else the isolated ones that this process can run on, else all of them.
+/// Returns the named CPUs, else the isolated ones that this process can run on, else all of them.
 ///
 /// # Errors
-/// The host isolates CPUs, and this process can run on none of them: others would be taken for them.
+/// Fails if the host isolates CPUs and this process can run on none of them, rather than measure others instead.
 pub fn isolated_first(named: Option<&CpuSet>, snapshot: &HostSnapshot) -> anyhow::Result<Chosen> {
     choose_isolated(named, snapshot, &settable)
 }
 
-/// The CPUs named, else all that this process can run on, isolated or not.
+/// Returns the named CPUs, else all that this process can run on, isolated or not.
 pub fn all(named: Option<&CpuSet>, snapshot: &HostSnapshot) -> Chosen {
     choose_all(named, snapshot, &settable)
 }
 
-/// Those of `cpus` on which this process can run. Its own mask does not tell: it holds CPUs that are offline, and
-/// isolcpus= takes the isolated ones out of it.
+/// Returns those of `cpus` that this process can run on. Its affinity mask is no answer: it contains offline CPUs, and
+/// isolcpus= removes the isolated ones from it.
 fn settable(cpus: &CpuSet) -> CpuSet {
-    // Without an answer all are tried, and what the run can't have it names.
+    // Without an answer, try all; the run names those that it cannot use.
     affinity::settable(cpus).unwrap_or_else(|_| cpus.clone())
 }
 
@@ -42,16 +42,16 @@ fn choose_isolated(
 ) -> anyhow::Result<Chosen> {
     let isolated = isolated_by_kernel(snapshot);
     if named.is_some() || isolated.is_empty() {
-        let note = "No CPU of this host is isolated, so every CPU that this process may use was measured; lowlat cpus \
-                    isolated tells which ones to isolate.";
+        let note = "This host isolates no CPU, so every CPU that this process may use was measured. `lowlat cpus isolated` \
+                    shows which to isolate.";
         let chosen = choose_all(named, snapshot, settable);
         return Ok(Chosen { note: named.is_none().then(|| note.to_owned()), ..chosen });
     }
     let cpus = settable(&isolated);
     if cpus.is_empty() {
         bail!(
-            "{isolated:#}: isolated, but offline or outside of this process's cpuset; start lowlat from a cgroup whose \
-             cpuset.cpus holds them{}, or name CPUs to measure with --cpus",
+            "cannot measure the isolated {isolated:#}: offline or outside this process's cpuset\nhint: start lowlat from a \
+             cgroup whose cpuset.cpus contains them{}, or name CPUs with --cpus",
             partitions(snapshot)
         );
     }
@@ -72,15 +72,14 @@ fn choose_all(
     Chosen { note: left_out(&isolated, &cpus), cpus, is_isolated: false }
 }
 
-/// A sentence on isolated CPUs that are not measured.
+/// Returns a sentence on isolated CPUs that are not measured.
 fn left_out(isolated: &CpuSet, measured: &CpuSet) -> Option<String> {
     let left = isolated.difference(measured);
-    (!left.is_empty()).then(|| {
-        format!("{left:#}: isolated, but offline or outside of this process's cpuset, so not measured.")
-    })
+    (!left.is_empty())
+        .then(|| format!("{left:#}: isolated, but not measured: offline or outside this process's cpuset."))
 }
 
-/// The groups that hold isolated CPUs, in words; nothing where there is none.
+/// Returns the cgroups with isolated CPUs in parentheses, or an empty string if there are none.
 fn partitions(snapshot: &HostSnapshot) -> String {
     let groups: Vec<&str> = isolated_partitions(snapshot).map(|partition| partition.group.as_str()).collect();
     if groups.is_empty() { String::new() } else { format!(" ({})", groups.join(", ")) }
@@ -90,12 +89,12 @@ fn isolated_partitions(snapshot: &HostSnapshot) -> impl Iterator<Item = &CpusetP
     snapshot.services.cpuset_partitions.iter().filter(|partition| partition.is_isolated())
 }
 
-/// CPUs that the kernel keeps ordinary threads from: by isolcpus= or by an isolated cpuset partition; where there are
-/// none, those that it keeps the tick from.
+/// Returns the CPUs that isolcpus= or an isolated cpuset partition keeps free of ordinary threads. If there are none,
+/// returns the tickless CPUs.
 fn isolated_by_kernel(snapshot: &HostSnapshot) -> CpuSet {
     let mut isolated = snapshot.cpus_isolated();
     if isolated.is_empty() {
-        // A host set up by the guide has no isolcpus=: its quiet CPUs are those without a tick.
+        // A host set up by the guide has no isolcpus=: its quiet CPUs are the tickless ones.
         isolated = snapshot.topology.nohz_full.known().cloned().unwrap_or_default();
     }
     isolated
@@ -110,7 +109,7 @@ mod tests {
         CpuSet::parse_list(list).unwrap()
     }
 
-    /// Eight CPUs online of twelve; the mask of the process is what isolcpus= and offline CPUs make of it.
+    /// Eight of twelve CPUs online; the process's mask reflects isolcpus= and offline CPUs.
     fn host(isolated: &str) -> HostSnapshot {
         let mut host = HostSnapshot::default();
         host.topology.isolated = Reading::Known(set(isolated));
@@ -119,7 +118,7 @@ mod tests {
         host
     }
 
-    /// A cpuset that holds these CPUs.
+    /// A cpuset of these CPUs.
     fn inside(cpuset: &str) -> impl Fn(&CpuSet) -> CpuSet {
         let cpuset = set(cpuset);
         move |cpus| cpus.intersection(&cpuset)
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn named_cpus_are_taken_as_they_are() {
+    fn named_cpus_are_used_unchanged() {
         let named = set("2-3");
         for chosen in [isolated_first(Some(&named), &host("2-7")).unwrap(), all(Some(&named), &host("2-7"))] {
             assert_eq!(
@@ -147,18 +146,18 @@ mod tests {
         assert_eq!(isolated(&host("2-7"), "0-7"), ("2-7".into(), true, None));
         let (cpus, _, note) = isolated(&host("2-7"), "0-5");
         assert_eq!(cpus, "2-5");
-        assert!(note.unwrap().starts_with("CPUs 6-7: isolated, but offline or outside"));
+        assert!(note.unwrap().starts_with("CPUs 6-7: isolated, but not measured"));
     }
 
     #[test]
-    fn a_host_without_isolation_is_measured_as_it_is() {
+    fn a_host_without_isolation_is_measured_on_all_cpus() {
         let (cpus, is_isolated, note) = isolated(&host(""), "0-3");
         assert_eq!((cpus.as_str(), is_isolated), ("0-3", false));
-        assert!(note.unwrap().contains("No CPU of this host is isolated"));
+        assert!(note.unwrap().contains("This host isolates no CPU"));
     }
 
     #[test]
-    fn all_are_those_online_isolated_or_not() {
+    fn all_means_every_online_cpu_isolated_or_not() {
         let chosen = choose_all(None, &host("2-7"), &inside("0-63"));
         assert_eq!((chosen.cpus.to_list().as_str(), chosen.is_isolated, chosen.note), ("0-7", false, None));
         let chosen = choose_all(None, &host("2-7"), &inside("0-3"));
@@ -167,14 +166,14 @@ mod tests {
     }
 
     #[test]
-    fn a_host_set_up_by_the_guide_has_cpus_without_a_tick() {
+    fn tickless_cpus_count_as_isolated_on_a_host_set_up_by_the_guide() {
         let mut host = host("");
         host.topology.nohz_full = Reading::Known(set("4-7"));
         assert_eq!(isolated(&host, "0-7"), ("4-7".into(), true, None));
     }
 
     #[test]
-    fn an_isolated_partition_counts() {
+    fn an_isolated_partition_counts_as_isolated() {
         let mut host = host("");
         host.services.cpuset_partitions.push(CpusetPartition {
             group: "/trading".into(),
@@ -184,11 +183,14 @@ mod tests {
         assert_eq!(isolated(&host, "0-7"), ("4-7".into(), true, None));
         assert!(all(Some(&set("4")), &host).is_isolated);
         let outside = choose_isolated(None, &host, &inside("0-3")).unwrap_err().to_string();
-        assert!(outside.contains("CPUs 4-7: isolated, but") && outside.contains("(/trading)"), "{outside}");
+        assert!(
+            outside.contains("the isolated CPUs 4-7: offline or") && outside.contains("(/trading)"),
+            "{outside}"
+        );
     }
 
     #[test]
-    fn the_running_kernel_is_asked() {
+    fn offline_cpus_are_left_out_on_the_running_kernel() {
         let online = affinity::current().unwrap();
         let mut host = host("");
         host.topology.online = online.clone();

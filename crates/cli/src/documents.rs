@@ -1,4 +1,4 @@
-//! Result documents: of the run under way, and those that were written before.
+//! Result documents: creation for the current run, and reading of earlier ones.
 
 use crate::host::Host;
 use anyhow::{Context, bail};
@@ -11,21 +11,21 @@ use std::{
     time::Instant,
 };
 
-/// A run that ends with a document.
+/// Run that ends with a document.
 pub struct Run {
     command: &'static str,
     clock: Instant,
-    /// What the document gives as the start of the run.
+    /// Start of the run, for the document.
     pub started_at: Timestamp,
 }
 
 impl Run {
-    /// Begins the run of a subcommand.
+    /// Starts the run of a subcommand.
     pub fn begin(command: &'static str) -> Self {
         Self { command, clock: Instant::now(), started_at: Timestamp::now() }
     }
 
-    /// The document of the run, which ends now. `stop` is the flag that interrupts it.
+    /// Ends the run and returns its document. `stop` is the flag that interrupts the run.
     pub fn document(
         self,
         host: Host,
@@ -57,15 +57,17 @@ impl Run {
 /// Reads a document and checks that this version understands it.
 pub fn read(path: &Path) -> anyhow::Result<ResultDocument> {
     let shown = path.display();
-    let bytes = std::fs::read(path)
-        .with_context(|| format!("cannot read {shown}; name a document that --result or --json wrote"))?;
+    let bytes = std::fs::read(path).with_context(|| {
+        format!("cannot read {shown}\nhint: name a document that --result or --json wrote")
+    })?;
     let head: Head = serde_json::from_slice(&bytes).with_context(|| not_a_document(path))?;
     if head.document != ResultDocument::DOCUMENT {
-        bail!("{}: it calls itself \"{}\"", not_a_document(path), head.document);
+        bail!("{}", not_a_document(path).replacen('\n', &format!(": found a \"{}\"\n", head.document), 1));
     }
     if head.schema_version > ResultDocument::SCHEMA_VERSION {
         bail!(
-            "{shown} has version {} of the document, and this lowlat knows up to {}; use the lowlat that wrote it ({})",
+            "cannot read {shown}: it has document version {}, and this lowlat reads versions up to {}\nhint: use lowlat {} or \
+             later",
             head.schema_version,
             ResultDocument::SCHEMA_VERSION,
             head.lowlat_version
@@ -85,5 +87,8 @@ struct Head {
 }
 
 fn not_a_document(path: &Path) -> String {
-    format!("{} is no result document of lowlat; name one that --result or --json wrote", path.display())
+    format!(
+        "{} is not a result document of lowlat\nhint: name a document that --result or --json wrote",
+        path.display()
+    )
 }

@@ -1,4 +1,4 @@
-//! The arguments that name a host and a role, and what is read from them.
+//! Arguments that name a host and a role, and the host read from them.
 
 use anyhow::Context as _;
 use clap::Args;
@@ -7,21 +7,21 @@ use lowlat_host::{Allocation, HostSnapshot, Profile, Role, RoleFile};
 use lowlat_sys::{Root, snapshot};
 use std::path::{Path, PathBuf};
 
-/// Which host, and what is wanted of it.
+/// Host to read, and the role and profile to judge it by.
 #[derive(Debug, Args)]
 pub struct HostArgs {
-    /// Read this host: a directory holding proc/ and sys/, or a capture file
+    /// Read this host: a directory with proc/ and sys/, or a capture file
     #[arg(long, value_name = "DIR|FILE", default_value = "/")]
     pub root: PathBuf,
-    /// Role file (TOML): housekeeping, isolated, nics, accept-risk, profile
+    /// Read this role file (TOML): housekeeping, isolated, nics, accept-risk, profile
     #[arg(long, value_name = "FILE")]
     pub role: Option<PathBuf>,
-    /// Profile to judge by: trading or guide-57037 [default: the role's, else trading]
+    /// Judge by this profile: trading or guide-57037 [default: the role's, else trading]
     #[arg(long, value_name = "NAME")]
     pub profile: Option<Profile>,
 }
 
-/// A host as read, with the role held against it and the CPUs chosen.
+/// Host as read, with its resolved role and chosen CPUs.
 #[derive(Debug)]
 pub struct Host {
     pub root: Root,
@@ -39,7 +39,7 @@ impl HostArgs {
         let mut role = match role_file {
             Some(file) => file
                 .resolve(&snapshot, &CATALOGUE.ids().collect::<Vec<_>>())
-                .map_err(|error| anyhow::anyhow!("the role does not fit\n{error}"))?,
+                .map_err(|error| anyhow::anyhow!("the role does not fit this host\n{error}"))?,
             None => Role::default(),
         };
         role.profile = self.profile.unwrap_or(role.profile);
@@ -49,7 +49,7 @@ impl HostArgs {
 }
 
 impl Host {
-    /// What judges look at.
+    /// Returns the context that judges read.
     pub fn context(&self) -> lowlat_settings::Context<'_> {
         lowlat_settings::Context {
             host: &self.snapshot,
@@ -65,5 +65,5 @@ fn read_role(path: &Path) -> anyhow::Result<RoleFile> {
     let text =
         std::fs::read_to_string(path).with_context(|| format!("cannot read role file {}", path.display()))?;
     RoleFile::parse(&path.display().to_string(), &text)
-        .map_err(|error| anyhow::anyhow!("the role file is wrong\n{error}"))
+        .map_err(|error| anyhow::anyhow!("the role file is invalid\n{error}"))
 }

@@ -31,18 +31,18 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints what is wrong with the command line, or the help, and ends the process.
+/// Prints the usage error or the help, and ends the process.
 fn refuse(error: &clap::Error) -> ! {
     let is_unsafe = |argument: OsString| argument.to_string_lossy().contains(printable::is_unsafe);
     if error.use_stderr() && std::env::args_os().any(is_unsafe) {
-        // clap quotes arguments as they are, among its own colours.
+        // clap quotes arguments unescaped, among its own colours.
         output::talk(error.render().to_string().trim_end());
         std::process::exit(error.exit_code());
     }
     error.exit()
 }
 
-/// The error with its causes, each once, and the first hint on a line of its own below them.
+/// The error with its causes, each once, and the first hint on a separate line below.
 fn in_words(error: &anyhow::Error) -> String {
     let (mut words, mut first_hint) = (String::new(), None);
     for cause in error.chain() {

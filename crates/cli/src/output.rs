@@ -1,7 +1,7 @@
-//! Results go to stdout, messages to stderr, and exit codes have a meaning.
+//! Output of the command: results on stdout, messages on stderr, and exit codes.
 //!
-//! Everything that lowlat prints passes through here, so that nothing that acts on a terminal gets there from a file, a
-//! name, an argument or a server.
+//! Everything that lowlat prints passes through here. This keeps control characters from files, names, arguments and
+//! servers off the terminal.
 
 use anyhow::Context;
 use lowlat_host::printable;
@@ -17,19 +17,19 @@ use std::{
 /// The exit codes of every subcommand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Done, nothing to complain of.
+    /// Done, without findings.
     Clean,
     /// Done; there are findings, or the two sides differ.
     Findings,
     /// Not done: bad arguments, an unreadable root, a file that cannot be written.
     Error,
-    /// Done; what is missing comes with the reboot.
+    /// Done; everything still missing takes effect after the reboot.
     Pending,
-    /// Cut short by Ctrl-C; what was measured is kept.
+    /// Interrupted by Ctrl-C; the measurement so far is kept.
     Interrupted,
 }
 
-/// Cut short by Ctrl-C before there was anything to keep. Holds what was under way.
+/// Interruption by Ctrl-C before there was anything to keep. Contains the activity that it interrupted.
 #[derive(Debug)]
 pub struct Interrupted(pub String);
 
@@ -60,12 +60,12 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Prints a text of lowlat-report on stdout; colours go only to a terminal. A reader that went away is no error.
+/// Prints a text of lowlat-report on stdout, with colours on a terminal only. A closed pipe is not an error.
 pub fn print(text: &str) -> anyhow::Result<()> {
     print_safe(&own_styles(text))
 }
 
-/// Prints a text that holds names, paths or answers from elsewhere on stdout.
+/// Prints a text that contains outside names, paths or answers on stdout.
 pub fn print_plain(text: &str) -> anyhow::Result<()> {
     print_safe(&printable::lines(text))
 }
@@ -88,20 +88,20 @@ pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print_safe(&json_lines(value)?)
 }
 
-/// A value as JSON over several lines, without characters that act on a terminal.
+/// Formats a value as JSON over several lines, without terminal control characters.
 pub fn json_lines(value: &impl Serialize) -> anyhow::Result<String> {
     let text = serde_json::to_string_pretty(value).context("cannot write the result as JSON")?;
     Ok(printable::json(&text).into_owned())
 }
 
-/// A value as JSON on one line, without characters that act on a terminal.
+/// Formats a value as JSON on one line, without terminal control characters.
 pub fn json_line(value: &impl Serialize) -> anyhow::Result<String> {
     let text = serde_json::to_string(value).context("cannot write the result as JSON")?;
     Ok(printable::json(&text).into_owned())
 }
 
-/// Prints a message on stderr. It may hold names, paths or answers from elsewhere: control characters become visible.
-/// When even that fails there is nobody left to tell.
+/// Prints a message on stderr. It may contain outside names, paths or answers, so control characters are escaped.
+/// A failure to write is ignored: there is no other channel to report it on.
 pub fn talk(text: &str) {
     let line = format!("{}\n", printable::lines(text));
     let _ = io::stderr().write_all(line.as_bytes());
@@ -115,8 +115,8 @@ pub fn talk_painted(text: &str) {
 /// Codes of the styles in lowlat's own texts: reset, bold, dim, and the colours of verdicts.
 const OWN_STYLES: [&str; 7] = ["0", "1", "2", "31", "32", "33", "36"];
 
-/// The text with lowlat's own styles and no other escape sequence. lowlat-report cleans what comes from elsewhere; this
-/// holds where that was forgotten.
+/// Returns the text with lowlat's own styles and no other escape sequence. lowlat-report already escapes outside text;
+/// this is the second line of defence.
 pub fn own_styles(text: &str) -> Cow<'_, str> {
     let mut parts = text.split('\u{1b}');
     let mut out = printable::lines(parts.next().unwrap_or_default());
@@ -133,10 +133,10 @@ pub fn own_styles(text: &str) -> Cow<'_, str> {
     out
 }
 
-/// A writer of text to a terminal: what acts on one is shown as an escape.
+/// Writer that shows terminal control characters as escapes.
 pub struct Shown<W> {
     out: W,
-    /// The start of a character whose end is still to come.
+    /// First bytes of an incomplete character.
     rest: Vec<u8>,
 }
 
@@ -163,7 +163,7 @@ impl<W: Write> Write for Shown<W> {
     }
 }
 
-/// Panics print like any other message: what panicked may quote a file.
+/// Makes panics print like any other message, because a panic may quote a file.
 pub fn set_panic_hook() {
     std::panic::set_hook(Box::new(|info| {
         let thread = std::thread::current();
@@ -171,11 +171,11 @@ pub fn set_panic_hook() {
         let trace = std::backtrace::Backtrace::capture();
         let trace =
             if trace.status() == BacktraceStatus::Captured { format!("\n{trace}") } else { String::new() };
-        talk(&format!("lowlat: thread '{name}' {info}{trace}\nhint: report this as a bug of lowlat"));
+        talk(&format!("lowlat: thread '{name}' {info}{trace}\nhint: report this as a bug in lowlat"));
     }));
 }
 
-/// Columns of the terminal on stdout, else those that COLUMNS names, else 100. Bounded, so that tables stay readable.
+/// Returns the columns of the terminal on stdout, else those in COLUMNS, else 100. Bounded, so that tables stay readable.
 pub fn width() -> usize {
     let terminal = rustix::termios::tcgetwinsize(io::stdout()).map_or(0, |size| usize::from(size.ws_col));
     let named = || std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_character_in_two_writes_is_one() {
+    fn a_character_split_over_two_writes_is_kept_whole() {
         let mut shown = Shown::new(Vec::new());
         for byte in "a\u{9b}2J\u{202e}ü".as_bytes() {
             shown.write_all(&[*byte]).unwrap();
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn only_styles_of_lowlat_pass() {
+    fn only_lowlat_styles_pass() {
         let own = lowlat_report::catalogue_table(lowlat_catalogue::CATALOGUE.settings(), 80);
         assert!(own.contains('\u{1b}'));
         assert_eq!(own_styles(&own), own);

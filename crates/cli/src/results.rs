@@ -1,14 +1,14 @@
-//! The files of a run, each written whole or not at all.
+//! Output files of a run, each written completely or not at all.
 
 use crate::output::{json_line, json_lines, talk};
 use lowlat_sys::output::{self, Access, OutputDirectory, OutputError};
 use std::path::{Path, PathBuf};
 
-/// Names that are tried for a numbered file.
+/// Highest number tried for a numbered file.
 const NUMBER_MAX: u32 = 999;
 
-/// A file that is written when the run has ended. It is checked before, so that a directory that cannot be written
-/// fails at once and not after hours.
+/// File to write at the end of a run. It is checked before the run, so that an unwritable directory fails at once and
+/// not after hours.
 #[derive(Debug)]
 pub struct OutputFile {
     file: output::OutputFile,
@@ -16,7 +16,7 @@ pub struct OutputFile {
 }
 
 impl OutputFile {
-    /// Checks that the file can be written; `option` is how the user names another one.
+    /// Checks that the file can be written; `option` is the flag that names another one.
     pub fn prepare(path: &Path, option: &str) -> anyhow::Result<Self> {
         let hint = format!("name another file with {option}");
         let file = output::OutputFile::new(path, Access::Shared).map_err(|error| in_words(&error, &hint))?;
@@ -24,35 +24,34 @@ impl OutputFile {
         Ok(Self { file, hint })
     }
 
-    /// Where it goes.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// What to print once it is written; ask before writing.
+    /// Returns the message to print after writing. Call it before writing.
     pub fn note(&self) -> String {
-        let replaced = if self.file.replaces() { ", in place of an earlier file" } else { "" };
-        format!("written: {}{replaced}", self.path().display())
+        let replaced = if self.file.replaces() { ", replacing an earlier file" } else { "" };
+        format!("wrote {}{replaced}", self.path().display())
     }
 
-    /// Writes it, in place of an earlier file.
+    /// Writes the file, replacing an earlier one.
     pub fn write(&self, bytes: &[u8]) -> anyhow::Result<()> {
         self.file.write(bytes).map_err(|error| in_words(&error, &self.hint))
     }
 
-    /// Writes a value as JSON that people read and edit, over several lines.
+    /// Writes a value as JSON over several lines, for people to read and edit.
     pub fn write_json_lines(&self, value: &impl serde::Serialize) -> anyhow::Result<()> {
         self.write((json_lines(value)? + "\n").as_bytes())
     }
 
-    /// Writes a value as JSON, on one line: documents of large hosts are long, and programs read them.
+    /// Writes a value as JSON on one line: documents of large hosts are long, and programs read them.
     pub fn write_json(&self, value: &impl serde::Serialize) -> anyhow::Result<()> {
         self.write(json_line(value)?.as_bytes())
     }
 }
 
-/// Writes the files of a run, for use after its results were printed. A file that cannot be written keeps no other one
-/// from being written.
+/// Writes the files of a run after its results were printed. A file that cannot be written does not block the others.
 pub fn write_all<'a>(
     files: impl IntoIterator<Item = (&'a OutputFile, anyhow::Result<String>)>,
 ) -> anyhow::Result<()> {
@@ -68,7 +67,7 @@ pub fn write_all<'a>(
     failed
 }
 
-/// A file whose name lowlat chooses: the first one that is free, so that no earlier file is lost.
+/// File under the first free name that lowlat finds, so that no earlier file is lost.
 #[derive(Debug)]
 pub struct NumberedFile {
     dir: OutputDirectory,
@@ -77,7 +76,7 @@ pub struct NumberedFile {
 }
 
 impl NumberedFile {
-    /// A file in the working directory, checked before the run. `option` is how the user names another one.
+    /// Checks a file in the working directory before the run. `option` is the flag that names another one.
     pub fn prepare(stem: &'static str, ending: &'static str, option: &str) -> anyhow::Result<Self> {
         let failed = |error: OutputError| in_words(&error, &format!("name another file with {option}"));
         let dir = OutputDirectory::open(Path::new("")).map_err(failed)?;
@@ -87,12 +86,12 @@ impl NumberedFile {
         Ok(file)
     }
 
-    /// The first number from this one on whose name is free.
+    /// Returns the first number, starting at `number`, whose name is free.
     pub fn free_from(&self, number: u32) -> u32 {
         (number..NUMBER_MAX).find(|number| !self.at(*number).exists()).unwrap_or(NUMBER_MAX)
     }
 
-    /// Writes it under the first free name from a number on, and returns where.
+    /// Writes the file under the first free name, starting at number `from`, and returns its path.
     pub fn write(&self, text: &str, from: u32, option: &str) -> anyhow::Result<PathBuf> {
         let mut number = self.free_from(from);
         loop {
@@ -114,7 +113,7 @@ impl NumberedFile {
     }
 }
 
-/// The error with a hint; `otherwise` is the hint where the cause itself suggests none.
+/// Returns the error with a hint; `otherwise` is the hint if the cause suggests none.
 pub fn in_words(error: &OutputError, otherwise: &str) -> anyhow::Error {
     let hint = error.hint();
     anyhow::anyhow!("{error}\nhint: {}", hint.as_deref().unwrap_or(otherwise))
@@ -125,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_tried_before_and_a_refusal_has_a_hint() {
+    fn a_file_is_checked_before_the_run_and_a_refusal_has_a_hint() {
         let folder = tempfile::tempdir().unwrap();
         let (plain, link) = (folder.path().join("plain"), folder.path().join("link"));
         std::fs::write(&plain, "older and longer").unwrap();

@@ -1,4 +1,4 @@
-//! Ctrl-C and its kin.
+//! Handling of Ctrl-C and other termination signals.
 
 use anyhow::Context;
 use std::sync::{
@@ -6,13 +6,13 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-/// A flag that SIGINT, SIGTERM and SIGHUP raise. A second signal ends the process at once; a trace of ours in the kernel
-/// is removed before, as is the folder of a pipeline, and reserved huge pages are given back.
+/// Returns a flag that SIGINT, SIGTERM and SIGHUP raise. A second signal ends the process at once, after it has removed
+/// lowlat's trace in the kernel and a pipeline's folder and released reserved huge pages.
 pub fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let raised = Arc::clone(&stop);
     let on_signal = move || {
-        // Relaxed: a lone flag; the samplers' data reach us through their join.
+        // Relaxed: the flag orders nothing; the samplers' data arrive through their join.
         if raised.swap(true, Ordering::Relaxed) {
             for problem in lowlat_sys::tracefs::remove_own() {
                 crate::output::talk(&format!("lowlat: {problem}"));

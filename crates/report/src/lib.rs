@@ -1,7 +1,7 @@
 //! Result documents of lowlat as terminal text and as one HTML page. Pure: no I/O, no clock.
 //!
-//! Terminal texts carry ANSI colours; the caller prints them through a stream that strips colours when nobody
-//! sees them. Every text that comes from a host is cleaned of control characters first.
+//! Terminal texts contain ANSI colours; the caller prints them through a stream that strips colours if the output is not
+//! a terminal. Every text from a host is first cleaned of control characters.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::format_push_string,
@@ -56,7 +56,7 @@ pub use plan::{
     verification::{VerificationTextOptions, verification_lines, verification_text},
 };
 
-/// The host in two short lines: what it is, and its processors.
+/// Returns the host in two short lines: its model, and its processors.
 pub fn host_line(host: &lowlat_host::HostSnapshot) -> (String, String) {
     host::line::title_and_cpus(host)
 }

@@ -93,7 +93,7 @@ fn every_page_is_balanced_and_its_ids_are_unique() {
         assert!(open.is_empty(), "{name}: {open:?} left open");
         let ids = values(&tags, "id");
         let unique: BTreeSet<&&str> = ids.iter().collect();
-        assert_eq!(ids.len(), unique.len(), "{name}: an id stands twice");
+        assert_eq!(ids.len(), unique.len(), "{name}: an id appears twice");
         for reference in values(&tags, "aria-labelledby").iter().chain(&values(&tags, "href")) {
             let id = reference.trim_start_matches('#');
             assert!(ids.contains(&id) || *reference == "data:,", "{name}: nothing has the id {reference}");
@@ -132,7 +132,7 @@ fn hostile_texts_stay_texts() {
 }
 
 #[test]
-fn the_whole_story_stands_in_the_page_without_its_script() {
+fn the_page_is_complete_without_its_script() {
     let document = common::epyc();
     let page = html(&document);
     let text = page.replace("&quot;", "\"").replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&");
@@ -149,7 +149,7 @@ fn the_whole_story_stands_in_the_page_without_its_script() {
         }
     }
     for text_of_page in [
-        "18 of 29 settings are not as profile trading wants.",
+        "18 of 29 settings differ from profile trading.",
         "1.28\u{a0}ms on CPU 5",
         "BOOT_IMAGE=/boot/vmlinuz-6.1.0-25-amd64",
         "ens3f0np0",
@@ -217,7 +217,7 @@ fn extreme_figures_and_a_lying_topology_give_a_page() {
     let page = html(&document);
     assert!(page.contains("Topology") && page.ends_with("</html>"));
     document.snapshot.topology.online = everything;
-    assert!(html(&document).contains("shown in words only"));
+    assert!(html(&document).contains("shown as text only"));
 }
 
 /// The part of a page from one text to the next.
@@ -245,7 +245,7 @@ fn the_page_of_jitter_leads_with_what_was_measured() {
 }
 
 #[test]
-fn every_cause_stands_with_its_remedy_and_a_link_to_its_setting() {
+fn every_cause_has_its_remedy_and_a_link_to_its_setting() {
     let document = common::traced();
     let page = html(&document);
     let causes = between(&page, "<section id=\"causes\"", "<section id=\"findings\"");
@@ -324,7 +324,7 @@ fn nothing_is_divided_by_zero_when_causes_have_no_time() {
 }
 
 #[test]
-fn a_gate_stands_before_what_was_measured() {
+fn a_gate_comes_before_the_measurement() {
     let mut document = common::epyc();
     let study = lowlat_jitter::study(&document.jitter().unwrap().record).unwrap();
     let gate = lowlat_jitter::gate::Gate::parse("max<1us,count>=0").unwrap();

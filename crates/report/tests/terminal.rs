@@ -78,7 +78,7 @@ fn difference_of_two_hosts() {
     assert_fits(&text, 80);
     assert!(plain(&text).contains("kernel.release\n  - 6.1.0-25-amd64\n  + 6.12.4-amd64\n"), "{text}");
     assert!(plain(&text).contains("nics[lo]"));
-    assert!(host_diff_text(&[], 80).contains("do not differ"));
+    assert!(host_diff_text(&[], 80).contains("no lasting differences"));
 }
 
 #[test]

@@ -19,16 +19,16 @@ pub const COMMAND: Subcommand = Subcommand { name: "audit", declare, run };
 struct Arguments {
     #[command(flatten)]
     host: HostArgs,
-    /// Show also the rows that are good or do not apply
+    /// Also show rows that are good or do not apply
     #[arg(long)]
     all: bool,
-    /// Tell the whole story of one setting
+    /// Explain one setting in full
     #[arg(long, value_name = "ID", conflicts_with = "list")]
     explain: Option<String>,
-    /// Print the catalogue instead: id, layer, name, sources
+    /// List the catalogue instead: id, layer, name, sources
     #[arg(long)]
     list: bool,
-    /// Verdicts that make the exit code 1
+    /// Exit with code 1 on these verdicts
     #[arg(
         long,
         value_name = "VERDICTS",
@@ -36,7 +36,7 @@ struct Arguments {
         default_value = "wrong,conflicting,ineffective,shadowed"
     )]
     fail_on: Vec<FailOn>,
-    /// Print as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
@@ -66,15 +66,18 @@ impl FailOn {
 
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
-        .about("Judge every setting of the host, faults first and by impact")
+        .about("Judge every setting of this host and list faults first, by impact")
         .after_help(examples(&[
-            ("lowlat audit", "what keeps this host from being quiet"),
-            ("lowlat audit --explain boot.nohz_full", "the whole story of one setting"),
+            ("lowlat audit", "Show what keeps this host from being quiet."),
+            ("lowlat audit --explain boot.nohz_full", "Explain one setting in full."),
             (
                 "lowlat audit --root desk7.tar.gz --profile guide-57037",
-                "a captured host by the AMD/HPE guide",
+                "Judge a captured host by the AMD/HPE guide.",
             ),
-            ("lowlat audit --fail-on wrong,unknown --json", "for a pipeline"),
+            (
+                "lowlat audit --fail-on wrong,unknown --json",
+                "Fail a CI job when a setting is wrong or cannot be checked.",
+            ),
         ]))
 }
 
@@ -113,9 +116,9 @@ fn explain(arguments: &Arguments, id: &str) -> anyhow::Result<Exit> {
     let Some(setting) = CATALOGUE.find(id) else {
         match CATALOGUE.nearest(id) {
             Some(near) => bail!(
-                "no setting has the id \"{id}\"; did you mean \"{near}\"? `lowlat audit --list` shows every id"
+                "no setting has the id \"{id}\"; did you mean \"{near}\"?\nhint: `lowlat audit --list` shows every id"
             ),
-            None => bail!("no setting has the id \"{id}\"; `lowlat audit --list` shows every id"),
+            None => bail!("no setting has the id \"{id}\"\nhint: `lowlat audit --list` shows every id"),
         }
     };
     let host = arguments.host.read()?;

@@ -9,14 +9,14 @@ pub const COMMAND: Subcommand = Subcommand { name: "completions", declare, run }
 
 #[derive(Debug, Args)]
 struct Arguments {
-    /// The shell to write for
+    /// Shell to complete commands in
     shell: Shell,
 }
 
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command).about("Print a completion script for a shell").after_help(examples(&[(
         "lowlat completions bash > /etc/bash_completion.d/lowlat",
-        "completions for every user's bash",
+        "Install completions for every user's bash.",
     )]))
 }
 

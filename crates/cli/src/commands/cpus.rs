@@ -1,4 +1,4 @@
-//! `lowlat cpus`: the chosen CPUs in the spelling that the asking tool wants.
+//! `lowlat cpus`: the chosen CPUs in the format that another tool expects.
 
 use super::{Subcommand, examples};
 use crate::{
@@ -12,12 +12,12 @@ pub const COMMAND: Subcommand = Subcommand { name: "cpus", declare, run };
 
 #[derive(Debug, Args)]
 struct Arguments {
-    /// Which CPUs
+    /// CPUs to print
     #[arg(value_enum)]
     set: Set,
     #[command(flatten)]
     spelling: Spelling,
-    /// Print each step of the choice and its reason
+    /// Also print each step of the choice and its reason
     #[arg(long)]
     why: bool,
     #[command(flatten)]
@@ -38,22 +38,22 @@ enum Set {
 #[group(multiple = false)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
 struct Spelling {
-    /// As a kernel CPU list: 1-7,9-15 (the default)
+    /// Print a kernel CPU list, such as 1-7,9-15 [default]
     #[arg(long)]
     list: bool,
-    /// As a hexadecimal mask with a comma every 32 bits: fefe
+    /// Print a hexadecimal mask with a comma every 32 bits, such as fefe
     #[arg(long)]
     mask: bool,
-    /// As systemd writes it: 1-7 9-15
+    /// Print systemd's format, such as 1-7 9-15
     #[arg(long)]
     systemd: bool,
-    /// As tuned's group.ksoftirqd= line: SCHED_FIFO 2 on the set
+    /// Print TuneD's group.ksoftirqd= line: SCHED_FIFO 2 on the set
     #[arg(long)]
     ksoftirqd: bool,
-    /// As tuned's group.rcub= line: SCHED_FIFO 4 on the set
+    /// Print TuneD's group.rcub= line: SCHED_FIFO 4 on the set
     #[arg(long)]
     rcub: bool,
-    /// As JSON: every spelling, the steps and the warnings
+    /// Print JSON: every format, the steps and the warnings
     #[arg(long)]
     json: bool,
 }
@@ -72,11 +72,11 @@ impl Spelling {
 
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
-        .about("Print the housekeeping or isolated CPUs as list, mask or systemd form")
+        .about("Print the housekeeping or isolated CPUs as a list, a mask or a systemd set")
         .after_help(examples(&[
-            ("lowlat cpus isolated", "the list for nohz_full= and rcu_nocbs="),
-            ("lowlat cpus housekeeping --mask", "the mask for smp_affinity"),
-            ("lowlat cpus housekeeping --why", "how the CPUs were chosen"),
+            ("lowlat cpus isolated", "Print the list for nohz_full= and rcu_nocbs=."),
+            ("lowlat cpus housekeeping --mask", "Print the mask for smp_affinity."),
+            ("lowlat cpus housekeeping --why", "Explain how the CPUs were chosen."),
         ]))
 }
 

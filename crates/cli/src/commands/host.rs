@@ -1,4 +1,4 @@
-//! `lowlat host`: the inventory of a host, its capture, and the difference of two.
+//! `lowlat host`: shows, captures and compares hosts.
 
 use super::{Subcommand, examples};
 use crate::{
@@ -20,11 +20,11 @@ pub const COMMAND: Subcommand = Subcommand { name: "host", declare, run };
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Print the host for people: topology with NICs and disks beside their node, then every section
+    /// Print an inventory of the host: topology with NICs and disks by NUMA node, then every section
     Show(Show),
-    /// Write the host to a file that --root reads back
+    /// Write the host to a capture file for --root
     Capture(Capture),
-    /// Compare two hosts, or one host at two times
+    /// Compare two hosts, or one host at two points in time
     Diff(Diff),
 }
 
@@ -39,7 +39,7 @@ struct Show {
 
 #[derive(Debug, Args)]
 struct Capture {
-    /// File to write (a compressed tar of the tree that was read)
+    /// File to write: a compressed tar of every file read
     file: PathBuf,
     /// Capture this host instead of the running one
     #[arg(long, value_name = "DIR|FILE", default_value = "/")]
@@ -54,11 +54,11 @@ struct Capture {
 
 #[derive(Debug, Args)]
 struct Diff {
-    /// A directory, a capture file, or / for the running host
+    /// First host: a directory, a capture file, or / for the running host
     a: PathBuf,
-    /// The other one
+    /// Second host
     b: PathBuf,
-    /// Show also what always moves: counters, load, process ids
+    /// Also show values that always change: counters, load, process ids
     #[arg(long)]
     all: bool,
     /// Print the differences as JSON
@@ -72,12 +72,12 @@ fn declare(command: Command) -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .after_help(examples(&[
-            ("lowlat host show", "what this host is"),
+            ("lowlat host show", "Show the CPUs, memory, devices and kernel of this host."),
             (
                 "lowlat host capture desk7.tar.gz",
-                "take it to another machine, without names and serial numbers",
+                "Capture this host for another machine, without names and serial numbers.",
             ),
-            ("lowlat host diff before.tar.gz /", "what has changed since"),
+            ("lowlat host diff before.tar.gz /", "Show what has changed since the capture."),
         ]))
 }
 
@@ -110,7 +110,7 @@ impl Capture {
         let root = Root::open(&self.root)?;
         let options = CaptureOptions { is_redacted: !self.unredacted };
         let summary = capture(&root, CATALOGUE, &self.file, &options)
-            .map_err(|error| results::in_words(&error, "name a file in a directory that you may write to"))?;
+            .map_err(|error| results::in_words(&error, "name a file in a writable directory"))?;
         if self.json {
             output::print_json(&summary)?;
         } else {
@@ -129,13 +129,14 @@ fn in_words(summary: &CaptureSummary, is_unredacted: bool) -> String {
     )];
     if summary.denied > 0 {
         let is_root = rustix::process::geteuid().is_root();
-        let why = if is_root { "the kernel keeps them even from root" } else { "root captures them too" };
-        lines.push(format!("{} files may not be read: {why}", summary.denied));
+        let why =
+            if is_root { "the kernel denies them even to root" } else { "run as root to capture them too" };
+        lines.push(format!("{} files could not be read: {why}", summary.denied));
     }
     lines.push(if is_unredacted {
-        "names, addresses and serial numbers are in it".into()
+        "it contains names, addresses and serial numbers".into()
     } else {
-        format!("names, addresses and serial numbers were taken out of {} files", summary.redacted_files)
+        format!("removed names, addresses and serial numbers from {} files", summary.redacted_files)
     });
     lines.extend(summary.warnings.iter().map(|warning| format!("warning: {warning}")));
     lines.join("\n")

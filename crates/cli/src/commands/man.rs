@@ -15,7 +15,7 @@ pub const COMMAND: Subcommand = Subcommand { name: "man", declare, run };
 
 #[derive(Debug, Args)]
 struct Arguments {
-    /// Write a page per command into this directory instead of printing the main page
+    /// Write one page per command to this directory instead of printing the main page
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -23,8 +23,8 @@ struct Arguments {
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command).about("Print the man page, or write one per command").after_help(
         examples(&[
-            ("lowlat man | man -l -", "read the main page"),
-            ("lowlat man --dir /usr/local/share/man/man1", "install the page of every command"),
+            ("lowlat man | man -l -", "Read the main page."),
+            ("lowlat man --dir /usr/local/share/man/man1", "Install the page of every command."),
         ]),
     )
 }
@@ -41,11 +41,11 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     Ok(Exit::Clean)
 }
 
-/// Writes the page of every command into a directory.
+/// Writes the page of every command to a directory.
 fn write_pages(dir: &Path) -> anyhow::Result<()> {
     let failed = |error: OutputError| results::in_words(&error, "name another directory with --dir");
     let dir = OutputDirectory::open(dir).map_err(failed)?;
-    // As `clap_mangen::generate_to` does it, but for the writing.
+    // Like `clap_mangen::generate_to`, except for the writing.
     let mut command = cli().disable_help_subcommand(true);
     command.build();
     pages(command, &mut |name, page| dir.file(name.as_ref(), Access::Shared).write(page).map_err(failed))

@@ -15,17 +15,17 @@ mod tune;
 use crate::output::Exit;
 use clap::{ArgMatches, Command};
 
-/// One subcommand.
+/// A subcommand.
 pub struct Subcommand {
-    /// What users type.
+    /// Name that users type.
     pub name: &'static str,
-    /// Its declaration: help, arguments, examples. Completions and man pages come from it too.
+    /// Declares the help, arguments and examples. Completions and man pages come from the same declaration.
     pub declare: fn(Command) -> Command,
-    /// Runs it.
+    /// Runs the subcommand.
     pub run: fn(&ArgMatches) -> anyhow::Result<Exit>,
 }
 
-/// Every subcommand in the order of the help.
+/// Every subcommand, in help order.
 pub const COMMANDS: &[Subcommand] = &[
     assess::COMMAND,
     host::COMMAND,
@@ -40,31 +40,31 @@ pub const COMMANDS: &[Subcommand] = &[
     man::COMMAND,
 ];
 
-/// The whole command line.
+/// Declaration of the whole command line.
 pub fn cli() -> Command {
     group(Command::new("lowlat"), COMMANDS)
         .bin_name("lowlat")
         .version(env!("CARGO_PKG_VERSION"))
-        .about("Takes a Linux server from stock to a proven low-latency trading host")
-        .after_help("Exit codes: 0 clean, 1 findings or differences, 2 error, 130 interrupted.\nStart with: lowlat assess")
+        .about("Turn a stock Linux server into a proven low-latency trading host")
+        .after_help("Exit codes: 0 clean, 1 findings or differences, 2 error, 130 interrupted.\nTo start, run: lowlat assess")
 }
 
-/// A command that is a group of others.
+/// Declares a command that groups subcommands.
 fn group(command: Command, members: &[Subcommand]) -> Command {
     let subcommands = members.iter().map(|member| (member.declare)(Command::new(member.name)));
     command.subcommand_required(true).arg_required_else_help(true).subcommands(subcommands)
 }
 
-/// Runs the one of a group that was typed; `group` is what was typed before it.
+/// Runs the subcommand of a group that the user typed; `group` is the command before it.
 fn run_member(group: &str, members: &[Subcommand], matches: &ArgMatches) -> anyhow::Result<Exit> {
     let (name, arguments) = matches.subcommand().unwrap_or(("", matches));
     match members.iter().find(|member| member.name == name) {
         Some(member) => (member.run)(arguments),
-        None => anyhow::bail!("no such subcommand; `lowlat {group} --help` lists them"),
+        None => anyhow::bail!("no such subcommand\nhint: `lowlat {group} --help` lists the subcommands"),
     }
 }
 
-/// A command's examples as its help shows them, each with what it does.
+/// Formats a command's examples for its help, each with a description.
 fn examples(lines: &[(&str, &str)]) -> String {
     let shown = lines.iter().map(|(line, what)| format!("  {line}\n      {what}"));
     format!("Examples:\n{}", shown.collect::<Vec<_>>().join("\n"))
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_command_is_declared_whole() {
+    fn every_command_has_an_about_an_example_and_help_for_each_argument() {
         cli().debug_assert();
         for command in cli().get_subcommands() {
             let name = command.get_name();

@@ -238,8 +238,8 @@ fn an_earlier_report_stays() {
 fn a_named_file_is_replaced_and_that_is_said() {
     let (desk, dir) = (Desk::new(), tempfile::tempdir().unwrap());
     let assess: &[&str] = &["assess", "--no-measure", "--root", "{host}", "--report", "{out}"];
-    assert!(!text(&desk.run(assess, dir.path()).stdout).contains("in place of an earlier file"));
-    assert!(text(&desk.run(assess, dir.path()).stdout).contains("out, in place of an earlier file"));
+    assert!(!text(&desk.run(assess, dir.path()).stdout).contains("replacing an earlier file"));
+    assert!(text(&desk.run(assess, dir.path()).stdout).contains("out, replacing an earlier file"));
 }
 
 #[test]
@@ -290,7 +290,7 @@ fn assess_ends_with_what_to_do_next() {
     let desk = Desk::new();
     let output = desk.run(&["assess", "--no-measure", "--root", "{host}"], &desk.at("here"));
     let out = text(&output.stdout);
-    let end = out.split("The changes worth most").nth(1).unwrap_or_default();
+    let end = out.split("Most valuable changes").nth(1).unwrap_or_default();
     let changes = end.lines().skip(1).take_while(|line| !line.is_empty()).count();
     assert_eq!(changes, 3, "{out}");
     assert!(

@@ -76,13 +76,13 @@ fn files_that_are_no_documents_are_refused() {
     );
     for name in ["none.json", "empty.json", "cut.json", "raw.0"] {
         if fs::exists(whole.path(name)).unwrap() {
-            refused(&["--from", name], &[name, "no result document of lowlat", "--result or --json"]);
+            refused(&["--from", name], &[name, "not a result document of lowlat", "--result or --json"]);
         }
     }
-    refused(&["--from", "other.json"], &["it calls itself \"perf\""]);
+    refused(&["--from", "other.json"], &["found a \"perf\""]);
     refused(
         &["--from", "newer.json"],
-        &["newer.json has version 99", "use the lowlat that wrote it (9.9.9)"],
+        &["newer.json: it has document version 99", "hint: use lowlat 9.9.9 or later"],
     );
     refused(&["--from", "damaged.json"], &["damaged.json is damaged", "missing field"]);
     refused(&["--from", "nowhere.json"], &["cannot read nowhere.json", "--result or --json"]);

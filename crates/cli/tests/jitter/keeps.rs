@@ -50,7 +50,7 @@ fn a_result_directory_that_vanishes_does_not_cost_the_rest() {
     let output = run.wait();
     let said = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("cannot write gone/result.json") && said.contains("written: run.hlog"), "{said}");
+    assert!(said.contains("cannot write gone/result.json") && said.contains("wrote run.hlog"), "{said}");
     assert!(text(&output.stdout).contains("Per CPU"), "the result is shown all the same");
     assert!(fs::metadata(directory.path().join("run.hlog")).unwrap().len() > 0);
 }

@@ -59,7 +59,7 @@ fn a_change_goes_out_one_request_per_restart_and_comes_back_whole() {
     assert_eq!(code, 1);
     all_of(
         &text,
-        &["Request 1 of 2", "WorkloadProfile  GeneralPowerEfficientCompute  -> LowLatency", "add --yes"],
+        &["Request 1 of 2", "WorkloadProfile  GeneralPowerEfficientCompute  -> LowLatency", "Add --yes"],
     );
     assert_eq!(service.count(&format!("PATCH {SETTINGS}")), 0);
     assert!(!desk.dir.path().join("lowlat-bios-before.json").exists());
@@ -67,7 +67,10 @@ fn a_change_goes_out_one_request_per_restart_and_comes_back_whole() {
     let yes = [&GUIDE[..], &["--yes"]].concat();
     let (code, text, talk) = apply(&yes);
     assert_eq!(code, 1, "{text}{talk}");
-    all_of(&text, &["Sent, status 200", "SystemResetRequired", "Restart the server", "run this again"]);
+    all_of(
+        &text,
+        &["Sent (status 200)", "SystemResetRequired", "Restart the server", "run this command again"],
+    );
     all_of(&talk, &["wrote lowlat-bios-before.json"]);
     assert_eq!(service.state().pending["WorkloadProfile"], "LowLatency");
     let (code, text, _) = desk.bios(&["audit", "--profile", "guide-57037"]);
@@ -75,13 +78,13 @@ fn a_change_goes_out_one_request_per_restart_and_comes_back_whole() {
     all_of(&text, &["WorkloadProfile = GeneralPowerEfficientCompute, after the restart LowLatency"]);
     let (code, _, talk) = apply(&yes);
     assert_eq!(code, 2);
-    all_of(&talk, &["wait for the restart already (WorkloadProfile)", "nothing was sent", "--with-pending"]);
+    all_of(&talk, &["changes are already pending (WorkloadProfile)", "cannot send", "--with-pending"]);
     assert_eq!(service.count(&format!("PATCH {SETTINGS}")), 1);
     service.restart_host();
     let (code, text, talk) = apply(&yes);
     // What is left out makes it 1.
     assert_eq!(code, 1, "{text}{talk}");
-    all_of(&text, &["The request", "ProcSMT", "Not as wanted, and left out", "`lowlat bios audit`"]);
+    all_of(&text, &["Request", "ProcSMT", "Not as wanted, but left out", "`lowlat bios audit`"]);
     all_of(&talk, &["wrote lowlat-bios-before-2.json"]);
     service.restart_host();
     assert_eq!(service.state().active["ProcSMT"], "Disabled");
@@ -107,7 +110,7 @@ fn the_way_back_is_written_before_anything_is_sent_and_never_over_an_old_one() {
     let service = Service::start();
     let desk = desk(&service);
     fs::write(desk.path("old.json"), "mine").unwrap();
-    for (before, part) in [("old.json", "is there already"), ("none/x.json", "cannot write none/x.json")] {
+    for (before, part) in [("old.json", "already exists"), ("none/x.json", "cannot write none/x.json")] {
         let (code, _, talk) = desk.bios(&["apply", "--yes", "--before", before]);
         assert_eq!(code, 2, "{talk}");
         all_of(&talk, &[part, "--before"]);
@@ -149,7 +152,7 @@ fn other_pending_changes_are_kept_only_on_request() {
     service.state().pending.insert("AdminName".into(), json!("someone"));
     let (code, text, _) = desk.bios(&["apply"]);
     assert_eq!(code, 1);
-    all_of(&text, &["1 setting waits for the restart", "AdminName = , after the restart someone"]);
+    all_of(&text, &["1 setting already waits for the restart", "AdminName = , after the restart someone"]);
     let (code, _, talk) = desk.bios(&["apply", "--yes"]);
     assert_eq!(code, 2);
     all_of(&talk, &["(AdminName)", "--with-pending"]);
@@ -204,8 +207,8 @@ fn conflicting_arguments_are_refused() {
         (&["audit"][..], "--file"),
         (&["apply", "--yes"], "--redfish"),
         (&["audit", "--redfish", "x", "--file", "y"], "cannot be used with"),
-        (&["audit", "--file", "y", "--user", "x"], "--user is for a service"),
-        (&["export", "--file", "y", "--save", "x"], "--save is for a service"),
+        (&["audit", "--file", "y", "--user", "x"], "--user requires a Redfish service"),
+        (&["export", "--file", "y", "--save", "x"], "--save requires a Redfish service"),
         (&["audit", "--redfish", "x", "--password-file", "y"], "--user"),
         (&["audit", "--redfish", "x", "--timeout", "0"], "1..=600"),
         (&["audit", "--redfish", "x", "--insecure", "--ca", "y"], "cannot be used with"),

@@ -105,7 +105,7 @@ fn change_and_restore(program: &Path) {
     all_of(&text, &["BootMode  Bios  -> Uefi", "Nothing was sent"]);
     let (code, text, talk) = bios(&["apply", "--yes"]);
     assert_eq!(code, 0, "{text}{talk}");
-    all_of(&text, &["Sent, status 204"]);
+    all_of(&text, &["Sent (status 204)"]);
     let (code, text, _) = bios(&["audit", "--save", "second"]);
     assert_eq!(code, 0, "{text}");
     assert_eq!(attributes(&desk.path("second/bios.json"))["BootMode"], "Uefi");

@@ -39,8 +39,8 @@ fn the_password_is_asked_for_and_not_shown() {
     drop(input);
     let code = child.wait().unwrap().code();
     let shown = String::from_utf8_lossy(&shown);
-    assert!(shown.contains("Password of operator at 127.0.0.1"), "{shown}");
-    assert!(shown.contains("not as trading wants them"), "{shown}");
+    assert!(shown.contains("Password for operator at 127.0.0.1"), "{shown}");
+    assert!(shown.contains("from profile trading"), "{shown}");
     assert!(!shown.contains(PASSWORD) && !shown.contains("wrong"), "{shown}");
     assert_eq!(code, Some(1));
 }

@@ -1,16 +1,16 @@
-//! The measurements that reports show, in their order.
+//! Measurements that reports show, in order.
 
 use crate::jitter;
 use crate::shared::view::View;
 use lowlat_result::ResultDocument;
 
-/// Makes the view of a document's measurement of one kind.
+/// Constructor of the view of one kind of measurement.
 type MakeView = for<'a> fn(&'a ResultDocument) -> Box<dyn View + 'a>;
 
-/// A new kind of measurement adds its line here.
+/// Constructors of all views. A new kind of measurement adds its line here.
 const VIEWS: &[MakeView] = &[jitter::view::view];
 
-/// The views of a document.
+/// Returns the views of a document.
 pub fn views(document: &ResultDocument) -> Vec<Box<dyn View + '_>> {
     VIEWS.iter().map(|view| view(document)).collect()
 }

@@ -1,4 +1,4 @@
-//! One run as a whole: the summary, the page, and what to do next.
+//! One whole run: the summary, the page and the next steps.
 
 pub mod html;
 mod measurements;

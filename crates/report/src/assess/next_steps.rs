@@ -1,4 +1,4 @@
-//! The last lines of `assess`: the changes worth most, and what to do next.
+//! Last lines of `assess`: the most valuable changes and the next steps.
 
 use super::measurements;
 use crate::shared::text::{add_field, add_heading, usable};
@@ -7,10 +7,10 @@ use lowlat_result::ResultDocument;
 use lowlat_settings::Finding;
 use std::cmp::Reverse;
 
-/// Changes that are named.
+/// Highest number of changes shown.
 const CHANGES_MAX: usize = 3;
 
-/// The changes worth most, the page and the command that shows all changes.
+/// Formats the most valuable changes, the page and the command that shows all changes.
 pub fn next_steps(document: &ResultDocument, page: &str, plan_command: &str, width: usize) -> String {
     let width = usable(width);
     let mut out = String::new();
@@ -19,13 +19,13 @@ pub fn next_steps(document: &ResultDocument, page: &str, plan_command: &str, wid
     if !changes.is_empty() {
         add_heading(
             &mut out,
-            if changes.len() == 1 { "The change worth most" } else { "The changes worth most" },
+            if changes.len() == 1 { "Most valuable change" } else { "Most valuable changes" },
         );
     }
     for (finding, lost_ns) in &changes {
         let mut parts = Vec::new();
         if *lost_ns > 0 {
-            parts.push(format!("removes causes of {} of interruptions in this run", duration(*lost_ns)));
+            parts.push(format!("removes the causes of {} of interruptions in this run", duration(*lost_ns)));
         } else {
             parts.push(format!("{} impact", finding.impact.word()));
         }
@@ -42,7 +42,7 @@ pub fn next_steps(document: &ResultDocument, page: &str, plan_command: &str, wid
     out
 }
 
-/// Settings at fault: those whose causes took most time of this run, then those with the largest impact.
+/// Returns the faults, first those whose causes took most time in this run, then those with the largest impact.
 fn worth_most(document: &ResultDocument) -> Vec<(&Finding, u64)> {
     let views = measurements::views(document);
     let savings: Vec<(&str, u64)> = views.iter().flat_map(|view| view.savings()).collect();

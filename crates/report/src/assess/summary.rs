@@ -1,4 +1,4 @@
-//! The end of `assess`: the verdict, the worst findings, what was measured.
+//! Summary of `assess`: the verdict, the worst findings, the measurements.
 
 use super::measurements;
 use crate::audit::grouping::Tally;
@@ -13,16 +13,16 @@ use crate::shared::view::View;
 use lowlat_result::ResultDocument;
 use lowlat_settings::Finding;
 
-/// Findings that are shown.
+/// Highest number of findings shown.
 const FINDINGS_MAX: usize = 10;
-/// Lines of a finding; `lowlat audit` has the rest.
+/// Lines per finding; `lowlat audit` shows the remaining ones.
 const LINES_MAX: usize = 2;
-/// Characters from which only the start of what was observed is shown.
+/// Length, in characters, above which only the start of the observed value is shown.
 const OBSERVED_CHARS_MAX: usize = 70;
-/// Warnings that are shown.
+/// Highest number of warnings shown.
 const WARNINGS_MAX: usize = 8;
 
-/// What a run found, for a terminal of this width.
+/// Formats the findings of a run for a terminal of this width.
 pub fn summary(document: &ResultDocument, width: usize) -> String {
     let width = usable(width);
     let mut out = String::new();
@@ -61,17 +61,21 @@ fn add_verdict(out: &mut String, document: &ResultDocument, views: &[Box<dyn Vie
     out.push('\n');
     let mut text = tally.sentence(&document.audit);
     if tally.reboots > 0 {
-        text.push_str(&format!(" {} of the changes take a reboot.", tally.reboots));
+        text.push_str(&format!(
+            " {} of the changes {} a reboot.",
+            tally.reboots,
+            if tally.reboots == 1 { "needs" } else { "need" }
+        ));
     }
     if tally.unknown > 0 {
-        text.push_str(&format!(" {} could not be told.", tally.unknown));
+        text.push_str(&format!(" {} could not be checked.", tally.unknown));
     }
     add_wrapped(out, &text, 0, width);
     for sentence in views.iter().filter_map(|view| view.sentence()) {
         add_wrapped(out, &sentence, 0, width);
     }
     if document.is_interrupted {
-        out.push_str(&paint(YELLOW, "The run was cut short; what was measured until then is shown."));
+        out.push_str(&paint(YELLOW, "The run was interrupted; its results up to then are shown."));
         out.push('\n');
     }
 }
@@ -84,22 +88,22 @@ fn add_findings(out: &mut String, document: &ResultDocument, width: usize) {
     }
     let shown = faults.len().min(FINDINGS_MAX);
     let title = if shown == faults.len() {
-        "What to change".to_owned()
+        "Settings to change".to_owned()
     } else {
-        format!("The {shown} worst settings")
+        format!("Worst {shown} settings")
     };
     add_heading(out, &title);
     for finding in faults.iter().take(FINDINGS_MAX) {
         add_finding(out, finding, width);
     }
     if faults.len() > shown {
-        let more = format!("  and {} more: lowlat audit", faults.len() - shown);
+        let more = format!("  and {} more; `lowlat audit` shows all", faults.len() - shown);
         out.push_str(&paint(DIM, &more));
         out.push('\n');
     }
 }
 
-/// Two lines: verdict and id, then what is and what should be.
+/// Adds two lines: verdict and id, then the observed and the wanted value.
 fn add_finding(out: &mut String, finding: &Finding, width: usize) {
     let word = format!("{:13}", finding.verdict.word());
     let reboot = if finding.needs_reboot { paint(DIM, "  (reboot)") } else { String::new() };
@@ -117,7 +121,7 @@ fn add_finding(out: &mut String, finding: &Finding, width: usize) {
     }
 }
 
-/// The start of a long text, up to where its list of places begins, so that the wanted value is seen too.
+/// Cuts a long text before its list of places, so that the wanted value fits too.
 fn short(text: &str) -> &str {
     match text.split_once(": ") {
         Some((start, _)) if text.chars().count() > OBSERVED_CHARS_MAX => start,
@@ -125,7 +129,7 @@ fn short(text: &str) -> &str {
     }
 }
 
-/// "1; wanted 0".
+/// Returns the observed and the wanted value: "1; wanted 0".
 fn is_and_should(finding: &Finding) -> String {
     match (finding.observed.is_empty(), finding.wanted.is_empty()) {
         (false, false) => {

@@ -1,14 +1,14 @@
-//! The whole story of one setting.
+//! Full explanation of one setting.
 
 use crate::audit::verdict_style;
 use crate::shared::text::{BOLD, add_field, paint, usable};
 use crate::shared::units::clean;
 use lowlat_settings::Finding;
 
-/// Width of the column of labels.
+/// Width of the label column.
 const LABEL_WIDTH: usize = 16;
 
-/// Everything that is known of one setting on this host.
+/// Formats everything known about one setting on this host.
 pub fn explain(finding: &Finding, width: usize) -> String {
     let width = usable(width);
     let mut out = format!("{}  {}\n", paint(BOLD, &clean(&finding.id)), clean(&finding.name));
@@ -23,7 +23,7 @@ pub fn explain(finding: &Finding, width: usize) -> String {
     out
 }
 
-/// The story as labelled texts; empty texts are left out by whoever shows it. Sources follow it.
+/// Returns the explanation as labelled texts, without the sources. Callers leave empty texts out.
 pub fn story(finding: &Finding) -> Vec<(&'static str, String)> {
     let or = |text: &str, other: &str| if text.is_empty() { other.to_owned() } else { text.to_owned() };
     let risk = match (finding.risk.word(), finding.is_risk_accepted) {
@@ -33,7 +33,7 @@ pub fn story(finding: &Finding) -> Vec<(&'static str, String)> {
     };
     vec![
         ("Observed", or(&finding.observed, "nothing")),
-        ("Wanted", or(&finding.wanted, "the profile has no opinion")),
+        ("Wanted", or(&finding.wanted, "the profile leaves it open")),
         ("Because", finding.because.clone()),
         ("Seen at", finding.seen_at.join(", ")),
         ("Why it matters", finding.reason.clone()),

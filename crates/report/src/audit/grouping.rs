@@ -1,8 +1,8 @@
-//! Findings by layer, the layer with the worst finding first.
+//! Findings grouped by layer, with the layer of the worst finding first.
 
 use lowlat_settings::{Finding, Layer, Verdict, audit::Audit};
 
-/// The findings of one layer, worst first.
+/// Findings of one layer, worst first.
 #[derive(Debug)]
 pub struct LayerGroup<'a> {
     /// The layer.
@@ -12,13 +12,13 @@ pub struct LayerGroup<'a> {
 }
 
 impl LayerGroup<'_> {
-    /// How many findings have one of these verdicts.
+    /// Counts the findings with one of these verdicts.
     pub fn count(&self, is_counted: impl Fn(Verdict) -> bool) -> usize {
         self.findings.iter().filter(|finding| is_counted(finding.verdict)).count()
     }
 }
 
-/// Groups findings by layer. Layers whose worst findings weigh alike stand in the order in which people set a host up.
+/// Groups findings by layer. Layers with equally bad findings keep the order in which people set up a host.
 pub fn by_layer<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<LayerGroup<'a>> {
     let mut groups: Vec<LayerGroup<'a>> = Vec::new();
     for finding in findings {
@@ -38,10 +38,10 @@ pub fn by_layer<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<LayerGro
     groups
 }
 
-/// What a layer is, for headings.
+/// Returns the title of a layer.
 pub fn layer_title(word: &str) -> &str {
     match word {
-        "firmware" => "Firmware set-up",
+        "firmware" => "Firmware setup",
         "boot" => "Kernel command line",
         "sysctl" => "Sysctl",
         "debugfs" => "Scheduler and kernel debug knobs",
@@ -51,21 +51,21 @@ pub fn layer_title(word: &str) -> &str {
         "kthread" => "Kernel threads and workqueues",
         "nic" => "Network interfaces",
         "service" => "Services",
-        "readiness" => "Readiness at this moment",
+        "readiness" => "Current readiness",
         other => other,
     }
 }
 
-/// What the audit says in numbers.
+/// Counts of an audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
-    /// Settings that something should be done about.
+    /// Settings to change.
     pub faults: usize,
-    /// Settings that count: the good ones and the faults.
+    /// Settings that were judged: good ones and faults.
     pub counting: usize,
-    /// Settings that could not be told.
+    /// Settings that could not be checked.
     pub unknown: usize,
-    /// Faults whose change takes a reboot.
+    /// Faults whose change needs a reboot.
     pub reboots: usize,
 }
 
@@ -81,15 +81,15 @@ impl Tally {
         }
     }
 
-    /// One sentence: "9 of 24 settings are not as profile trading wants".
+    /// Returns one sentence: "9 of 24 settings differ from profile trading."
     pub fn sentence(&self, audit: &Audit) -> String {
         let profile = audit.profile;
         match (self.faults, self.counting) {
-            (_, 0) => "No setting could be judged.".to_owned(),
-            (0, 1) => format!("The one setting that could be judged is as profile {profile} wants."),
-            (0, all) => format!("All {all} settings that could be judged are as profile {profile} wants."),
-            (1, all) => format!("1 of {all} settings is not as profile {profile} wants."),
-            (faults, all) => format!("{faults} of {all} settings are not as profile {profile} wants."),
+            (_, 0) => "No setting could be checked.".to_owned(),
+            (0, 1) => format!("The only setting that could be checked matches profile {profile}."),
+            (0, all) => format!("All {all} settings that could be checked match profile {profile}."),
+            (1, all) => format!("1 of {all} settings differs from profile {profile}."),
+            (faults, all) => format!("{faults} of {all} settings differ from profile {profile}."),
         }
     }
 }

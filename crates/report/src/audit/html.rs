@@ -1,4 +1,4 @@
-//! Every setting, by layer, worst first; each opens to its whole story.
+//! Every setting by layer, worst first; each row opens to its full explanation.
 
 use crate::audit::explain::story;
 use crate::audit::grouping::{LayerGroup, by_layer, layer_title};
@@ -15,9 +15,9 @@ pub fn section(document: &ResultDocument) -> Markup {
     let findings = &document.audit.findings;
     let groups = by_layer(findings.iter());
     let lead = html! {
-        @if findings.is_empty() { "Settings held against what the profile wants." } @else {
+        @if findings.is_empty() { "Settings compared with the profile." } @else {
             (plural(findings.len(), "setting")) " of profile " (document.audit.profile.name())
-            ", by layer, in each layer worst first. Open a row for its reason, cost, risk and sources."
+            ", by layer, worst first. Open a row for its reason, cost, risk and sources."
         }
     };
     let body = html! {
@@ -37,7 +37,7 @@ pub fn section(document: &ResultDocument) -> Markup {
     page_section("findings", "Findings", &lead, &body)
 }
 
-/// Where on the page each setting stands, by its id.
+/// Returns the anchor of each setting on the page, by its id.
 pub fn anchors(document: &ResultDocument) -> BTreeMap<&str, String> {
     let groups = by_layer(document.audit.findings.iter());
     let mut anchors = BTreeMap::new();
@@ -52,13 +52,13 @@ pub fn anchors(document: &ResultDocument) -> BTreeMap<&str, String> {
     anchors
 }
 
-/// The rows of a layer that are shown, and those that are folded away.
+/// Splits a layer's rows into shown and collapsed ones.
 fn parted<'a>(group: &LayerGroup<'a>) -> (Vec<&'a Finding>, Vec<&'a Finding>) {
     let is_shown = |finding: &&Finding| finding.verdict.is_fault() || finding.verdict == Verdict::Unknown;
     group.findings.iter().copied().partition(is_shown)
 }
 
-/// Shown by the script, because without it they would do nothing.
+/// Builds the filters. The script shows them, because they do nothing without it.
 fn filters(document: &ResultDocument, groups: &[LayerGroup<'_>]) -> Markup {
     let score = &document.audit.score;
     html! {

@@ -1,4 +1,4 @@
-//! The judged settings: tables, the whole story of one, a section of the page.
+//! Judged settings: tables, the full explanation of one, a section of the page.
 
 pub mod explain;
 pub mod grouping;
@@ -9,7 +9,7 @@ use crate::shared::text::{DIM, GREEN, RED, YELLOW};
 use anstyle::Style;
 use lowlat_settings::Verdict;
 
-/// The style of a verdict.
+/// Returns the style of a verdict.
 pub fn verdict_style(verdict: Verdict) -> Style {
     match verdict {
         Verdict::Wrong | Verdict::Conflicting => RED,
@@ -20,7 +20,7 @@ pub fn verdict_style(verdict: Verdict) -> Style {
     }
 }
 
-/// The name of a verdict's colour.
+/// Returns the CSS class of a verdict.
 pub fn verdict_class(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::NotApplicable => "na",

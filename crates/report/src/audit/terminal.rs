@@ -1,4 +1,4 @@
-//! The audit and the catalogue as tables.
+//! Audit and catalogue as terminal tables.
 
 use crate::audit::grouping::{Tally, layer_title};
 use crate::audit::verdict_style;
@@ -7,23 +7,23 @@ use crate::shared::units::clean;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 use lowlat_settings::{Finding, Setting, Verdict, audit::Audit};
 
-/// From this width on a finding is one row of six columns; below it takes two lines.
+/// Width from which a finding is one row of six columns; below it takes two lines.
 const WIDE: usize = 120;
 /// Width of the verdict column: the longest word and a space.
 const VERDICT_WIDTH: usize = 15;
 /// Width of the impact column: the longest word and two spaces.
 const IMPACT_WIDTH: usize = 8;
 
-/// What an audit table shows.
+/// Options of an audit table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuditTableOptions {
-    /// Whether good and inapplicable rows are shown too.
+    /// Whether to show good and inapplicable rows too.
     pub show_all: bool,
     /// Columns of the terminal.
     pub width: usize,
 }
 
-/// Verdicts, worst first: faults by impact, then what is not known, and a line of counts.
+/// Formats the verdicts, worst first: faults by impact, then unknown rows, and a line of counts.
 pub fn audit_table(audit: &Audit, options: AuditTableOptions) -> String {
     let width = usable(options.width);
     let is_shown = |finding: &&Finding| {
@@ -41,7 +41,7 @@ pub fn audit_table(audit: &Audit, options: AuditTableOptions) -> String {
     add_wrapped(&mut out, &count_line(audit), 0, width);
     let hidden = audit.findings.len() - shown.len();
     if hidden > 0 {
-        let text = format!("{hidden} good or inapplicable rows are hidden: --all shows them.");
+        let text = format!("{hidden} good or inapplicable rows are hidden; --all shows them.");
         for line in wrap(&text, width) {
             out.push_str(&format!("{}\n", paint(DIM, &line)));
         }
@@ -49,17 +49,17 @@ pub fn audit_table(audit: &Audit, options: AuditTableOptions) -> String {
     out
 }
 
-/// The heading above a finding.
+/// Returns the heading above a finding.
 fn title(finding: &Finding) -> &'static str {
     match finding.verdict {
         verdict if verdict.is_fault() => "To change, highest impact first",
-        Verdict::Unknown => "Not known",
+        Verdict::Unknown => "Could not be checked",
         Verdict::Good => "Good",
         _ => "Not applicable",
     }
 }
 
-/// "Score 61 of 100. 9 of 24 settings are not as … . Wrong 5, unknown 3."
+/// Returns "Score 61 of 100. 9 of 24 settings differ from …. Rows: 5 wrong, 3 unknown."
 fn count_line(audit: &Audit) -> String {
     let score = audit.score.percent.map_or_else(|| "No score.".to_owned(), |p| format!("Score {p} of 100."));
     let counts: Vec<String> = Verdict::WORST_FIRST
@@ -71,7 +71,7 @@ fn count_line(audit: &Audit) -> String {
     format!("{score} {}{counts}", Tally::of(audit).sentence(audit))
 }
 
-/// Six columns; the verdict is coloured after the layout, because escape sequences have no width.
+/// Formats six columns. The verdict is coloured after the layout, because escape sequences have no width.
 fn wide(group: &[&Finding], width: usize) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic);
@@ -98,7 +98,7 @@ fn wide(group: &[&Finding], width: usize) -> String {
     out
 }
 
-/// A line of the table with its verdict coloured; lines that continue a row begin with spaces and stay plain.
+/// Colours the verdict in a line of the table. Lines that continue a row start with spaces and stay plain.
 fn coloured(line: &str, group: &[&Finding]) -> String {
     let text = line.trim_start();
     let indent = &line[..line.len() - text.len()];
@@ -113,7 +113,7 @@ fn coloured(line: &str, group: &[&Finding]) -> String {
     }
 }
 
-/// Verdict, impact and id on one line, what is, what should be and why below.
+/// Formats verdict, impact and id on one line, with the observed value, the wanted value and the reason below.
 fn narrow(group: &[&Finding], width: usize) -> String {
     let mut out = String::new();
     for finding in group {
@@ -144,7 +144,7 @@ fn narrow(group: &[&Finding], width: usize) -> String {
     out
 }
 
-/// Every setting of the catalogue: id, layer, name and sources.
+/// Formats every setting of the catalogue: id, layer, name and sources.
 pub fn catalogue_table<'a>(settings: impl Iterator<Item = &'a Setting>, width: usize) -> String {
     let width = usable(width);
     let mut out = String::new();

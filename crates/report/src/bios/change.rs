@@ -1,13 +1,13 @@
-//! The next request to a server as text.
+//! Next request to a server as text.
 
 use crate::shared::text::{BOLD, YELLOW, add_wrapped, column_lines, cut, paint, usable};
 use crate::shared::units::{clean, plural};
 use lowlat_bios::{BiosChange, shown};
 
-/// Characters of one value.
+/// Highest number of characters shown of one value.
 const VALUE_CHARS_MAX: usize = 28;
 
-/// What the next request changes, what waits already, and what is left out.
+/// Formats the changes of the next request, the pending changes, and the settings left out.
 pub fn bios_change_text(change: &BiosChange, width: usize) -> String {
     let width = usable(width);
     let mut out = String::new();
@@ -15,8 +15,8 @@ pub fn bios_change_text(change: &BiosChange, width: usize) -> String {
         None => add_wrapped(&mut out, "Nothing to send.", 0, width),
         Some(request) => {
             let all = change.later_requests + 1;
-            let place = request.uri.as_deref().unwrap_or("(the service names no place)");
-            let title = if all == 1 { "The request".to_owned() } else { format!("Request 1 of {all}") };
+            let place = request.uri.as_deref().unwrap_or("(the service names no address)");
+            let title = if all == 1 { "Request".to_owned() } else { format!("Request 1 of {all}") };
             out.push_str(&format!("{}\n", paint(BOLD, &title)));
             add_wrapped(&mut out, &clean(&format!("{} {place}", request.method)), 2, width);
             let value = |value: &str| cut(&clean(value), VALUE_CHARS_MAX);
@@ -34,7 +34,7 @@ pub fn bios_change_text(change: &BiosChange, width: usize) -> String {
     }
     add_waiting(&mut out, change, width);
     if !change.left_out.is_empty() {
-        out.push_str(&format!("\n{}\n", paint(BOLD, "Not as wanted, and left out")));
+        out.push_str(&format!("\n{}\n", paint(BOLD, "Not as wanted, but left out")));
         for row in &change.left_out {
             let name = if row.id.is_empty() {
                 row.attribute.clone()
@@ -51,7 +51,7 @@ pub fn bios_change_text(change: &BiosChange, width: usize) -> String {
     out
 }
 
-/// In columns where they fit, else one after the other.
+/// Adds rows in columns if they fit, else as wrapped lines.
 fn add_rows(out: &mut String, rows: &[Vec<String>], width: usize) {
     let lines = column_lines(rows, &[], 2);
     let is_wide = lines.iter().any(|line| line.trim_end().chars().count() > width);
@@ -69,7 +69,7 @@ fn add_waiting(out: &mut String, change: &BiosChange, width: usize) {
         return;
     }
     let verb = if change.waiting.len() == 1 { "waits" } else { "wait" };
-    let title = format!("{} {verb} for the restart already", plural(change.waiting.len(), "setting"));
+    let title = format!("{} already {verb} for the restart", plural(change.waiting.len(), "setting"));
     out.push_str(&format!("\n{}\n", paint(YELLOW, &title)));
     for row in &change.waiting {
         let text =

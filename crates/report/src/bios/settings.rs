@@ -1,4 +1,4 @@
-//! The audit of BIOS settings as text.
+//! Audit of BIOS settings as text.
 
 use crate::shared::text::{BLUE, BOLD, DIM, GREEN, RED, YELLOW, add_wrapped, paint, usable, wrap};
 use crate::shared::units::{clean, count, plural};
@@ -8,16 +8,16 @@ use lowlat_bios::{BiosAudit, BiosFinding, BiosVerdict, shown};
 /// Width of the verdict column: the longest word and two spaces.
 const VERDICT_WIDTH: usize = 14;
 
-/// What the text shows.
+/// Options of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BiosTextOptions {
-    /// Whether rows that are as wanted, or on which the profile has no opinion, are shown too.
+    /// Whether to show rows that are as wanted, or that the profile leaves open, too.
     pub show_all: bool,
     /// Columns of the terminal.
     pub width: usize,
 }
 
-/// Every difference, worst first, with what leads to it; the order in which to change; a line of counts.
+/// Formats every difference, worst first, with its reason; then the order of changes and a line of counts.
 pub fn bios_text(audit: &BiosAudit, options: BiosTextOptions) -> String {
     let width = usable(options.width);
     let title = clean(&title(audit));
@@ -51,7 +51,11 @@ pub fn bios_text(audit: &BiosAudit, options: BiosTextOptions) -> String {
     }
     let hidden = audit.findings.len() - shown_rows;
     if hidden > 0 {
-        let text = format!("{} hidden, as wanted or of no opinion: --all shows them.", plural(hidden, "row"));
+        let text = format!(
+            "{} as wanted or left open {} hidden; --all shows them.",
+            plural(hidden, "row"),
+            if hidden == 1 { "is" } else { "are" }
+        );
         for line in wrap(&text, width) {
             out.push_str(&format!("{}\n", paint(DIM, &line)));
         }
@@ -59,22 +63,22 @@ pub fn bios_text(audit: &BiosAudit, options: BiosTextOptions) -> String {
     out
 }
 
-/// "BIOS of HPE ProLiant DL385 Gen10 Plus, A42 v1.24, against guide-57037".
+/// Returns "BIOS settings of HPE ProLiant DL385 Gen10 Plus, A42 v1.24, compared with guide-57037".
 fn title(audit: &BiosAudit) -> String {
     let server = &audit.server;
     let named: Vec<&str> =
         [&server.manufacturer, &server.model].into_iter().filter_map(|n| n.as_deref()).collect();
     let mut title = match (named.as_slice(), audit.vendor) {
         ([], None) => "BIOS settings".to_owned(),
-        // Attributes tell whose names they are, not whose server it is.
-        ([], Some(vendor)) => format!("BIOS settings by the names of {}", vendor.word()),
+        // Attribute names identify a vendor's naming scheme, not the server's vendor.
+        ([], Some(vendor)) => format!("BIOS settings with names of {}", vendor.word()),
         (named, _) => format!("BIOS settings of {}", named.join(" ")),
     };
     for part in [&server.bios_version, &audit.registry].into_iter().flatten() {
         title.push_str(", ");
         title.push_str(part);
     }
-    format!("{title}, against {}", audit.profile)
+    format!("{title}, compared with profile {}", audit.profile)
 }
 
 fn add_finding(out: &mut String, finding: &BiosFinding, width: usize) {
@@ -94,7 +98,7 @@ fn add_finding(out: &mut String, finding: &BiosFinding, width: usize) {
     }
 }
 
-/// "ProcSMT = Enabled, after the restart Disabled; wanted Disabled".
+/// Returns "ProcSMT = Enabled, after the restart Disabled; wanted Disabled".
 fn values(finding: &BiosFinding) -> String {
     let wanted = finding.wanted.join(" or ");
     let (Some(attribute), Some(active)) = (&finding.attribute, &finding.active) else {
@@ -114,16 +118,17 @@ fn counts(audit: &BiosAudit) -> String {
     let counts = audit.counts;
     let judged = plural(counts.judged, "row");
     let first = if counts.judged == 0 {
-        "No row could be judged.".to_owned()
+        "No row could be checked.".to_owned()
     } else if counts.differences == 0 {
-        format!("{judged} judged: all as {} wants them.", audit.profile)
+        format!("{judged} checked, all match profile {}.", audit.profile)
     } else {
-        format!("{} of {judged} not as {} wants them.", count(counts.differences as u64), audit.profile)
+        let verb = if counts.differences == 1 { "differs" } else { "differ" };
+        format!("{} of {judged} {verb} from profile {}.", count(counts.differences as u64), audit.profile)
     };
     if counts.unknown == 0 {
         return first;
     }
-    format!("{first} {} not known on this server.", plural(counts.unknown, "row"))
+    format!("{first} {} could not be checked on this server.", plural(counts.unknown, "row"))
 }
 
 fn style(verdict: BiosVerdict) -> Style {

@@ -1,14 +1,14 @@
-//! What each CPU of a host is for.
+//! Purpose of each CPU of a host.
 
 use lowlat_host::{Allocation, CPU_ID_MAX, CpuId, CpuSet, HostSnapshot, IsolatedCpus, Isolation};
 use lowlat_result::ResultDocument;
 
-/// What a CPU is for.
+/// Purpose of a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CpuPart {
     /// Isolated by the kernel.
     Isolated,
-    /// Without a tick, and not isolated otherwise.
+    /// Tickless, and not isolated otherwise.
     NohzFull,
     /// Chosen for trading threads; the kernel does not isolate it.
     Chosen,
@@ -20,10 +20,10 @@ pub enum CpuPart {
     Offline,
 }
 
-/// What [`CpuPart::Chosen`] means, for tables that show it.
-pub const CHOSEN_NOTE: &str = "chosen: chosen for isolation; the kernel does not isolate it";
+/// Explanation of [`CpuPart::Chosen`], for tables that show it.
+pub const CHOSEN_NOTE: &str = "chosen: selected for isolation, but not yet isolated by the kernel";
 
-/// What the CPUs of a host are for.
+/// Purposes of the CPUs of a host.
 #[derive(Debug)]
 pub struct CpuParts<'a> {
     isolated: IsolatedCpus,
@@ -32,12 +32,12 @@ pub struct CpuParts<'a> {
 }
 
 impl<'a> CpuParts<'a> {
-    /// The parts of a document's host.
+    /// Returns the parts of a document's host.
     pub fn of(document: &'a ResultDocument) -> Self {
         Self::on(&document.snapshot, &document.allocation)
     }
 
-    /// The parts of a host with its allocation.
+    /// Returns the parts of a host with its allocation.
     pub fn on(host: &'a HostSnapshot, allocation: &'a Allocation) -> Self {
         Self {
             isolated: IsolatedCpus::of(host, &allocation.isolated),
@@ -46,7 +46,7 @@ impl<'a> CpuParts<'a> {
         }
     }
 
-    /// What a CPU is for. What the kernel shows comes before what was chosen.
+    /// Returns the purpose of a CPU. The kernel's state takes precedence over the allocation.
     pub fn get(&self, cpu: CpuId) -> CpuPart {
         if self.offline.contains(cpu) {
             return CpuPart::Offline;
@@ -58,7 +58,7 @@ impl<'a> CpuParts<'a> {
         }
     }
 
-    /// The CPUs of each part among these, leaving out parts without any.
+    /// Splits these CPUs by part, without empty parts.
     pub fn each(&self, cpus: &CpuSet) -> Vec<(CpuPart, CpuSet)> {
         let mut left = cpus.difference(self.offline);
         let mut parts = vec![(CpuPart::Offline, cpus.intersection(self.offline))];
@@ -89,17 +89,17 @@ impl CpuPart {
     pub const MEASURED: [Self; 5] =
         [Self::Isolated, Self::NohzFull, Self::Chosen, Self::Housekeeping, Self::Neither];
 
-    /// Whether trading threads are to run there.
+    /// Returns whether trading threads should run there.
     pub fn is_for_trading(self) -> bool {
         matches!(self, Self::Isolated | Self::NohzFull | Self::Chosen)
     }
 
-    /// The words for titles and legends.
+    /// Returns the words for titles and legends.
     pub fn phrase(self) -> &'static str {
         if self == Self::Chosen { "chosen for isolation" } else { self.word() }
     }
 
-    /// The word for tables.
+    /// Returns the word for tables.
     pub fn word(self) -> &'static str {
         match self {
             Self::Isolated => Isolation::Isolated.word(),
@@ -111,7 +111,7 @@ impl CpuPart {
         }
     }
 
-    /// The name of its colour.
+    /// Returns the CSS class of its colour.
     pub fn class(self) -> &'static str {
         match self {
             Self::Isolated => "iso",
@@ -124,7 +124,7 @@ impl CpuPart {
     }
 }
 
-/// A set of CPUs whose numbers come from a document: what no host has is left out, so that the set stays small.
+/// Collects CPU numbers from a document. Impossible numbers are left out, so that the set stays small.
 pub fn bounded(cpus: impl Iterator<Item = CpuId>) -> CpuSet {
     cpus.filter(|cpu| *cpu <= CPU_ID_MAX).collect()
 }

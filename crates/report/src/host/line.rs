@@ -1,14 +1,14 @@
-//! The host in two short lines.
+//! Host in two short lines.
 
 use crate::shared::units::plural;
 use lowlat_host::{HostSnapshot, Reading};
 
-/// "HPE ProLiant DL385 Gen10 Plus" and "2 x AMD EPYC 7F32 8-Core Processor, 16 CPUs, 2 NUMA nodes".
+/// Returns "HPE ProLiant DL385 Gen10 Plus" and "2 x AMD EPYC 7F32 8-Core Processor, 16 CPUs, 2 NUMA nodes".
 pub fn title_and_cpus(host: &HostSnapshot) -> (String, String) {
     (title(host), cpus(host))
 }
 
-/// System vendor and product, or what stands in for them.
+/// Returns the system's vendor and product, or a substitute.
 fn title(host: &HostSnapshot) -> String {
     let (vendor, product) = (host.firmware.system_vendor.text(), host.firmware.system_product.text());
     // Some firmware repeats the vendor in the product.
@@ -23,7 +23,7 @@ fn title(host: &HostSnapshot) -> String {
     }
 }
 
-/// What handed the host to the kernel: "UEFI", "legacy BIOS", and on aarch64, which never had one, "a device tree".
+/// Returns the boot firmware: "UEFI", "legacy BIOS", or on aarch64, which never had one, "a device tree".
 pub fn booted_by(host: &HostSnapshot) -> Reading<String> {
     host.firmware.is_uefi.as_ref().map(|is_uefi| {
         let by = match (is_uefi, host.kernel.is_x86()) {

@@ -1,4 +1,4 @@
-//! A host: its topology, devices and kernel, and what its CPUs are for.
+//! Host: topology, devices, kernel, and the purpose of each CPU.
 
 pub mod cpu_parts;
 pub mod html;

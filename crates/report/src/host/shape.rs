@@ -1,4 +1,4 @@
-//! The host as a tree: packages, NUMA nodes, last-level caches, clusters, cores, nested by the CPUs they hold.
+//! Host as a tree: packages, NUMA nodes, last-level caches, clusters, cores, nested by their CPUs.
 
 use crate::shared::units::size;
 use lowlat_host::{
@@ -6,7 +6,7 @@ use lowlat_host::{
     topology::{Cache, CacheKind, Group, Node},
 };
 
-/// What a block of CPUs is.
+/// Kind of a block of CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// A socket.
@@ -21,20 +21,20 @@ pub enum Kind {
     Core,
 }
 
-/// One name of a block: its kind, with a label with and without the kernel's number.
+/// Name of a block: its kind, and its label with and without the kernel's number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Name {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// With its number: "node 1 (251 GiB)".
+    /// Label with number: "node 1 (251 GiB)".
     pub label: String,
-    /// Without: "L3 16 MiB", "core".
+    /// Label without number: "L3 16 MiB", "core".
     pub shape: String,
     /// The kernel's number of a NUMA node.
     pub node: Option<u32>,
 }
 
-/// CPUs that belong together. A block that holds the same CPUs as its only child is one with it and has both names.
+/// CPUs that belong together. A block with the same CPUs as its only child is merged with it and has both names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
     /// Its names, outermost first.
@@ -46,33 +46,33 @@ pub struct Block {
 }
 
 impl Block {
-    /// Its names with numbers.
+    /// Returns its names with numbers.
     pub fn label(&self) -> String {
         self.names.iter().map(|name| name.label.as_str()).collect::<Vec<_>>().join(", ")
     }
 
-    /// Its names without numbers: equal for blocks that look alike.
+    /// Returns its names without numbers, which are equal for similar blocks.
     pub fn shape(&self) -> String {
         self.names.iter().map(|name| name.shape.as_str()).collect::<Vec<_>>().join(" + ")
     }
 
-    /// Whether it is one of these.
+    /// Returns whether it is of this kind.
     pub fn is(&self, kind: Kind) -> bool {
         self.names.iter().any(|name| name.kind == kind)
     }
 
-    /// The NUMA nodes that it is.
+    /// Returns the NUMA nodes among its names.
     pub fn nodes(&self) -> impl Iterator<Item = u32> + '_ {
         self.names.iter().filter_map(|name| name.node)
     }
 }
 
-/// Cores that are held against the caches one by one; pictures hold no more.
+/// Highest number of cores to compare with the caches; pictures show no more.
 const OWN_CACHE_CORES_MAX: usize = 4_096;
 
 type Level = Vec<(Name, CpuSet)>;
 
-/// The tree of the online CPUs.
+/// Builds the tree of the online CPUs.
 pub fn tree(topology: &Topology) -> Vec<Block> {
     let mut levels: Vec<Level> = vec![
         topology.packages.iter().map(|group| numbered(Kind::Package, "package", group)).collect(),
@@ -81,7 +81,7 @@ pub fn tree(topology: &Topology) -> Vec<Block> {
         topology.clusters.iter().map(|group| numbered(Kind::Cluster, "cluster", group)).collect(),
         topology.cores.iter().map(|group| numbered(Kind::Core, "core", group)).collect(),
     ];
-    // A last-level cache can span nodes (sub-NUMA clustering) and a node packages: wider groups go outside.
+    // A last-level cache can span nodes (sub-NUMA clustering), and a node can span packages: wider groups go outside.
     levels.retain(|level| !level.is_empty());
     levels.sort_by_key(|level| std::cmp::Reverse(widest(level)));
     nest(&topology.online, &levels)
@@ -91,7 +91,7 @@ fn widest(level: &Level) -> usize {
     level.iter().map(|(_, cpus)| cpus.len()).max().unwrap_or(0)
 }
 
-/// The last-level caches, found by cache rather than by CPU so that a host of a thousand CPUs stays quick.
+/// Returns the last-level caches. The search is by cache, not by CPU, to stay fast on a host of a thousand CPUs.
 fn llcs(topology: &Topology) -> Level {
     let holds_data = |cache: &&Cache| cache.kind != CacheKind::Instruction;
     let mut caches: Vec<&Cache> = topology.caches.iter().filter(holds_data).collect();
@@ -125,7 +125,7 @@ fn node_of(node: &Node) -> (Name, CpuSet) {
     (Name { kind: Kind::Node, label, shape: "node".to_owned(), node: Some(node.id) }, node.cpus.clone())
 }
 
-/// Nests the groups of each level inside those of the one before. CPUs that no group names pass through.
+/// Nests the groups of each level inside those of the previous one. CPUs outside every group pass through.
 fn nest(cpus: &CpuSet, levels: &[Level]) -> Vec<Block> {
     let Some((level, inner)) = levels.split_first() else { return Vec::new() };
     let mut left = cpus.clone();
@@ -156,12 +156,12 @@ fn merged(mut block: Block) -> Block {
     block
 }
 
-/// Nodes that hold memory and no CPU.
+/// Returns the nodes with memory but no CPU.
 pub fn memory_only(topology: &Topology) -> impl Iterator<Item = &Node> {
     topology.nodes.iter().filter(|node| node.cpus.is_empty())
 }
 
-/// The name of the last-level cache when every core has one of its own: boxes around single cores would say little.
+/// Returns the name of the last-level cache if every core has a private one: boxes around single cores would add nothing.
 pub fn own_cache(topology: &Topology) -> Option<String> {
     if topology.cores.len() > OWN_CACHE_CORES_MAX {
         return None;

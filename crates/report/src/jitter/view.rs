@@ -1,4 +1,4 @@
-//! The parts that jitter adds to the summary and the page of a run.
+//! Parts of jitter in the summary and the page of a run.
 
 use super::causes::words::longest_sentence;
 use super::figures::Jitter;
@@ -15,7 +15,7 @@ struct JitterView<'a> {
     jitter: Option<Jitter<'a>>,
 }
 
-/// The view of a document's jitter measurement.
+/// View of a document's jitter measurement.
 pub fn view<'a>(document: &'a ResultDocument) -> Box<dyn View + 'a> {
     Box::new(JitterView { document, jitter: Jitter::of(document) })
 }

@@ -1,4 +1,4 @@
-//! What came of applying a plan, of taking it back, and what is in force, as text.
+//! Outcome of an apply or a rollback, and the status of the plan in force, as text.
 
 use crate::plan::three_way::add_three_way;
 use crate::shared::text::{
@@ -15,12 +15,12 @@ use lowlat_plan::{
 };
 use lowlat_settings::change::{Change, Target};
 
-/// Width of the column of labels.
+/// Width of the label column.
 const LABEL: usize = 14;
-/// Things of one list that are shown before the rest is counted.
+/// Highest number of entries shown per list.
 const SHOWN_MAX: usize = 12;
 
-/// What applying `plan` has done, for a terminal of `width` columns.
+/// Formats the outcome of applying `plan`, for a terminal of `width` columns.
 pub fn apply_text(plan: &Plan, outcome: &ApplyOutcome, width: usize) -> String {
     let width = usable(width);
     let mut out = String::new();
@@ -43,12 +43,11 @@ fn apply_headline(outcome: &ApplyOutcome) -> String {
     let (done, unchanged, refused) =
         (outcome.count(Fate::Done), outcome.count(Fate::Unchanged), outcome.count(Fate::Refused));
     if !outcome.is_changed && refused == 0 {
-        return format!("Nothing changed: plan {} is in force already.", outcome.plan_id);
+        return format!("Nothing changed: plan {} is already in force.", outcome.plan_id);
     }
-    let refused =
-        if refused == 0 { String::new() } else { format!(", {refused} refused in whole or in part") };
+    let refused = if refused == 0 { String::new() } else { format!(", {refused} refused at least in part") };
     format!(
-        "Plan {} is in force: {} done, {unchanged} unchanged{refused}.",
+        "Plan {} is in force: {} applied, {unchanged} unchanged{refused}.",
         outcome.plan_id,
         plural(done, "change")
     )
@@ -62,7 +61,7 @@ fn next_step(outcome: &ApplyOutcome) -> String {
     };
     match outcome.confirm_within_s {
         Some(s) => format!(
-            "{verify} Then run `lowlat tune confirm` within {} of {}, or all of it is taken back.",
+            "{verify} Then run `lowlat tune confirm` within {} of {}, or everything is rolled back.",
             span(s),
             if outcome.needs_reboot { "the boot" } else { "now" }
         ),
@@ -70,7 +69,7 @@ fn next_step(outcome: &ApplyOutcome) -> String {
     }
 }
 
-/// Settings whose changes had one fate, each with the number of its changes.
+/// Adds the settings whose changes had this fate, each with the number of its changes.
 fn add_fate(out: &mut String, plan: &Plan, outcome: &ApplyOutcome, fate: Fate, width: usize) {
     let of_fate = outcome.changes.iter().filter(|change| change.fate == fate);
     let mut settings: Vec<(String, usize)> = Vec::new();
@@ -85,15 +84,15 @@ fn add_fate(out: &mut String, plan: &Plan, outcome: &ApplyOutcome, fate: Fate, w
         1 => name,
         _ => format!("{name} ({count})"),
     });
-    let label = if fate == Fate::Done { "done" } else { "unchanged" };
+    let label = if fate == Fate::Done { "applied" } else { "unchanged" };
     add_field(out, label, &clean(&texts.collect::<Vec<_>>().join(", ")), LABEL, width);
 }
 
-/// The setting that asks for a change; its file or the command line where many do.
+/// Returns the setting behind a change, or the file or command line that several settings share.
 fn short_name(change: &Change) -> String {
     match &change.target {
         Target::CommandLine { tokens } => {
-            format!("the command line with {}", plural(tokens.len(), "parameter"))
+            format!("command line with {}", plural(tokens.len(), "parameter"))
         }
         Target::OwnedFile { path } => path.clone(),
         _ => change.settings.first().cloned().unwrap_or_default(),
@@ -104,10 +103,10 @@ fn add_refused(out: &mut String, plan: &Plan, outcome: &ApplyOutcome, width: usi
     let refused = outcome.changes.iter().filter(|change| change.fate == Fate::Refused);
     let lines =
         refused.filter_map(|outcome| Some((plan.changes.get(outcome.change)?, outcome.reasons.join("; "))));
-    add_reasons(out, "Refused, and left as it was", lines, width);
+    add_reasons(out, "Refused and left unchanged", lines, width);
 }
 
-/// Changes with a reason each; those of one setting and reason are counted.
+/// Adds changes with their reasons; changes of one setting for one reason share an entry.
 fn add_reasons<'a>(
     out: &mut String,
     title: &str,
@@ -143,11 +142,11 @@ fn add_reasons<'a>(
     }
 }
 
-/// Changes of a plan that cannot be made here, told before the user is asked; empty when all can.
+/// Formats the changes that cannot be made on this host, for the confirmation prompt; empty if all can.
 pub fn not_here_text(plan: &Plan, left: &[(usize, String)], notes: &[String], width: usize) -> String {
     let mut out = String::new();
     let lines = left.iter().filter_map(|(at, why)| Some((plan.changes.get(*at)?, why.clone())));
-    add_reasons(&mut out, "Cannot be done here, and is left", lines, usable(width));
+    add_reasons(&mut out, "Cannot be applied on this host", lines, usable(width));
     add_notes(&mut out, notes, usable(width));
     out
 }
@@ -161,41 +160,36 @@ fn add_notes(out: &mut String, notes: &[String], width: usize) {
     }
 }
 
-/// What a rollback has done, or would do.
+/// Formats the outcome of a rollback or its preview.
 pub fn rollback_text(outcome: &RollbackOutcome, width: usize) -> String {
     let width = usable(width);
     let mut out = String::new();
     add_wrapped(&mut out, &rollback_headline(outcome), 0, width);
     add_restored(&mut out, &outcome.restored, width);
     let given_up: Vec<(&str, &str)> = as_pairs(&outcome.given_up);
-    add_pairs(&mut out, "Left as it is on purpose", &given_up, width);
+    add_pairs(&mut out, "Deliberately left unchanged", &given_up, width);
     if !outcome.conflicts.is_empty() {
-        add_heading(&mut out, "Changed by somebody else since, and left");
+        add_heading(&mut out, "Changed since the apply, and left unchanged");
         for three in &outcome.conflicts {
             add_three_way(&mut out, three, width);
         }
         let path = outcome.conflicts.first().map_or("PATH", |three| three.name.as_str());
         let advice = format!(
-            "To bring the old state back all the same, one by one: lowlat tune rollback --force-path '{}'",
+            "To restore the old state anyway, path by path: lowlat tune rollback --force-path '{}'",
             clean(path)
         );
         add_wrapped(&mut out, &advice, 2, width);
     }
-    add_pairs(&mut out, "Could not be restored; try again", &as_pairs(&outcome.failures), width);
+    add_pairs(&mut out, "Could not be restored; run the rollback again", &as_pairs(&outcome.failures), width);
     for directory in &outcome.directories_left {
         add_wrapped(
             &mut out,
-            &clean(&format!("{directory} was made by lowlat and holds other files by now; it stays.")),
+            &clean(&format!("lowlat created {directory}, which now contains other files. It is kept.")),
             2,
             width,
         );
     }
-    add_pairs(
-        &mut out,
-        "Still on the host, and no rollback can undo it",
-        &as_pairs(&outcome.remaining),
-        width,
-    );
+    add_pairs(&mut out, "Still on the host; no rollback can undo it", &as_pairs(&outcome.remaining), width);
     if let Some(damage) = &outcome.damage {
         add_damage(&mut out, outcome, damage, width);
     }
@@ -206,7 +200,7 @@ pub fn rollback_text(outcome: &RollbackOutcome, width: usize) -> String {
     if outcome.needs_reboot {
         add_wrapped(
             &mut out,
-            "Reboot to complete it: the kernel still runs with lowlat's command line.",
+            "Reboot to complete the rollback: the kernel still runs with lowlat's command line.",
             0,
             width,
         );
@@ -217,19 +211,19 @@ pub fn rollback_text(outcome: &RollbackOutcome, width: usize) -> String {
     out
 }
 
-/// Why not everything can be restored, and the next command.
+/// Adds why not everything can be restored, and the next command.
 fn add_damage(out: &mut String, outcome: &RollbackOutcome, damage: &str, width: usize) {
-    add_heading(out, "The undo log cannot be relied on");
+    add_heading(out, "The undo log is unreliable");
     add_wrapped(out, &clean(&format!("{damage}.")), 2, width);
     let next = match (outcome.is_preview, outcome.restored.is_empty()) {
-        (false, _) => "What its remaining records know was restored; check the host for the rest.",
+        (false, _) => "Everything in its intact records was restored. Check the host for other changes.",
         (true, false) => {
-            "Nothing was changed. `lowlat tune rollback --accept-damage` restores what is listed above from the intact \
-             records, and gives up the rest. Restoring /var/lib/lowlat from a backup first restores more."
+            "Nothing was changed. `lowlat tune rollback --accept-damage` restores the entries above from the intact \
+             records and abandons the rest. Restore /var/lib/lowlat from a backup first to restore more."
         }
         (true, true) => {
-            "Nothing was changed, and no intact record is left. Restore /var/lib/lowlat from a backup, or undo the \
-             changes yourself and run `lowlat tune rollback --accept-damage`."
+            "Nothing was changed, and no intact record is left. Restore /var/lib/lowlat from a backup. Or undo the \
+             changes manually and run `lowlat tune rollback --accept-damage`."
         }
     };
     add_wrapped(out, next, 2, width);
@@ -242,10 +236,10 @@ fn rollback_headline(outcome: &RollbackOutcome) -> String {
         if !outcome.remaining.is_empty() || outcome.damage.is_some() {
             return "Nothing can be restored.".to_owned();
         }
-        return "Nothing to take back.".to_owned();
+        return "Nothing to roll back.".to_owned();
     }
     let mut parts = vec![if outcome.is_preview {
-        format!("Would be restored: {restored}")
+        format!("Would restore: {restored}")
     } else {
         format!("Restored: {restored}")
     }];
@@ -254,14 +248,14 @@ fn rollback_headline(outcome: &RollbackOutcome) -> String {
             parts.push(format!("{what}: {number}"));
         }
     };
-    count(outcome.unchanged_count, "as before already");
-    count(outcome.expired_count, "gone with an earlier boot");
-    count(outcome.conflicts.len(), "left to others");
+    count(outcome.unchanged_count, "already restored");
+    count(outcome.expired_count, "reset by a reboot");
+    count(outcome.conflicts.len(), "changed since and kept");
     count(outcome.failures.len(), "failed");
     format!("{}.", parts.join(", "))
 }
 
-/// What was restored, by the part of the plan; long lists are counted.
+/// Adds the restored objects by part of the plan; long lists are cut.
 fn add_restored(out: &mut String, restored: &[Restored], width: usize) {
     let mut parts: Vec<(&str, Vec<&str>)> = Vec::new();
     for one in restored {
@@ -281,7 +275,7 @@ fn add_restored(out: &mut String, restored: &[Restored], width: usize) {
     }
 }
 
-/// A part of a plan, by its id in the undo log.
+/// Returns the title of a part of a plan, by its id in the undo log.
 fn part_title(log_id: &str) -> &'static str {
     let part = log_id.split_once('/').map_or("", |(_, part)| part);
     match part.split('.').next().unwrap_or(part) {
@@ -311,11 +305,11 @@ fn add_pairs(out: &mut String, title: &str, pairs: &[(&str, &str)], width: usize
         add_wrapped(out, &clean(&format!("{name}: {reason}")), 2, width);
     }
     if let Some(more) = pairs.len().checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
-        out.push_str(&format!("  {}\n", paint(DIM, &format!("and {more} more; --json has them all"))));
+        out.push_str(&format!("  {}\n", paint(DIM, &format!("and {more} more; --json shows all"))));
     }
 }
 
-/// What is in force. `since` is when it was applied, in words.
+/// Formats the status of the plan in force. `since` is the time of the apply.
 pub fn status_text(status: &TuneStatus, since: &str, width: usize) -> String {
     let width = usable(width);
     let mut out = String::new();
@@ -323,15 +317,14 @@ pub fn status_text(status: &TuneStatus, since: &str, width: usize) -> String {
         Reading::Known(plan) => add_plan(&mut out, status, plan, since, width),
         Reading::Absent if status.reboot == RebootStatus::PendingRollback => add_wrapped(
             &mut out,
-            "No plan of lowlat is in force. The kernel has the parameters that were taken back until the host is \
-             restarted.",
+            "No plan is in force. The kernel keeps the reverted parameters until the reboot.",
             0,
             width,
         ),
-        Reading::Absent => out.push_str("No plan of lowlat is in force.\n"),
+        Reading::Absent => out.push_str("No plan is in force.\n"),
         _ => add_wrapped(
             &mut out,
-            "Which plan is in force may be read by root only: run it with sudo.",
+            "The plan in force is readable by root only. Run this command with sudo.",
             0,
             width,
         ),
@@ -343,18 +336,15 @@ pub fn status_text(status: &TuneStatus, since: &str, width: usize) -> String {
 }
 
 fn add_plan(out: &mut String, status: &TuneStatus, plan: &PlanInForce, since: &str, width: usize) {
-    let complete = if plan.is_complete { paint(GREEN, "in force") } else { paint(RED, "in force in part") };
+    let complete = if plan.is_complete { paint(GREEN, "in force") } else { paint(RED, "partly in force") };
     out.push_str(&format!("Plan {} is {complete}.\n", paint(BOLD, &clean(&plan.plan_id))));
     let mut field = |label: &str, text: &str| add_field(out, label, &clean(text), LABEL, width);
     if !plan.is_complete {
-        field(
-            "interrupted",
-            "finish it with `lowlat tune apply`, or take it back with `lowlat tune rollback`",
-        );
+        field("interrupted", "finish with `lowlat tune apply`, or revert with `lowlat tune rollback`");
     }
     field("profile", &format!("{}, {}", plan.profile, plural(plan.change_count, "change")));
     let ago = plan.age_s.map_or_else(
-        || "the clock was set back since".to_owned(),
+        || "the clock has been set back since".to_owned(),
         |seconds| format!("{} ago", span(seconds)),
     );
     let boot = if plan.is_of_this_boot { "in this boot" } else { "in an earlier boot" };
@@ -362,20 +352,21 @@ fn add_plan(out: &mut String, status: &TuneStatus, plan: &PlanInForce, since: &s
     field("command line", reboot_words(status.reboot));
     field("confirmation", &confirmation_words(plan, status.reboot));
     if !plan.earlier.is_empty() {
-        field("over", &format!("{} (`lowlat tune rollback --to ID` goes back)", plan.earlier.join(", ")));
+        field(
+            "earlier plans",
+            &format!("{} (`lowlat tune rollback --to ID` returns to one)", plan.earlier.join(", ")),
+        );
     }
 }
 
 fn reboot_words(reboot: RebootStatus) -> &'static str {
     match reboot {
-        RebootStatus::NotNeeded => "the plan changes nothing of it",
+        RebootStatus::NotNeeded => "not changed by the plan",
         RebootStatus::Pending => "waits for the reboot",
-        RebootStatus::PendingRollback => "taken back, in effect until the reboot",
+        RebootStatus::PendingRollback => "reverted; in effect until the reboot",
         RebootStatus::Done => "in effect",
-        RebootStatus::Ineffective => {
-            "the host was restarted, and the kernel lacks parameters: run `lowlat tune verify`"
-        }
-        RebootStatus::Unknown => "not known",
+        RebootStatus::Ineffective => "parameters are missing since the reboot: run `lowlat tune verify`",
+        RebootStatus::Unknown => "unknown",
     }
 }
 
@@ -385,16 +376,16 @@ fn confirmation_words(plan: &PlanInForce, reboot: RebootStatus) -> String {
     };
     match (left_s, reboot) {
         (Some(left), _) => {
-            format!("{} left: run `lowlat tune confirm`, or all of it is taken back", span(left))
+            format!("{} left: run `lowlat tune confirm`, or everything is rolled back", span(left))
         }
         (None, RebootStatus::Pending) => {
-            format!("rests until the reboot; then it must come within {}", span(within_s))
+            format!("not needed until the reboot; then within {}", span(within_s))
         }
-        (None, _) => format!("must come within {} of the boot; its timer does not run now", span(within_s)),
+        (None, _) => format!("needed within {} of the boot; its timer is not running", span(within_s)),
     }
 }
 
-/// "9 min 30 s", the two largest units.
+/// Formats a time span with its two largest units: "9 min 30 s".
 fn span(seconds: u64) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
     let mut parts = Vec::new();
@@ -426,7 +417,7 @@ fn add_units(out: &mut String, units: &[UnitStatus], width: usize) {
 
 fn add_steps(out: &mut String, steps: &Reading<Vec<StepCount>>, width: usize) {
     let Reading::Known(counts) = steps else {
-        add_field(out, "steps", "the undo log may be read by root only", LABEL, width);
+        add_field(out, "steps", "the undo log is readable by root only", LABEL, width);
         return;
     };
     let mut parts: Vec<(&str, usize)> = Vec::new();
@@ -444,7 +435,7 @@ fn add_steps(out: &mut String, steps: &Reading<Vec<StepCount>>, width: usize) {
 
 fn add_log(out: &mut String, status: &TuneStatus, width: usize) {
     if !status.unfinished.is_empty() {
-        let text = format!("{}: begun and not finished", status.unfinished.join(", "));
+        let text = format!("{}: started but not finished", status.unfinished.join(", "));
         add_field(out, "unfinished", &clean(&text), LABEL, width);
     }
     if let Some(torn) = &status.torn {

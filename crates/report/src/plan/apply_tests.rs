@@ -1,4 +1,4 @@
-//! The texts on a terminal of 80 columns.
+//! Texts on a terminal of 80 columns.
 
 use crate::plan::apply::{rollback_text, status_text};
 use lowlat_host::Reading;
@@ -60,20 +60,20 @@ fn a_plan_in_force() {
 #[test]
 fn absent_and_denied_are_two_answers() {
     let absent = plain(&status_text(&status(Reading::Absent), "", 80));
-    assert!(absent.starts_with("No plan of lowlat is in force.\n"), "{absent}");
+    assert!(absent.starts_with("No plan is in force.\n"), "{absent}");
     let taken_back = TuneStatus { reboot: RebootStatus::PendingRollback, ..status(Reading::Absent) };
     let text = plain(&status_text(&taken_back, "", 80));
-    let told = "No plan of lowlat is in force. The kernel has the parameters that were taken back";
-    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").starts_with(told), "{text}");
+    let wanted = "No plan is in force. The kernel keeps the reverted parameters";
+    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").starts_with(wanted), "{text}");
     let mut denied = status(Reading::Denied);
     denied.steps = Reading::Denied;
     let denied = plain(&status_text(&denied, "", 80));
-    assert!(denied.starts_with("Which plan is in force may be read by root only"), "{denied}");
-    assert!(denied.contains("the undo log may be read by root only"), "{denied}");
+    assert!(denied.starts_with("The plan in force is readable by root only"), "{denied}");
+    assert!(denied.contains("the undo log is readable by root only"), "{denied}");
 }
 
 #[test]
-fn others_edits_are_shown_as_two_differences() {
+fn later_edits_are_shown_as_two_diffs() {
     let file =
         |text: &str| StateText::File { text: text.into(), is_cut: false, attributes: "0:0 0644".into() };
     let lines: String = (0..60).map(|n| format!("line {n}\n")).collect();
@@ -123,9 +123,9 @@ fn others_edits_are_shown_as_two_differences() {
 }
 
 #[test]
-fn nothing_to_take_back_is_said() {
+fn nothing_to_roll_back_is_reported() {
     assert_eq!(
         rollback_text(&RollbackOutcome::default(), 80),
-        "Nothing to take back.\nNext: lowlat tune plan\n"
+        "Nothing to roll back.\nNext: lowlat tune plan\n"
     );
 }

@@ -1,4 +1,4 @@
-//! Plans of changes: what they would do, what was applied, whether it is in force.
+//! Plans, the outcome of an apply or rollback, and verifications.
 
 pub mod apply;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A plan as text: what changes, layer by layer, and what does not, with the reason.
+//! Plan as text: the changes by layer, and what is not planned with the reason.
 
 use crate::audit::grouping::layer_title;
 use crate::shared::text::{BOLD, DIM, GREEN, RED, YELLOW, add_heading, add_wrapped, paint, usable, wrap};
@@ -10,12 +10,12 @@ use lowlat_settings::{
     change::{BootToken, Change, Moment, Target, WhyLeftOut},
 };
 
-/// Changes of one setting that are shown before the rest is counted: a host of a thousand CPUs has as many files.
+/// Highest number of changes shown per setting; a host of a thousand CPUs has as many files.
 const SHOWN_MAX: usize = 6;
-/// Where the text of a change begins.
+/// Columns before the text of a change.
 const INDENT: usize = 4;
 
-/// A plan for a terminal of `width` columns.
+/// Formats a plan for a terminal of `width` columns.
 pub fn plan_text(plan: &Plan, width: usize) -> String {
     let width = usable(width);
     let mut out = String::new();
@@ -48,7 +48,7 @@ fn is_file(change: &Change) -> bool {
     matches!(change.target, Target::OwnedFile { .. })
 }
 
-/// "Plan for profile trading: 41 changes of 23 settings. A reboot completes it. CPUs …".
+/// Returns "Plan for profile trading: 41 changes for 23 settings. A reboot completes it. Isolated: …".
 fn headline(plan: &Plan) -> String {
     if plan.changes.is_empty() {
         return format!("Nothing to change for profile {}.", plan.profile);
@@ -70,7 +70,7 @@ fn headline(plan: &Plan) -> String {
     )
 }
 
-/// Changes of one setting: its id, its reason, then what goes and what comes.
+/// Adds the changes of one setting: its id, its reason, then the old and the new values.
 fn add_block(out: &mut String, block: &[Change], width: usize) {
     let Some(first) = block.first() else { return };
     let title = match &first.target {
@@ -92,12 +92,12 @@ fn add_block(out: &mut String, block: &[Change], width: usize) {
         out.push_str(&format!(
             "{:INDENT$}{}\n",
             "",
-            paint(DIM, &format!("and {more} more; --json has them all"))
+            paint(DIM, &format!("and {more} more; --json shows all"))
         ));
     }
 }
 
-/// " (at boot; risk: RAS)": nothing for a change without risk that takes effect at once.
+/// Returns the moment and the risk of a change, such as "  [now and at boot; risk: RAS]".
 fn marks(change: &Change) -> String {
     let mut marks = Vec::new();
     match (&change.target, change.moment) {
@@ -151,7 +151,7 @@ fn add_change(out: &mut String, change: &Change, width: usize) {
     add_lines(out, '+', &label, &or_none(&change.after), width);
 }
 
-/// A line of a diff; what does not fit goes on below, further in.
+/// Adds a line of a diff; continuation lines are indented further.
 fn add_lines(out: &mut String, sign: char, label: &str, text: &str, width: usize) {
     let style = if sign == '+' { GREEN } else { RED };
     let lines = wrap(&clean(&format!("{label}{text}")), width.saturating_sub(INDENT + 4));
@@ -165,7 +165,7 @@ fn add_warnings(out: &mut String, plan: &Plan, width: usize) {
     if plan.warnings.is_empty() {
         return;
     }
-    add_heading(out, "Know before you apply it");
+    add_heading(out, "Before you apply");
     for warning in &plan.warnings {
         for (at, line) in wrap(&clean(warning), width.saturating_sub(INDENT)).iter().enumerate() {
             let start = if at == 0 { paint(YELLOW, "!") } else { " ".to_owned() };
@@ -174,7 +174,7 @@ fn add_warnings(out: &mut String, plan: &Plan, width: usize) {
     }
 }
 
-/// Settings at fault for which nothing is planned, by the kind of reason; the rest is counted.
+/// Adds the faults for which nothing is planned, by kind of reason, and counts the other settings.
 fn add_left_out(out: &mut String, plan: &Plan, width: usize) {
     let mut why: Option<WhyLeftOut> = None;
     let faults = plan.left_out.iter().filter(|left| left.why.is_of_fault());
@@ -184,7 +184,7 @@ fn add_left_out(out: &mut String, plan: &Plan, width: usize) {
             if matches!(left.why, WhyLeftOut::NotAccepted(_)) {
                 add_wrapped(
                     out,
-                    "accept one with --accept-risk ID, or accept-risk in the role file",
+                    "Accept one with --accept-risk ID, or with accept-risk in the role file.",
                     2,
                     width,
                 );
@@ -204,16 +204,16 @@ fn add_left_out(out: &mut String, plan: &Plan, width: usize) {
 
 fn title(why: WhyLeftOut) -> &'static str {
     match why {
-        WhyLeftOut::NotAccepted(_) => "the risk is not accepted",
-        WhyLeftOut::Harmful => "it would do more harm than good",
+        WhyLeftOut::NotAccepted(_) => "risk not accepted",
+        WhyLeftOut::Harmful => "more harm than benefit",
         WhyLeftOut::YourChoice => "your choice",
-        WhyLeftOut::ByAnother => "brought about by something else",
-        WhyLeftOut::Kernel => "this kernel does not take it",
+        WhyLeftOut::ByAnother => "follows from another change",
+        WhyLeftOut::Kernel => "unsupported by this kernel",
         WhyLeftOut::Firmware => "set in the firmware",
         WhyLeftOut::Hardware => "hardware, or outside this host",
-        WhyLeftOut::StateOfTheMoment => "a state of the moment",
-        WhyLeftOut::Unfit => "a name or value of this host does not fit its type",
-        WhyLeftOut::Unknown => "not known",
+        WhyLeftOut::StateOfTheMoment => "temporary state",
+        WhyLeftOut::Unfit => "unexpected name or value on this host",
+        WhyLeftOut::Unknown => "could not be checked",
         WhyLeftOut::NotApplicable => "does not apply",
         WhyLeftOut::Good => "good",
     }
@@ -222,7 +222,7 @@ fn title(why: WhyLeftOut) -> &'static str {
 fn counts(left_out: &[LeftOut]) -> String {
     let count = |why: WhyLeftOut| left_out.iter().filter(|left| left.why == why).count();
     format!(
-        "Of the other settings {} good, {} do not apply, and {} could not be told (`lowlat audit` says why).",
+        "Of the other settings, {} good, {} do not apply, and {} could not be checked (`lowlat audit` shows why).",
         match count(WhyLeftOut::Good) {
             1 => "1 is".to_owned(),
             number => format!("{number} are"),

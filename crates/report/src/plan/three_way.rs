@@ -1,18 +1,18 @@
-//! What stood somewhere before lowlat, what lowlat made of it, and what is there now, as two differences.
+//! The states before lowlat, by lowlat and now, as two diffs.
 
 use crate::shared::text::{BOLD, DIM, GREEN, RED, paint, wrap};
 use crate::shared::units::{clean, size};
 use lowlat_plan::outcome::{StateText, ThreeWay};
 use similar::{ChangeTag, TextDiff};
 
-/// Lines of one difference that are shown at most.
+/// Highest number of lines shown of one diff.
 const SHOWN_MAX: usize = 30;
-/// Longer texts are not compared line by line: that takes the square of their length at worst.
+/// Longest text to compare line by line: the worst case takes time proportional to the square of the length.
 const LINES_MAX: usize = 2_000;
-/// Lines around a changed one.
+/// Context lines around a change.
 const CONTEXT: usize = 2;
 
-/// Adds the two differences of one thing.
+/// Adds the two diffs of one object.
 pub fn add_three_way(out: &mut String, three: &ThreeWay, width: usize) {
     out.push_str(&format!("  {}\n", paint(BOLD, &clean(&three.name))));
     add_side(out, "before lowlat -> by lowlat", &three.before, &three.by_lowlat, width);
@@ -31,7 +31,7 @@ fn add_side(out: &mut String, title: &str, from: &StateText, to: &StateText, wid
     }
 }
 
-/// The text of a file that can be compared line by line; nothing counts as an empty one.
+/// Returns the text of a file that can be compared line by line; a missing file counts as empty.
 fn text_of(state: &StateText) -> Option<&str> {
     match state {
         StateText::Absent => Some(""),
@@ -40,20 +40,20 @@ fn text_of(state: &StateText) -> Option<&str> {
     }
 }
 
-/// What stands there in a few words. Texts are shown apart.
+/// Describes a state in a few words; texts are shown separately.
 fn in_words(state: &StateText) -> String {
     match state {
-        StateText::Absent => "(nothing there)".to_owned(),
+        StateText::Absent => "(does not exist)".to_owned(),
         StateText::Value { text } if text.is_empty() => "(empty)".to_owned(),
         StateText::Value { text } => text.clone(),
         StateText::Link { to } => format!("(link to {to})"),
         StateText::File { text, is_cut, attributes } => {
-            let cut = if *is_cut { ", only its beginning was compared" } else { "" };
-            let long = if text.lines().count() > LINES_MAX { ", too long to be compared here" } else { "" };
+            let cut = if *is_cut { ", only its start was compared" } else { "" };
+            let long = if text.lines().count() > LINES_MAX { ", too long to compare here" } else { "" };
             format!("(file, owner and mode {attributes}{cut}{long})")
         }
         StateText::Binary { bytes, digest, attributes } => {
-            format!("(no text, {}, SHA-256 {digest}, owner and mode {attributes})", size(*bytes))
+            format!("(binary, {}, SHA-256 {digest}, owner and mode {attributes})", size(*bytes))
         }
     }
 }
@@ -76,10 +76,7 @@ fn add_difference(out: &mut String, from: &str, to: &str, width: usize) {
         }
     }
     if let Some(more) = shown.checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
-        out.push_str(&format!(
-            "      {}\n",
-            paint(DIM, &format!("and {more} more lines; --json has them all"))
-        ));
+        out.push_str(&format!("      {}\n", paint(DIM, &format!("and {more} more lines; --json shows all"))));
     }
 }
 

@@ -1,4 +1,4 @@
-//! A verification as text: the headline, what is not held and by whom, and the counts.
+//! Verification as text: the headline, the rows that are not held with their culprits, and the counts.
 
 use crate::audit::grouping::layer_title;
 use crate::shared::text::{BOLD, DIM, GREEN, RED, YELLOW, add_heading, add_wrapped, paint, usable, wrap};
@@ -7,31 +7,31 @@ use anstyle::Style;
 use lowlat_host::{CpuSet, Reading};
 use lowlat_plan::verify::{Culprit, Headline, Outcome, Row, Standing, TickLoad, TickProof, Verification};
 
-/// Width of the column of standings: the longest word and two spaces.
+/// Width of the standing column: the longest word and two spaces.
 const STANDING_WIDTH: usize = 13;
 const INDENT: usize = 2;
-/// Names that one entry joins.
+/// Highest number of names in one entry.
 const NAMED_MAX: usize = 4;
 
-/// What a verification's text shows.
+/// Options of a verification's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VerificationTextOptions<'a> {
-    /// Whether rows that are held are shown too.
+    /// Whether to show rows that are held too.
     pub show_all: bool,
     /// Columns of the terminal.
     pub width: usize,
-    /// When the plan was applied, for people; empty when that is not known.
+    /// Time of the apply, for display; empty if unknown.
     pub applied: &'a str,
 }
 
-/// The headline, every row that is not held with who is to blame, and the counts.
+/// Formats the headline, every row that is not held with its culprit, and the counts.
 pub fn verification_text(verification: &Verification, options: &VerificationTextOptions<'_>) -> String {
     let width = usable(options.width);
     let mut out = String::new();
     add_wrapped(&mut out, &clean(&subject(verification, options.applied)), 0, width);
     for line in headline(verification) {
         let line = clean(&line);
-        // Wrapping makes one space of two.
+        // Wrapping collapses double spaces.
         let lines = if line.chars().count() <= width { vec![line] } else { wrap(&line, width) };
         for line in lines {
             out.push_str(&paint(BOLD, &line));
@@ -40,7 +40,7 @@ pub fn verification_text(verification: &Verification, options: &VerificationText
     }
     add_rows(&mut out, &verification.rows, options.show_all, width);
     if !verification.warnings.is_empty() {
-        add_heading(&mut out, "Know as well");
+        add_heading(&mut out, "Warnings");
         for warning in &verification.warnings {
             for (at, line) in wrap(&clean(warning), width.saturating_sub(4)).iter().enumerate() {
                 let start = if at == 0 { paint(YELLOW, "!") } else { " ".to_owned() };
@@ -56,11 +56,11 @@ pub fn verification_text(verification: &Verification, options: &VerificationText
     out
 }
 
-/// One line for each row that is not held, for logs; empty when there is none.
+/// Formats one line for each row that is not held, for logs; empty if there are none.
 pub fn verification_lines(verification: &Verification) -> String {
-    let is_told = |row: &&Row| row.standing.is_fault() || row.standing == Standing::Pending;
+    let is_reported = |row: &&Row| row.standing.is_fault() || row.standing == Standing::Pending;
     let mut out = String::new();
-    for row in verification.rows.iter().filter(is_told) {
+    for row in verification.rows.iter().filter(is_reported) {
         let by = row.by.as_ref().map_or_else(String::new, |by| format!("; by {}", culprit(by)));
         let note = if row.note.is_empty() { String::new() } else { format!("; {}", row.note) };
         let line = format!("{} {}: {}{by}{note}", row.standing.word(), row.what, values(row));
@@ -96,7 +96,7 @@ fn set(cpus: &Reading<CpuSet>) -> String {
     }
 }
 
-/// The lines that the desk asks for first.
+/// Returns the most important lines: isolation, interrupts, ticks.
 fn headline(verification: &Verification) -> Vec<String> {
     let Headline {
         isolated,
@@ -111,8 +111,8 @@ fn headline(verification: &Verification) -> Vec<String> {
     if irqs_movable + irqs_managed > 0 && !verification.housekeeping.is_empty() {
         let moving = match irqs_moving {
             0 => String::new(),
-            1 => ", 1 moves at its next interrupt".to_owned(),
-            count => format!(", {count} move at their next interrupt"),
+            1 => ", 1 moves when it next fires".to_owned(),
+            count => format!(", {count} move when they next fire"),
         };
         let managed = match irqs_managed {
             0 => String::new(),
@@ -139,7 +139,7 @@ fn headline(verification: &Verification) -> Vec<String> {
     lines
 }
 
-/// "ticks: at most 2 in 1.00 s on 14 isolated CPUs, 14 of them under a spinning thread; housekeeping up to 251".
+/// Returns "ticks: at most 2 in 1.00 s on 14 isolated CPUs (14 under a spinning thread); housekeeping up to 251".
 fn ticks(proof: &TickProof) -> Option<String> {
     let most = proof.cpus.iter().filter_map(|cpu| cpu.ticks.known()).max()?;
     let loads = [TickLoad::Spinner, TickLoad::BusyTask, TickLoad::Idle].into_iter().filter_map(|load| {
@@ -159,7 +159,7 @@ fn ticks(proof: &TickProof) -> Option<String> {
     ))
 }
 
-/// Rows by layer, those that say the same as one.
+/// Adds the rows by layer; rows that differ only in their names share an entry.
 fn add_rows(out: &mut String, rows: &[Row], show_all: bool, width: usize) {
     let is_shown = |row: &&Row| show_all || row.standing != Standing::Held || !row.note.is_empty();
     let mut layer = "";
@@ -183,7 +183,7 @@ fn add_rows(out: &mut String, rows: &[Row], show_all: bool, width: usize) {
     }
 }
 
-/// Rows that differ in their names only.
+/// Returns whether two rows differ only in their names.
 fn is_alike(a: &Row, b: &Row) -> bool {
     a.layer == b.layer
         && a.settings == b.settings
@@ -202,11 +202,11 @@ fn title(layer: &str) -> &str {
     }
 }
 
-/// `said` is the note of the entry before: one that is the same is not said again.
+/// Adds an entry. `said` is the note of the previous entry; an equal note is not repeated.
 fn add_group(out: &mut String, first: &Row, group: &[&Row], said: &str, width: usize) {
     let mut names: Vec<String> = group.iter().take(NAMED_MAX).map(|row| row.what.clone()).collect();
     if group.len() > NAMED_MAX {
-        names.push(format!("{} more; --json has them all", group.len() - NAMED_MAX));
+        names.push(format!("{} more; --json lists all", group.len() - NAMED_MAX));
     }
     let beside = INDENT + STANDING_WIDTH;
     let word = paint(style(first.standing), &format!("{:STANDING_WIDTH$}", first.standing.word()));
@@ -226,7 +226,7 @@ fn add_group(out: &mut String, first: &Row, group: &[&Row], said: &str, width: u
     }
 }
 
-/// What is and what was planned. Of what cannot be read the note says why.
+/// Returns the observed and the planned value. For an unreadable one, the note gives the reason.
 fn values(row: &Row) -> String {
     match row.standing {
         Standing::Held => shown(&row.observed),
@@ -245,11 +245,11 @@ fn shown(observed: &Reading<String>) -> String {
     }
 }
 
-/// "/etc/sysctl.d/zz.conf:3, which sets vm.swappiness = 60".
+/// Returns the culprit, such as "/etc/sysctl.d/zz.conf:3: vm.swappiness = 60".
 fn culprit(by: &Culprit) -> String {
     let line = by.line.map_or_else(String::new, |line| format!(":{line}"));
     match by.name.as_str() {
-        "unknown" => format!("somebody unknown ({})", by.does),
+        "unknown" => format!("an unknown cause ({})", by.does),
         name if by.line.is_some() => format!("{name}{line}: {}", by.does),
         name => format!("{name}, which {}", by.does),
     }
@@ -273,7 +273,7 @@ fn outcome_style(outcome: Outcome) -> Style {
     }
 }
 
-/// "Not held: 3 of 87 rows (2 overridden, 1 lost)." and the like.
+/// Returns the verdict, such as "Not held: 3 of 87 rows (2 overridden, 1 lost)."
 fn verdict(verification: &Verification) -> String {
     let counts = &verification.counts;
     let listed = |is_meant: fn(Standing) -> bool| {
@@ -287,17 +287,18 @@ fn verdict(verification: &Verification) -> String {
     let rows = plural(counts.rows() as usize, "row");
     match verification.outcome() {
         Outcome::Held => match listed(|standing| matches!(standing, Standing::MovesLater | Standing::Gone)) {
-            others if others.is_empty() => format!("All {rows} held."),
-            others => format!("All {rows} held; among them {others}."),
+            others if others.is_empty() => format!("All {rows} are held."),
+            others => format!("All {rows} are held, including {others}."),
         },
         Outcome::Pending => format!(
-            "{} of {rows} {} for the reboot; all others are held.",
+            "{} of {rows} {} for the reboot. All others are held.",
             counts.pending,
             if counts.pending == 1 { "waits" } else { "wait" }
         ),
         Outcome::NotHeld => {
             let pending = match counts.pending {
                 0 => String::new(),
+                1 => " 1 more waits for the reboot.".to_owned(),
                 pending => format!(" {pending} more wait for the reboot."),
             };
             format!("Not held: {} of {rows} ({}).{pending}", counts.not_held(), listed(Standing::is_fault))

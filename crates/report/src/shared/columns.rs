@@ -1,8 +1,8 @@
-//! Tables that fit: columns that say nothing are left out, then those that matter least.
+//! Tables that fit the terminal: empty columns are dropped first, then the least important ones.
 
 use crate::shared::text::{DIM, column_lines, paint};
 
-/// What stands for a value that is not there.
+/// Placeholder for a missing value.
 pub const NONE: &str = "-";
 
 /// One column of a table.
@@ -13,7 +13,7 @@ pub struct Column {
     pub cells: Vec<String>,
     /// Whether it is set flush right.
     pub is_right: bool,
-    /// How much it matters; 0 is never left out.
+    /// Importance; 0 is never dropped, higher ranks go first.
     pub rank: u8,
 }
 
@@ -38,7 +38,7 @@ impl Column {
     }
 }
 
-/// The table of those columns that fit, two spaces in, its head of less weight.
+/// Formats the columns that fit as a table, indented by two spaces, with a dimmed head.
 pub fn table(all: Vec<Column>, width: usize) -> String {
     let mut out = String::new();
     for (at, line) in lines(all, width).into_iter().enumerate() {
@@ -48,7 +48,7 @@ pub fn table(all: Vec<Column>, width: usize) -> String {
     out
 }
 
-/// The lines of [`table`] without colours.
+/// Returns the lines of [`table`] without colours.
 pub fn lines(all: Vec<Column>, width: usize) -> Vec<String> {
     let mut kept: Vec<Column> = all.into_iter().filter(|of| of.rank == 0 || !of.is_empty()).collect();
     let is_wide = |kept: &[Column]| kept.iter().map(|of| of.width() + 2).sum::<usize>() > width;
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn empty_columns_go_first_and_then_those_that_matter_least() {
+    fn empty_columns_are_dropped_first_and_then_the_least_important() {
         let cells = |text: &str| vec![text.to_owned(); 2];
         let all = || {
             vec![

@@ -1,14 +1,14 @@
-//! A text of sections and labelled facts under construction.
+//! Builder for a text of sections and labelled facts.
 
 use crate::shared::text::{DIM, add_field, add_heading, paint, wrap};
 use crate::shared::units::clean;
 use lowlat_host::Reading;
 use std::fmt::Display;
 
-/// Width of the column of labels.
+/// Width of the label column.
 pub const LABEL_WIDTH: usize = 18;
 
-/// A text under construction, with its width.
+/// Text under construction, with its width.
 pub struct Page {
     /// The text so far.
     pub out: String,
@@ -22,7 +22,7 @@ impl Page {
         add_field(&mut self.out, label, &clean(text), LABEL_WIDTH, self.width);
     }
 
-    /// Adds a labelled fact. Absent facts are left out; denied and unparsable ones say so.
+    /// Adds a labelled fact. An absent fact adds nothing; a denied or unparsable one is shown as such.
     pub fn fact<T: Display>(&mut self, label: &str, reading: &Reading<T>) {
         if !reading.is_absent() {
             self.field(label, &reading.to_string());
@@ -34,7 +34,7 @@ impl Page {
         add_heading(&mut self.out, title);
     }
 
-    /// Adds a line of less weight.
+    /// Adds a dimmed line.
     pub fn note(&mut self, text: &str) {
         for line in wrap(&clean(text), self.width.saturating_sub(2)) {
             self.out.push_str(&format!("  {}\n", paint(DIM, &line)));

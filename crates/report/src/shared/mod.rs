@@ -1,4 +1,4 @@
-//! What the texts and pages of every capability share.
+//! Shared parts of the texts and pages of every capability.
 
 pub mod columns;
 pub mod document;

@@ -1,28 +1,28 @@
-//! Texts for terminals. Plain ASCII apart from what the host itself says, so that any locale shows them right.
+//! Text for terminals. Plain ASCII except for values from the host, so that it displays correctly in any locale.
 
 use anstyle::{AnsiColor, Style};
 
 /// Headings.
 pub const BOLD: Style = Style::new().bold();
-/// What matters less.
+/// Details.
 pub const DIM: Style = Style::new().dimmed();
-/// What is wrong.
+/// Faults.
 pub const RED: Style = AnsiColor::Red.on_default().bold();
-/// What is doubtful.
+/// Doubts.
 pub const YELLOW: Style = AnsiColor::Yellow.on_default();
-/// What is right.
+/// Correct settings.
 pub const GREEN: Style = AnsiColor::Green.on_default();
-/// What is meant for trading.
+/// CPUs for trading.
 pub const BLUE: Style = AnsiColor::Cyan.on_default();
-/// Narrower than this nothing can be laid out.
+/// Smallest width that a layout supports.
 const WIDTH_MIN: usize = 40;
 
-/// Text in a style.
+/// Returns the text in a style.
 pub fn paint(style: Style, text: &str) -> String {
     format!("{style}{text}{style:#}")
 }
 
-/// A width that text can be laid out in.
+/// Returns a width that a layout supports.
 pub fn usable(width: usize) -> usize {
     width.max(WIDTH_MIN)
 }
@@ -30,8 +30,8 @@ pub fn usable(width: usize) -> usize {
 /// Units that stay on the line of their figure.
 const UNITS: [&str; 5] = ["ns", "us", "ms", "s", "%"];
 
-/// Lines of at most `width` characters, broken at spaces but not between a figure and its unit; a longer word is
-/// broken where the line ends.
+/// Splits a text into lines of at most `width` characters. Breaks at spaces but not between a figure and its unit; a
+/// longer word is broken at the end of the line.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(8);
     let mut lines: Vec<String> = Vec::new();
@@ -61,7 +61,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// The words of a text; a figure and its unit are one.
+/// Splits a text into words; a figure and its unit count as one word.
 fn words(text: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -77,8 +77,8 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Where to break a word that is longer than the line: behind the last comma or slash that fits, as CPU lists and
-/// paths read best.
+/// Returns where to break a word that is longer than the line: after the last comma or slash that fits, for readable
+/// CPU lists and paths.
 fn break_at(word: &[char], width: usize) -> usize {
     let fits = &word[..width.min(word.len())];
     match fits.iter().rposition(|c| matches!(c, ',' | '/' | ';')) {
@@ -87,7 +87,7 @@ fn break_at(word: &[char], width: usize) -> usize {
     }
 }
 
-/// Text cut to a number of characters, with dots where something is missing.
+/// Cuts a text to a number of characters; an ellipsis marks the cut.
 pub fn cut(text: &str, chars_max: usize) -> String {
     if text.chars().count() <= chars_max {
         return text.to_owned();
@@ -96,7 +96,7 @@ pub fn cut(text: &str, chars_max: usize) -> String {
     format!("{}...", kept.trim_end())
 }
 
-/// Adds wrapped text, every line indented.
+/// Adds wrapped text, with every line indented.
 pub fn add_wrapped(out: &mut String, text: &str, indent: usize, width: usize) {
     for line in wrap(text, width.saturating_sub(indent)) {
         out.push_str(format!("{:indent$}{line}", "").trim_end());
@@ -104,7 +104,7 @@ pub fn add_wrapped(out: &mut String, text: &str, indent: usize, width: usize) {
     }
 }
 
-/// Adds `label` in a column of its own with the text wrapped beside it. An empty text adds nothing.
+/// Adds a label with the wrapped text in the column beside it. An empty text adds nothing.
 pub fn add_field(out: &mut String, label: &str, text: &str, label_width: usize, width: usize) {
     if text.is_empty() {
         return;
@@ -127,8 +127,8 @@ pub fn add_heading(out: &mut String, title: &str) {
     out.push('\n');
 }
 
-/// A table of columns parted by two spaces; the first row is its head. Columns named in `right` are set flush right.
-/// Cells are not wrapped: callers keep them short.
+/// Formats a table with two spaces between columns; the first row is its head. Columns named in `right` are
+/// right-aligned. Cells are not wrapped, so callers keep them short.
 pub fn columns(rows: &[Vec<String>], right: &[usize], indent: usize) -> String {
     let mut out = String::new();
     for (at, line) in column_lines(rows, right, indent).into_iter().enumerate() {
@@ -138,7 +138,7 @@ pub fn columns(rows: &[Vec<String>], right: &[usize], indent: usize) -> String {
     out
 }
 
-/// The lines of [`columns`] without colours.
+/// Returns the lines of [`columns`] without colours.
 pub fn column_lines(rows: &[Vec<String>], right: &[usize], indent: usize) -> Vec<String> {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width_of = |column: usize| {

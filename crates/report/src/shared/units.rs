@@ -1,6 +1,6 @@
 //! Numbers for people: durations, sizes, rates, shares.
 
-/// A duration with three digits and the unit that fits: "873 ns", "4.73 us", "1.20 ms", "61.0 s".
+/// Formats a duration with three digits in a suitable unit: "873 ns", "4.73 us", "1.20 ms", "61.0 s".
 pub fn duration(ns: u64) -> String {
     match ns {
         0..1_000 => format!("{ns} ns"),
@@ -10,7 +10,7 @@ pub fn duration(ns: u64) -> String {
     }
 }
 
-/// A planned duration, without digits that say nothing: "60 s", "1.5 s".
+/// Formats a planned duration without trailing zeros: "60 s", "1.5 s".
 pub fn span(ns: u64) -> String {
     let text = duration(ns);
     match text.split_once(' ') {
@@ -21,7 +21,7 @@ pub fn span(ns: u64) -> String {
     }
 }
 
-/// A duration that may be a fraction of a nanosecond: "8.2 ns".
+/// Formats a duration that may be a fraction of a nanosecond: "8.2 ns".
 pub fn duration_fine(ns: f64) -> String {
     if !ns.is_finite() || ns < 0.0 {
         return "-".to_owned();
@@ -29,7 +29,7 @@ pub fn duration_fine(ns: f64) -> String {
     if ns < 100.0 { format!("{ns:.1} ns") } else { duration(whole(ns)) }
 }
 
-/// A size in the binary unit that fits: "512 KiB", "251 GiB", "1.5 TiB".
+/// Formats a size in a suitable binary unit: "512 KiB", "251 GiB", "1.5 TiB".
 pub fn size(bytes: u64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let (mut value, mut unit) = (bytes as f64, 0);
@@ -42,7 +42,7 @@ pub fn size(bytes: u64) -> String {
     format!("{} {unit}", text.strip_suffix(".0").unwrap_or(&text))
 }
 
-/// A whole number with its thousands parted: "12,345".
+/// Formats a whole number with thousands separators: "12,345".
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut parted = String::with_capacity(digits.len() + digits.len() / 3);
@@ -55,7 +55,7 @@ pub fn count(number: u64) -> String {
     parted
 }
 
-/// A rate with about three digits: "0.0164", "4.2", "251", "1,204".
+/// Formats a rate with about three digits: "0.0164", "4.2", "251", "1,204".
 pub fn rate(per_second: f64) -> String {
     match per_second {
         r if !r.is_finite() => "-".to_owned(),
@@ -67,7 +67,7 @@ pub fn rate(per_second: f64) -> String {
     }
 }
 
-/// A share in percent with two significant digits when it is small: "0.00013 %", "4.21 %", "31 %".
+/// Formats a percentage, with two significant digits if it is small: "0.00013 %", "4.21 %", "31 %".
 pub fn percent(value: f64) -> String {
     match value {
         v if !v.is_finite() => "-".to_owned(),
@@ -79,7 +79,7 @@ pub fn percent(value: f64) -> String {
     }
 }
 
-/// A value below 1 with two significant digits and no exponent.
+/// Formats a value below 1 with two significant digits and no exponent.
 fn significant(value: f64) -> String {
     let mut decimals = 2;
     let mut scaled = value;
@@ -99,23 +99,19 @@ fn scaled(value: f64, unit: &str) -> String {
     }
 }
 
-/// The nearest whole number; a float that does not fit stops at the ends.
-#[allow(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "`as` saturates, which is what is meant"
-)]
+/// Returns the nearest whole number; a float outside the range saturates.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates as intended")]
 fn whole(value: f64) -> u64 {
     value.round() as u64
 }
 
-/// One noun in the number that the count asks for: "1 CPU", "3 CPUs".
+/// Formats a count with its noun: "1 CPU", "3 CPUs".
 pub fn plural(number: usize, noun: &str) -> String {
     let ending = if number == 1 { "" } else { "s" };
     format!("{} {noun}{ending}", count(number as u64))
 }
 
-/// Text from the host made safe to print, on one line: see [`lowlat_host::printable`].
+/// Makes a text from the host safe to print, on one line: see [`lowlat_host::printable`].
 pub fn clean(text: &str) -> String {
     lowlat_host::printable::line(text).into_owned()
 }
@@ -146,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_rates_and_shares_read_well() {
+    fn sizes_rates_and_shares_have_few_digits() {
         assert_eq!(size(16 << 20), "16 MiB");
         assert_eq!((size(1_536 << 30), size(8_190 << 20)), ("1.5 TiB".to_owned(), "8 GiB".to_owned()));
         assert_eq!(size(u64::MAX), "16 EiB");

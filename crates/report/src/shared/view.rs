@@ -1,41 +1,41 @@
-//! How reports show a measurement.
+//! Interface between reports and the kinds of measurement.
 
 use super::page::Section;
 use maud::Markup;
 
-/// One kind of measurement of a document as its summary and its page show it. A document without it has a view as
-/// well, which says that it was not measured.
+/// Kind of measurement as the summary and the page show it. A document without this measurement also has a view, which
+/// says that it was not measured.
 pub trait View {
-    /// The kind of measurement, and the subcommand that makes it.
+    /// Returns the kind of measurement, which is also its subcommand.
     fn kind(&self) -> &'static str;
 
-    /// One sentence for the verdict on a whole run; `None` when it was not measured.
+    /// Returns one sentence for the verdict on a whole run, or `None` if it was not measured.
     fn sentence(&self) -> Option<String>;
 
     /// Adds its part of the summary of a whole run.
     fn add_summary(&self, out: &mut String, width: usize);
 
-    /// Its tiles in the head of the page of a whole run.
+    /// Returns its tiles for the head of the page of a whole run.
     fn tiles(&self) -> Markup;
 
-    /// Its sections of the page.
+    /// Returns its sections of the page.
     fn sections(&self) -> Vec<Section>;
 
-    /// The head of the page of its own subcommand.
+    /// Returns the head of its own subcommand's page.
     fn head(&self) -> Head;
 
-    /// How it was measured, for the page's footer.
+    /// Returns the parameters of the measurement, for the page's footer.
     fn parameters(&self) -> Option<Markup>;
 
-    /// Settings that would have saved time in this run, with the nanoseconds.
+    /// Returns the settings that would have saved time in this run, with the nanoseconds saved.
     fn savings(&self) -> Vec<(&str, u64)>;
 }
 
-/// The head of a page.
+/// Head of a page.
 #[derive(Debug)]
 pub struct Head {
-    /// What was done: "Interruptions of user threads".
+    /// Title: "Interruptions of user threads".
     pub title: &'static str,
-    /// What came of it: sentences, then tiles.
+    /// Result: sentences, then tiles.
     pub verdict: Markup,
 }

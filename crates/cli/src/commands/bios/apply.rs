@@ -1,4 +1,4 @@
-//! `lowlat bios apply`: the next request, shown, and with --yes sent and read back.
+//! `lowlat bios apply`: shows the next request and, with --yes, sends it and reads it back.
 
 use super::{
     check_risks,
@@ -20,33 +20,33 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
 pub struct Apply {
-    /// Profile to apply: trading or guide-57037
+    /// Apply this profile: trading or guide-57037
     #[arg(long, value_name = "NAME", default_value_t)]
     profile: Profile,
-    /// Include this setting although it costs security or protection against memory errors; may be given again
+    /// Include this setting although it weakens security or memory error protection; repeatable
     #[arg(long, value_name = "ID")]
     accept_risk: Vec<String>,
-    /// Go back instead: to the settings that this file of an earlier apply or export holds
+    /// Restore the settings saved in this file by an earlier apply or export
     #[arg(long, value_name = "FILE", conflicts_with_all = ["profile", "accept_risk"])]
     restore: Option<PathBuf>,
-    /// Send the request; without it nothing is sent
+    /// Send the request [default: only show it]
     #[arg(long)]
     yes: bool,
-    /// Send it although changes wait for the restart already: they take force with it
+    /// Send the request even if changes are already pending; the restart applies both
     #[arg(long)]
     with_pending: bool,
-    /// Write what restores the present settings here, before anything is sent; never over an old file [default:
-    /// lowlat-bios-before.json, or with the next free number]
+    /// Save the current settings in this new file before sending [default: lowlat-bios-before.json, or the next free
+    /// number]
     #[arg(long, value_name = "FILE")]
     before: Option<PathBuf>,
-    /// Print as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     connection: Connection,
 }
 
-/// What was done, for programs.
+/// Result of the command as JSON.
 #[derive(Serialize)]
 struct Outcome<'a> {
     document: &'static str,
@@ -57,7 +57,7 @@ struct Outcome<'a> {
     before: Option<PathBuf>,
 }
 
-/// Numbers that are tried for a file of the way back.
+/// Highest number tried for a file with the previous settings.
 const NUMBER_MAX: u32 = 999;
 
 pub fn run(arguments: &Apply) -> anyhow::Result<Exit> {
@@ -76,7 +76,7 @@ pub fn run(arguments: &Apply) -> anyhow::Result<Exit> {
         Some(request) if arguments.yes => {
             refuse_waiting(arguments, &change)?;
             write_before(&before, &export)?;
-            output::talk(&format!("wrote {}: what restores the present settings", before.display()));
+            output::talk(&format!("wrote {}: the current settings, for --restore", before.display()));
             Some(lowlat_redfish::send(&mut service.client, &saved, &facts, request).map_err(in_words)?)
         }
         _ => None,
@@ -92,13 +92,13 @@ fn saved_export(path: &Path) -> anyhow::Result<(String, Vec<u8>)> {
     Ok((path.display().to_string(), bounded(path, "name a file that an apply or export wrote")?))
 }
 
-/// Where the way back goes: never over an old one, which may be the only way back from an earlier request.
+/// Returns the path for the current settings. An existing file is never replaced: it may be the only copy of older settings.
 fn before(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     let is_free = |path: &Path| path.symlink_metadata().is_err();
     if let Some(path) = given {
         if !is_free(path) {
             bail!(
-                "{} is there already and may be the only way back from an earlier change; name another file with --before",
+                "{} already exists and may be the only copy of earlier settings\nhint: name another file with --before",
                 path.display()
             );
         }
@@ -108,7 +108,7 @@ fn before(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     std::iter::once(PathBuf::from("lowlat-bios-before.json"))
         .chain(numbered)
         .find(|path| is_free(path))
-        .context("every name for the way back is taken; name a file with --before")
+        .context("every name lowlat-bios-before-N.json is taken\nhint: name a file with --before")
 }
 
 fn refuse_waiting(arguments: &Apply, change: &BiosChange) -> anyhow::Result<()> {
@@ -117,14 +117,14 @@ fn refuse_waiting(arguments: &Apply, change: &BiosChange) -> anyhow::Result<()> 
     }
     let names: Vec<&str> = change.waiting.iter().map(|row| row.attribute.as_str()).take(12).collect();
     bail!(
-        "changes wait for the restart already ({}{}); nothing was sent: restart the server or take them back \
-         first, or accept them with --with-pending",
+        "cannot send the request: changes are already pending ({}{})\nhint: restart the server or revert them first, \
+         or accept them with --with-pending",
         names.join(", "),
         if change.waiting.len() > names.len() { ", ..." } else { "" },
     );
 }
 
-/// Written whole and durably before anything is sent.
+/// Writes the current settings completely and durably before anything is sent.
 fn write_before(path: &Path, export: &BiosExport) -> anyhow::Result<()> {
     let text = output::json_lines(export)? + "\n";
     OutputFile::new(path, Access::Shared)
@@ -141,21 +141,22 @@ fn show(arguments: &Apply, change: &BiosChange, sent: Option<(&Sent, PathBuf)>) 
     output::print(&lowlat_report::bios_change_text(change, output::width()))?;
     match (sent, &change.request) {
         (Some((sent, _)), _) => output::print_plain(&after_sending(change, sent)),
-        (None, Some(_)) => output::print("\nNothing was sent: add --yes to send it."),
+        (None, Some(_)) => output::print("\nNothing was sent. Add --yes to send the request."),
         (None, None) => Ok(()),
     }
 }
 
 fn after_sending(change: &BiosChange, sent: &Sent) -> String {
-    let mut lines = vec![format!("\nSent, status {}; the pending settings hold what was sent.", sent.status)];
-    lines.extend(sent.messages.iter().map(|message| format!("The service says: {message}")));
+    let mut lines =
+        vec![format!("\nSent (status {}). The pending settings now contain the change.", sent.status)];
+    lines.extend(sent.messages.iter().map(|message| format!("The service reports: {message}")));
     if let Some(task) = &sent.waiting_task {
-        lines.push(format!("Its task {task} goes on; some services end it during the restart."));
+        lines.push(format!("Task {task} is still running; some services finish it during the restart."));
     }
-    lines.push("Restart the server for it to take force; lowlat does not restart it.".into());
+    lines.push("Restart the server to apply the change; lowlat does not restart it.".into());
     lines.push(match change.later_requests {
-        0 => "Then see with `lowlat bios audit` whether the BIOS took it.".into(),
-        _ => "Then run this again: the next request can only be sent after the restart.".into(),
+        0 => "Then check with `lowlat bios audit` that the BIOS accepted it.".into(),
+        _ => "Then run this command again: the next request must follow the restart.".into(),
     });
     lines.join("\n")
 }

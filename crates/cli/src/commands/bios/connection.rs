@@ -1,4 +1,4 @@
-//! How a Redfish service is reached, and who asks.
+//! Connection to a Redfish service: address, credentials, certificates.
 
 use crate::{
     output::{self, Interrupted},
@@ -15,37 +15,37 @@ use std::{path::PathBuf, time::Duration};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Redfish service")]
 pub struct Connection {
-    /// Address of the management controller, as https://HOST, https://HOST:PORT or only HOST
+    /// Connect to this management controller: https://HOST, https://HOST:PORT or HOST
     #[arg(long, value_name = "URL")]
     redfish: Option<String>,
-    /// Id of the system, needed where the service has several
+    /// Select this system if the service has several
     #[arg(long, value_name = "ID", requires = "redfish")]
     system: Option<String>,
-    /// Name to log in with; the password is asked for on the terminal
+    /// Log in as this user; the terminal prompts for the password
     #[arg(long, value_name = "NAME", requires = "redfish")]
     user: Option<String>,
-    /// File whose one line is the password; not readable by everybody
+    /// Read the password from this file: one line, not world-readable
     #[arg(long, value_name = "FILE", requires = "user")]
     password_file: Option<PathBuf>,
-    /// File with the lines "user: NAME" and "password: PASSWORD"; not readable by everybody
+    /// Read "user: NAME" and "password: PASSWORD" lines from this file; not world-readable
     #[arg(long, value_name = "FILE", requires = "redfish", conflicts_with_all = ["user", "password_file"])]
     credentials_file: Option<PathBuf>,
-    /// Certificate, as PEM, of the CA to trust in place of this machine's
+    /// Trust this CA certificate (PEM) instead of the system's
     #[arg(long, value_name = "FILE", requires = "redfish", conflicts_with = "insecure")]
     ca: Option<PathBuf>,
-    /// Do not verify the certificate, and allow http://: whoever sits between can read the password
+    /// Skip certificate verification and allow http://; anyone in between can read the password
     #[arg(long, requires = "redfish")]
     insecure: bool,
-    /// Time to wait for one answer
+    /// Wait this long for each response
     #[arg(long, value_name = "SECONDS", default_value_t = 30, requires = "redfish",
           value_parser = clap::value_parser!(u64).range(1..=600))]
     timeout: u64,
-    /// Keep the service's answers as files in this directory; --file reads them
+    /// Save the service's responses in this directory; --file reads them
     #[arg(long, value_name = "DIR", requires = "redfish")]
     save: Option<PathBuf>,
 }
 
-/// A conversation with a service.
+/// Open connection to a service.
 pub struct Service<'a> {
     pub client: Client,
     connection: &'a Connection,
@@ -55,12 +55,12 @@ pub struct Service<'a> {
 const ALL: [Resource; 4] = [Resource::System, Resource::Bios, Resource::Settings, Resource::Registry];
 
 impl Connection {
-    /// Whether a service is named.
+    /// Returns whether the user named a service.
     pub fn is_wanted(&self) -> bool {
         self.redfish.is_some()
     }
 
-    /// Refuses options that would go unused: clap does not ask for --redfish beside --file.
+    /// Refuses options that would be ignored: clap does not require --redfish if --file is given.
     pub fn refuse_unused(&self) -> anyhow::Result<()> {
         let given = [
             ("--system", self.system.is_some()),
@@ -72,20 +72,22 @@ impl Connection {
         ];
         match given.iter().find(|(_, is_given)| *is_given) {
             Some((option, _)) => {
-                bail!("{option} is for a service: name it with --redfish in place of --file")
+                bail!(
+                    "{option} requires a Redfish service\nhint: name the service with --redfish instead of --file"
+                )
             }
             None => Ok(()),
         }
     }
 
-    /// Logs in. Everything that can be wrong on this machine is found out before.
+    /// Logs in, after checking everything that can fail on this machine.
     pub fn open(&self) -> anyhow::Result<Service<'_>> {
-        let Some(given) = &self.redfish else { bail!("name the service with --redfish") };
+        let Some(given) = &self.redfish else { bail!("no service named\nhint: name one with --redfish") };
         let origin = Origin::parse(given, self.insecure)?;
         let files = self.prepare_files()?;
         if self.insecure {
             output::talk(&format!(
-                "warning: --insecure: nothing proves that {} is who it should be; whoever sits between can read the password",
+                "warning: --insecure: the identity of {} is not verified; anyone in between can read the password",
                 origin.shown()
             ));
         }
@@ -94,7 +96,7 @@ impl Connection {
             None if self.insecure => Trust::Anybody,
             None => Trust::System,
         };
-        // Before the prompt: from here Ctrl-C ends the session too.
+        // Before the prompt: from here on, Ctrl-C also ends the session.
         let stop = signals::stop_flag()?;
         let credentials = self.credentials(&origin).map_err(in_words)?;
         let limits = Limits { request_time: Duration::from_secs(self.timeout), ..Limits::default() };
@@ -110,11 +112,11 @@ impl Connection {
         if let Some(path) = &self.password_file {
             return Credentials::from_password_file(user, path).map(Some);
         }
-        let password = ask_password(&format!("Password of {user} at {}: ", origin.shown()))?;
+        let password = ask_password(&format!("Password for {user} at {}: ", origin.shown()))?;
         Ok(Some(Credentials { user: user.clone(), password }))
     }
 
-    /// The files of --save: none of an earlier run may be among them, since they would be read as one server's.
+    /// Prepares the files of --save. Existing files are refused: a mix of two runs would be read as one server.
     fn prepare_files(&self) -> anyhow::Result<Vec<(Resource, OutputFile)>> {
         let Some(dir) = &self.save else { return Ok(Vec::new()) };
         let failed = |error: OutputError| results::in_words(&error, "name another directory with --save");
@@ -123,7 +125,7 @@ impl Connection {
             let file = dir.file(resource.file_name().as_ref(), Access::Shared);
             if file.exists() {
                 bail!(
-                    "{} is there from an earlier run; name another directory with --save",
+                    "{} already exists from an earlier run\nhint: name another directory with --save",
                     file.path().display()
                 );
             }
@@ -135,7 +137,7 @@ impl Connection {
 }
 
 impl Service<'_> {
-    /// Reads the server, and keeps the answers when asked.
+    /// Reads the server's settings, and saves the responses if requested.
     pub fn read(&mut self) -> anyhow::Result<Saved> {
         let saved =
             lowlat_redfish::read(&mut self.client, self.connection.system.as_deref()).map_err(in_words)?;
@@ -150,7 +152,7 @@ impl Service<'_> {
         Ok(saved)
     }
 
-    /// Ends the session; what goes wrong there is no error of the command.
+    /// Ends the session. A failure is only a warning.
     pub fn close(self) {
         if let Some(problem) = self.client.close() {
             output::talk(&format!("warning: {problem}"));
@@ -158,16 +160,16 @@ impl Service<'_> {
     }
 }
 
-/// The error as the command says it; Ctrl-C has an exit code of its own.
+/// Converts the error for the command line; Ctrl-C has a separate exit code.
 pub fn in_words(error: RedfishError) -> anyhow::Error {
     match error {
         RedfishError::Unknown { .. } if error.is_interrupted() => {
-            let what = "changing the settings; the change had been sent and may wait for the next restart: run \
-                        `lowlat bios audit` to see";
+            let what = "changing the settings; the request was sent, so the change may be pending\nhint: check with \
+                        `lowlat bios audit`";
             Interrupted(what.into()).into()
         }
         _ if error.is_interrupted() => {
-            Interrupted("talking to the service; nothing was changed".into()).into()
+            Interrupted("communicating with the service; nothing was changed".into()).into()
         }
         other => other.into(),
     }

@@ -1,5 +1,4 @@
-//! `lowlat bios`: BIOS settings from a Redfish service or its saved answers, judged; the requests that change them, and
-//! the sending of these.
+//! `lowlat bios`: judges BIOS settings from a Redfish service or its saved responses, and changes them.
 
 mod apply;
 mod connection;
@@ -24,11 +23,11 @@ pub const COMMAND: Subcommand = Subcommand { name: "bios", declare, run };
 
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Judge the BIOS settings of a server, active and pending, by its Redfish service or its saved answers
+    /// Judge the active and pending BIOS settings of a server
     Audit(Audit),
-    /// Write the requests that make the settings as wanted, and those that restore the present ones
+    /// Write the requests that apply a profile, and those that restore the current settings
     Export(Export),
-    /// Send the next of these requests to the service, after writing down what restores the present settings
+    /// Save the current settings, then send the next request to the service
     Apply(apply::Apply),
 }
 
@@ -36,10 +35,10 @@ enum Action {
 struct Audit {
     #[command(flatten)]
     source: Source,
-    /// Show also the rows that are as wanted, or on which the profile has no opinion
+    /// Also show rows that are as wanted, or that the profile leaves open
     #[arg(long)]
     all: bool,
-    /// Print as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -50,10 +49,10 @@ struct Audit {
 struct Export {
     #[command(flatten)]
     source: Source,
-    /// Include this setting although it costs security or protection against memory errors; may be given again
+    /// Include this setting although it weakens security or memory error protection; repeatable
     #[arg(long, value_name = "ID")]
     accept_risk: Vec<String>,
-    /// Write the document here [default: stdout]
+    /// Write the document to this file [default: stdout]
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -62,38 +61,38 @@ struct Export {
 
 fn declare(command: Command) -> Command {
     Action::augment_subcommands(command)
-        .about("Judge BIOS settings over Redfish or from saved answers, and change them")
+        .about("Judge and change BIOS settings over Redfish, or judge saved responses")
         .subcommand_required(true)
         .arg_required_else_help(true)
-        // The audit and the export take --file in its place.
+        // The audit and the export accept --file instead.
         .mut_subcommand("audit", needs_source)
         .mut_subcommand("export", needs_source)
         .mut_subcommand("apply", |apply| apply.mut_arg("redfish", |argument| argument.required(true)))
         .after_help(examples(&[
             (
                 "lowlat bios audit --redfish https://bmc7 --user operator --save bmc7",
-                "asks for the password, reads the settings, keeps the answers in the directory bmc7",
+                "Prompt for the password, judge the settings, save the responses in directory bmc7.",
             ),
             (
                 "lowlat bios audit --file bios.json --file settings.json --registry registry.json",
-                "what differs, what waits for a restart, what another setting holds",
+                "Show which settings differ, are pending or are locked by another setting.",
             ),
             (
                 "lowlat bios export --file saved.json --profile guide-57037 --out change.json",
-                "the PATCH bodies in their order, and a snapshot that restores the present settings",
+                "Write the PATCH bodies in order, and a snapshot to restore the current settings.",
             ),
             (
                 "lowlat bios apply --redfish https://bmc7 --user operator --password-file bmc7.password",
-                "shows what would be sent next; with --yes, sends it and reads it back",
+                "Show the next request; with --yes, send it and read it back.",
             ),
             (
                 "lowlat bios apply --redfish https://bmc7 --user operator --restore lowlat-bios-before.json --yes",
-                "sends the next request on the way back",
+                "Send the next request that restores the saved settings.",
             ),
         ]))
 }
 
-/// Requires saved answers or a service, so that the error and the usage name both.
+/// Requires saved responses or a service, so that the error and the usage name both.
 fn needs_source(command: Command) -> Command {
     command.group(ArgGroup::new("settings").args(["file", "redfish"]).required(true).multiple(true))
 }
@@ -137,7 +136,7 @@ fn export(arguments: &Export) -> anyhow::Result<Exit> {
     if let Some(file) = &out {
         let steps = export.steps.len();
         output::talk(&format!(
-            "wrote {}: {steps} {} to send in order, and what restores the present settings",
+            "wrote {}: {steps} {} to send in order, and a snapshot of the current settings",
             file.path().display(),
             if steps == 1 { "request" } else { "requests" },
         ));
@@ -150,14 +149,18 @@ fn check_risks(ids: &[String], profile: Profile) -> anyhow::Result<()> {
     ids.iter().try_for_each(|id| check_risk(id, profile))
 }
 
-/// An accepted risk must be one: a misspelt id would leave its row out without a word.
+/// Refuses an id without a risk: a misspelt id would otherwise leave its row out silently.
 fn check_risk(id: &str, profile: Profile) -> anyhow::Result<()> {
     match (needs_accepted_risk(id, profile), CATALOGUE.nearest(id)) {
         (Some(true), _) => Ok(()),
         (Some(false), _) => {
-            bail!("--accept-risk {id}: profile {profile} wants nothing risky of it; leave it out")
+            bail!(
+                "--accept-risk {id}: profile {profile} plans no risky change of this setting\nhint: remove --accept-risk {id}"
+            )
         }
         (None, Some(near)) => bail!("no BIOS setting has the id \"{id}\"; did you mean \"{near}\"?"),
-        (None, None) => bail!("no BIOS setting has the id \"{id}\"; `lowlat audit --list` shows every id"),
+        (None, None) => {
+            bail!("no BIOS setting has the id \"{id}\"\nhint: `lowlat audit --list` shows every id")
+        }
     }
 }

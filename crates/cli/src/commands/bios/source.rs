@@ -1,4 +1,4 @@
-//! Where BIOS settings come from: files, or a service.
+//! Source of BIOS settings: files, or a service.
 
 use super::connection::Connection;
 use anyhow::{Context, bail};
@@ -13,19 +13,19 @@ use std::{
 
 #[derive(Debug, Args)]
 pub struct Source {
-    /// Saved Redfish JSON: the Bios resource, its settings resource, ComputerSystem; one file each or bundled
+    /// Read saved Redfish JSON: Bios, its Settings and ComputerSystem, bundled or one file each
     #[arg(long, value_name = "FILE", conflicts_with = "redfish")]
     file: Vec<PathBuf>,
-    /// Saved attribute registry of this BIOS: accepted values, dependencies
+    /// Read the saved attribute registry of this BIOS: accepted values, dependencies
     #[arg(long, value_name = "FILE", conflicts_with = "redfish")]
     registry: Option<PathBuf>,
-    /// Profile to judge by: trading or guide-57037
+    /// Judge by this profile: trading or guide-57037
     #[arg(long, value_name = "NAME", default_value_t)]
     pub profile: Profile,
 }
 
 impl Source {
-    /// The settings that the service tells, or the files hold.
+    /// Reads the settings from the service or the files.
     pub fn read(&self, connection: &Connection) -> anyhow::Result<BiosFacts> {
         if connection.is_wanted() {
             let mut service = connection.open()?;
@@ -43,16 +43,16 @@ impl Source {
     }
 }
 
-/// The file's bytes, one more than are taken at most: enough to refuse it.
+/// Reads at most one byte more than the limit: enough to refuse a file that is too long.
 pub fn bounded(path: &Path, next: &str) -> anyhow::Result<Vec<u8>> {
     let shown = path.display();
-    let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {shown}; {next}"))?;
+    let metadata = std::fs::metadata(path).with_context(|| format!("cannot read {shown}\nhint: {next}"))?;
     if !metadata.is_file() {
-        bail!("{shown} is no regular file; {next}");
+        bail!("cannot read {shown}: not a regular file\nhint: {next}");
     }
     let mut bytes = Vec::new();
     File::open(path)
         .and_then(|file| file.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes))
-        .with_context(|| format!("cannot read {shown}; {next}"))?;
+        .with_context(|| format!("cannot read {shown}\nhint: {next}"))?;
     Ok(bytes)
 }

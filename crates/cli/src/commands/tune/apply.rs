@@ -1,4 +1,4 @@
-//! `lowlat tune apply`: carries a plan out, all of it or nothing.
+//! `lowlat tune apply`: applies a plan completely or not at all.
 
 use super::{ask, check_id, plan_file};
 use crate::commands::{Subcommand, examples};
@@ -22,62 +22,62 @@ pub const COMMAND: Subcommand = Subcommand { name: "apply", declare, run };
 struct Arguments {
     #[command(flatten)]
     host: HostArgs,
-    /// Accept the risk of this setting; repeat it for each
+    /// Accept the risk of this setting; repeatable
     #[arg(long, value_name = "ID")]
     accept_risk: Vec<String>,
-    /// Apply this saved plan. It is refused on another host, after the host has changed, if lowlat would not plan it here, or
-    /// if others could have written it
+    /// Apply this saved plan. Refused if it is for another host, if the host has changed since, if lowlat would not plan
+    /// it here, or if other users can write to the file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["role", "profile", "accept_risk"])]
     plan: Option<PathBuf>,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
-    /// Take all of it back, and restart where the new command line runs, unless `lowlat tune confirm` comes within this
+    /// Roll everything back, and reboot if the new command line is running, unless `lowlat tune confirm` runs within this
     /// time of the boot
     #[arg(long, value_name = "TIME", value_parser = arguments::duration)]
     confirm_within: Option<Duration>,
-    /// Install no service that applies the run-time part again at each boot
+    /// Do not install the service that reapplies the run-time part at each boot
     #[arg(long)]
     no_persist: bool,
-    /// Install a timer that looks for drift this often [default when given without a time: 5m]
+    /// Install a timer that checks for drift this often [default without a time: 5m]
     #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "5m", value_parser = arguments::duration)]
     watch: Option<Duration>,
-    /// Have that timer bring back what has drifted, not only tell it
+    /// Make the timer also repair drift
     #[arg(long, requires = "watch")]
     watch_repair: bool,
-    /// Apply only what takes effect at once and is gone after a reboot: no file, no command line, no service
+    /// Apply only changes that take effect at once and end with a reboot: no file, no command line, no service
     #[arg(long)]
     only_run_time: bool,
-    /// Print what was done as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
     /// Keep lowlat's own files here
     #[arg(long, value_name = "DIR", hide = true)]
     state_dir: Option<PathBuf>,
-    /// Apply the run-time part of the plan in force again; what lowlat.service runs
+    /// Reapply the run-time part of the plan in force; lowlat.service runs this
     #[arg(long, hide = true)]
     at_boot: bool,
 }
 
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
-        .about("Carry a plan out: all of it, or nothing; every step can be taken back")
+        .about("Apply a plan completely or not at all; every step can be rolled back")
         .after_help(format!(
-            "Every step is recorded with the old state before it is done, in /var/lib/lowlat/undo. A second apply finishes \
-             one that was interrupted, and changes nothing where nothing is missing.\n\
-             lowlat.service applies the run-time part again at each boot; stopping it takes that part back.\n\n\
-             Exit codes: 0 in force, 1 in force but for what was refused, 2 error, nothing left half done.\n\n{}",
+            "Before each step, lowlat records the old state in /var/lib/lowlat/undo. A second apply finishes an interrupted \
+             one, and changes nothing that is already in place.\n\
+             lowlat.service reapplies the run-time part at each boot; stopping the service reverts that part.\n\n\
+             Exit codes: 0 in force, 1 in force except refused changes, 2 error and nothing left half done.\n\n{}",
             examples(&[
-                ("sudo lowlat tune apply", "what `lowlat tune plan` shows, after a question"),
+                ("sudo lowlat tune apply", "Apply what `lowlat tune plan` shows, after confirmation."),
                 (
                     "sudo lowlat tune apply --plan plan.json --yes",
-                    "a plan that was reviewed, without a question"
+                    "Apply a reviewed plan without asking for confirmation."
                 ),
                 (
                     "sudo lowlat tune apply --confirm-within 10m",
-                    "taken back unless `lowlat tune confirm` comes within 10 minutes of the reboot"
+                    "Roll back unless `lowlat tune confirm` runs within 10 minutes of the reboot."
                 ),
-                ("sudo lowlat tune apply --only-run-time", "a trial that a reboot ends"),
+                ("sudo lowlat tune apply --only-run-time", "Try the plan until the next reboot."),
             ])
         ))
 }
@@ -109,7 +109,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         output::talk("Nothing was changed.");
         return Ok(Exit::Findings);
     }
-    // The first Ctrl-C lets it finish: half a plan is what nobody wants.
+    // The first Ctrl-C lets the apply finish: half a plan is worse than all or none.
     let _stop = signals::stop_flag()?;
     let progress = Progress::new();
     let outcome = ready.carry_out(&site, &host.snapshot, &mut |what| progress.say(what));
@@ -137,7 +137,7 @@ fn show(ready: &Ready) -> anyhow::Result<()> {
     let width = output::width();
     if ready.is_in_force() {
         let text =
-            format!("Plan {} is in force already; what has drifted from it is set again.\n", ready.plan.id());
+            format!("Plan {} is already in force. Settings that drifted are set again.\n", ready.plan.id());
         return output::print(
             &(text + &lowlat_report::not_here_text(&ready.plan, &ready.left, &ready.notes, width)),
         );
@@ -150,22 +150,22 @@ fn show(ready: &Ready) -> anyhow::Result<()> {
 fn question(ready: &Ready) -> String {
     let count = ready.plan.changes.len() - ready.left.len().min(ready.plan.changes.len());
     if ready.is_resumed {
-        format!("An earlier apply was interrupted. Finish it ({count} changes)?")
+        format!("An earlier apply was interrupted. Resume it ({count} changes)?")
     } else {
         format!("Apply {count} changes to this host?")
     }
 }
 
-/// What the service runs: its words go to systemd's log.
+/// Runs for lowlat.service; its output goes to the journal.
 fn again(site: &Site) -> anyhow::Result<Exit> {
     let again = flow::apply_again(site)?;
     let Some(plan) = &again.plan_id else {
-        output::print("No plan of lowlat is in force.")?;
+        output::print("No plan is in force.")?;
         return Ok(Exit::Clean);
     };
     for refused in &again.refused {
         output::talk(&format!("refused: {refused}"));
     }
-    output::print(&format!("Plan {plan}: set again {}, refused {}.", again.done.len(), again.refused.len()))?;
+    output::print(&format!("Plan {plan}: {} reapplied, {} refused.", again.done.len(), again.refused.len()))?;
     Ok(Exit::Clean)
 }

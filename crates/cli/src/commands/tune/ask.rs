@@ -1,4 +1,4 @@
-//! What the commands that change a host share: which host, and the question before.
+//! Shared parts of the commands that change a host: the host, and the confirmation prompt.
 
 use crate::output;
 use anyhow::bail;
@@ -10,10 +10,10 @@ use std::{
     path::PathBuf,
 };
 
-/// Which host is changed.
+/// Host to change.
 #[derive(Debug, Args)]
 pub struct SiteArgs {
-    /// The host: / for the running one, or a directory that holds a host's tree
+    /// Act on this host: / for the running one, or a directory with a host's tree
     #[arg(long, value_name = "DIR", default_value = "/")]
     pub root: PathBuf,
     /// Keep lowlat's own files here
@@ -22,13 +22,13 @@ pub struct SiteArgs {
 }
 
 impl SiteArgs {
-    /// The host that was named.
+    /// Opens the named host.
     pub fn open(&self) -> anyhow::Result<Site> {
         open(&self.root, self.state_dir.as_ref())
     }
 }
 
-/// The host at `root`, with lowlat's own files elsewhere when a directory is given.
+/// Opens the host at `root`; `state_dir` moves lowlat's own files.
 pub fn open(root: &std::path::Path, state_dir: Option<&PathBuf>) -> anyhow::Result<Site> {
     let mut site = Site::open(root, CATALOGUE)?;
     if let Some(dir) = state_dir {
@@ -37,13 +37,13 @@ pub fn open(root: &std::path::Path, state_dir: Option<&PathBuf>) -> anyhow::Resu
     Ok(site)
 }
 
-/// Asks, unless the answer was given with the command. Where nobody can be asked, that is an error.
+/// Asks for confirmation, unless --yes was given. Fails if stdin is not a terminal.
 pub fn ask(question: &str, is_answered: bool) -> anyhow::Result<bool> {
     if is_answered {
         return Ok(true);
     }
     if !io::stdin().is_terminal() {
-        bail!("this changes the host, and nobody can be asked here (stdin is no terminal): pass --yes");
+        bail!("cannot ask for confirmation: stdin is not a terminal\nhint: pass --yes");
     }
     output::talk(&format!("{question} [y/N]"));
     let mut answer = String::new();

@@ -1,4 +1,4 @@
-//! `lowlat tune confirm`: ends the dead-man switch.
+//! `lowlat tune confirm`: disarms the dead-man switch.
 
 use super::ask::SiteArgs;
 use crate::commands::{Subcommand, examples};
@@ -12,18 +12,21 @@ pub const COMMAND: Subcommand = Subcommand { name: "confirm", declare, run };
 struct Arguments {
     #[command(flatten)]
     site: SiteArgs,
-    /// Print what was done as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }
 
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
-        .about("Keep the plan in force: end the dead-man switch of `lowlat tune apply --confirm-within`")
+        .about("Keep the plan in force: disarm the switch of `lowlat tune apply --confirm-within`")
         .after_help(format!(
-            "Before the reboot that completes a plan it only rests, and is armed again after it.\n\n\
+            "If the plan needs a reboot, confirming before it disarms the switch only until the reboot.\n\n\
              Exit codes: 0 the plan stays, 1 no plan is in force, 2 error.\n\n{}",
-            examples(&[("sudo lowlat tune confirm", "after the reboot, when the host is as it should be")])
+            examples(&[(
+                "sudo lowlat tune confirm",
+                "Keep the plan, after the reboot and a check that the host works."
+            )])
         ))
 }
 
@@ -32,13 +35,13 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let confirmed = flow::confirm(&arguments.site.open()?)?;
     let (word, sentence) = match confirmed {
         Confirmed::NothingInForce => {
-            ("nothing-in-force", "No plan of lowlat is in force; there is nothing to confirm.")
+            ("nothing-in-force", "No plan is in force, so there is nothing to confirm.")
         }
         Confirmed::Already => ("already", "The plan in force needs no confirmation."),
         Confirmed::Now => ("now", "Confirmed: the plan stays in force."),
         Confirmed::UntilReboot => (
             "until-reboot",
-            "Confirmed until the reboot. After it the switch is armed again: run `lowlat tune confirm` then.",
+            "Confirmed until the reboot, which arms the switch again. Run `lowlat tune confirm` after it.",
         ),
     };
     if arguments.json {

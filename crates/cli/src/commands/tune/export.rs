@@ -1,4 +1,4 @@
-//! `lowlat tune export`: the plan as files of other tools. Writes where `--out` says and nowhere else.
+//! `lowlat tune export`: writes the plan as files for other tools, only to `--out`.
 
 use crate::commands::{Subcommand, examples};
 use crate::{
@@ -22,16 +22,16 @@ pub const COMMAND: Subcommand = Subcommand { name: "export", declare, run };
 struct Arguments {
     #[command(flatten)]
     host: HostArgs,
-    /// What to make
+    /// Write this format
     #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(FORMATS.iter().map(|format| format.name)))]
     format: String,
-    /// Write into this directory, or this file where the format is one file; else print
+    /// Write to this directory, or to this file if the format has only one [default: stdout]
     #[arg(long, value_name = "DIR|FILE")]
     out: Option<PathBuf>,
-    /// Accept the risk of this setting; repeat it for each
+    /// Accept the risk of this setting; repeatable
     #[arg(long, value_name = "ID")]
     accept_risk: Vec<String>,
-    /// Replace files of --out that hold something else
+    /// Replace existing files that differ
     #[arg(long)]
     force: bool,
 }
@@ -44,16 +44,19 @@ fn declare(command: Command) -> Command {
 ",
     );
     Arguments::augment_args(command)
-        .about("Write the profile as files of other tools: TuneD, sysctl.d, systemd, a shell script, Ansible")
+        .about("Write the plan for other tools: TuneD, sysctl.d, systemd, a shell script, Ansible")
         .after_help(format!(
-            "Formats:\n{formats}\n\nThe same host gives the same files each time. Exit codes: 0 done, 2 error.\n\n{}",
+            "Formats:\n{formats}\n\nThe same host always gives the same files. Exit codes: 0 done, 2 error.\n\n{}",
             examples(&[
-                ("lowlat tune export --format shell --out tune.sh", "one script for a host without lowlat"),
+                (
+                    "lowlat tune export --format shell --out tune.sh",
+                    "Write one script for a host without lowlat."
+                ),
                 (
                     "lowlat tune export --profile guide-57037 --format tuned --out profile",
-                    "the guide's TuneD profile for this host"
+                    "Write the guide's TuneD profile for this host."
                 ),
-                ("lowlat tune export --format sysctl", "the file for /etc/sysctl.d, on the terminal"),
+                ("lowlat tune export --format sysctl", "Print the file for /etc/sysctl.d."),
             ])
         ))
 }
@@ -63,7 +66,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     for id in &arguments.accept_risk {
         super::check_id(id)?;
     }
-    let Some(format) = Format::find(&arguments.format) else { bail!("no format {}", arguments.format) };
+    let Some(format) = Format::find(&arguments.format) else { bail!("unknown format {}", arguments.format) };
     let mut host = arguments.host.read()?;
     host.role.accepted_risks.extend(arguments.accept_risk);
     let files = format.files(&host.context(), env!("CARGO_PKG_VERSION"));
@@ -74,7 +77,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     Ok(Exit::Clean)
 }
 
-/// One file as it is; several with a line before each.
+/// Returns one file unchanged, or several with a header line before each.
 fn together(files: &[ExportedFile]) -> String {
     match files {
         [file] => file.text.clone(),
@@ -88,16 +91,19 @@ fn together(files: &[ExportedFile]) -> String {
 fn write_all(files: &[ExportedFile], out: &Path, is_forced: bool) -> anyhow::Result<()> {
     let is_directory = files.len() > 1 || out.is_dir() || out.as_os_str().to_string_lossy().ends_with('/');
     let place = |file: &ExportedFile| if is_directory { out.join(&file.path) } else { out.to_owned() };
-    // Nothing is written unless everything can be.
+    // Write nothing unless everything can be written.
     for file in files {
         let path = place(file);
-        // What is no file is not compared: reading a pipe would wait for its writer.
+        // Compare regular files only: reading a pipe would wait for its writer.
         if !path.symlink_metadata().is_ok_and(|found| found.is_file()) {
             continue;
         }
         match fs::read(&path) {
             Ok(found) if found != file.text.as_bytes() && !is_forced => {
-                bail!("{}: holds something else; --force replaces it", path.display())
+                bail!(
+                    "cannot write {}: it exists with different content\nhint: --force replaces it",
+                    path.display()
+                )
             }
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 return Err(error).with_context(|| format!("cannot read {}", path.display()));
@@ -107,7 +113,7 @@ fn write_all(files: &[ExportedFile], out: &Path, is_forced: bool) -> anyhow::Res
     }
     for file in files {
         let path = place(file);
-        write(&path, file).map_err(|error| results::in_words(&error, "name another place with --out"))?;
+        write(&path, file).map_err(|error| results::in_words(&error, "name another path with --out"))?;
         output::talk(&format!("wrote {}", path.display()));
     }
     Ok(())

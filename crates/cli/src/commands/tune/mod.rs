@@ -18,7 +18,7 @@ use lowlat_catalogue::CATALOGUE;
 
 pub const COMMAND: Subcommand = Subcommand { name: "tune", declare, run };
 
-/// Every subcommand of `lowlat tune` in the order of the help.
+/// Every subcommand of `lowlat tune`, in help order.
 const COMMANDS: &[Subcommand] = &[
     plan::COMMAND,
     apply::COMMAND,
@@ -29,25 +29,27 @@ const COMMANDS: &[Subcommand] = &[
     export::COMMAND,
 ];
 
-/// Refuses the id of no setting, with the nearest one.
+/// Refuses an unknown setting id and suggests the nearest one.
 fn check_id(id: &str) -> anyhow::Result<()> {
     if CATALOGUE.find(id).is_some() {
         return Ok(());
     }
     match CATALOGUE.nearest(id) {
         Some(near) => bail!("--accept-risk: no setting has the id \"{id}\"; did you mean \"{near}\"?"),
-        None => bail!("--accept-risk: no setting has the id \"{id}\"; `lowlat audit --list` shows every id"),
+        None => {
+            bail!("--accept-risk: no setting has the id \"{id}\"\nhint: `lowlat audit --list` shows every id")
+        }
     }
 }
 
 fn declare(command: Command) -> Command {
     super::group(command, COMMANDS)
-        .about("Plan what a profile changes on this host, apply it, verify it, take it back exactly")
+        .about("Plan a profile's changes to this host, apply them, verify them, roll them back")
         .after_help(super::examples(&[
-            ("lowlat tune plan", "every change as one diff; nothing is written"),
-            ("sudo lowlat tune apply --confirm-within 10m", "applies it, with a dead-man switch"),
-            ("sudo lowlat tune verify", "the plan in force, held against what the kernel says"),
-            ("sudo lowlat tune rollback", "everything as it was before"),
+            ("lowlat tune plan", "Show every change as one diff; write nothing."),
+            ("sudo lowlat tune apply --confirm-within 10m", "Apply the plan, with a dead-man switch."),
+            ("sudo lowlat tune verify", "Compare the plan in force with the running kernel."),
+            ("sudo lowlat tune rollback", "Restore the state before the first plan."),
         ]))
 }
 

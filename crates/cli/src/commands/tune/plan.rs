@@ -1,4 +1,4 @@
-//! `lowlat tune plan`: every change that a profile asks of a host, as one diff. Writes nothing to the host.
+//! `lowlat tune plan`: shows a profile's changes to a host as one diff. Writes nothing to the host.
 
 use crate::commands::{Subcommand, examples};
 use crate::{
@@ -16,32 +16,35 @@ pub const COMMAND: Subcommand = Subcommand { name: "plan", declare, run };
 struct Arguments {
     #[command(flatten)]
     host: HostArgs,
-    /// Accept the risk of this setting; repeat it for each
+    /// Accept the risk of this setting; repeatable
     #[arg(long, value_name = "ID")]
     accept_risk: Vec<String>,
     /// Print the plan as JSON
     #[arg(long)]
     json: bool,
-    /// Save the plan as JSON in this file as well
+    /// Also save the plan as JSON in this file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }
 
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
-        .about("Show every change that a profile asks of the host as one diff; write nothing to the host")
+        .about("Show every change that a profile plans as one diff; write nothing to the host")
         .after_help(format!(
             "Exit codes: 0 nothing to change, 1 changes planned, 2 error.\n\n{}",
             examples(&[
-                ("lowlat tune plan", "what would be changed, and what not and why"),
-                ("sudo lowlat tune plan --role desk.toml --out plan.json", "a plan to review and keep"),
+                ("lowlat tune plan", "Show what would change, and what would not and why."),
+                (
+                    "sudo lowlat tune plan --role desk.toml --out plan.json",
+                    "Save a plan to review and apply later."
+                ),
                 (
                     "lowlat tune plan --root desk7.tar.gz --profile guide-57037",
-                    "a captured host by the AMD/HPE guide"
+                    "Plan the AMD/HPE guide's settings for a captured host."
                 ),
                 (
                     "lowlat tune plan --profile guide-57037 --accept-risk boot.selinux",
-                    "one risk taken, by name"
+                    "Accept the risk of one setting."
                 ),
             ])
         ))

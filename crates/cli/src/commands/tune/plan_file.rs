@@ -1,22 +1,22 @@
-//! Plans in files.
+//! Reading of saved plans.
 
 use anyhow::{Context, bail};
 use lowlat_plan::Plan;
 use rustix::fs::{FileType, OFlags, fstat, stat};
 use std::{fs::File, io::Read, os::fd::AsRawFd, os::unix::fs::OpenOptionsExt, path::Path};
 
-/// A plan of a host with a thousand CPUs has some megabytes.
+/// Size limit of a plan file. A plan for a thousand CPUs takes a few megabytes.
 const PLAN_BYTES_MAX: u64 = 256 << 20;
 const OTHERS_WRITE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
-/// Reads a plan to look at it.
+/// Reads a plan for inspection.
 pub fn read(path: &Path) -> anyhow::Result<Plan> {
     parse(path, open(path)?)
 }
 
-/// Reads a plan to apply it: nobody but its owner may have been able to write it, and the owner must be root, the caller or,
-/// under sudo, the user who called it.
+/// Reads a plan for an apply. Only its owner may be able to write to it, and the owner must be root, the caller or, under
+/// sudo, the user who ran sudo.
 pub fn read_trusted(path: &Path) -> anyhow::Result<Plan> {
     let file = open(path)?;
     check_owners(path, &file)?;
@@ -25,7 +25,7 @@ pub fn read_trusted(path: &Path) -> anyhow::Result<Plan> {
 
 fn open(path: &Path) -> anyhow::Result<File> {
     let cannot = || format!("cannot read the plan {}", path.display());
-    // A pipe in its place must not keep this waiting.
+    // A pipe in its place must not block the open.
     let nonblock = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
     let file = File::options().read(true).custom_flags(nonblock).open(path).with_context(cannot)?;
     if !file.metadata().with_context(cannot)?.is_file() {
@@ -39,7 +39,7 @@ fn check_owners(path: &Path, file: &File) -> anyhow::Result<()> {
     let own = rustix::process::geteuid().as_raw();
     let caller = std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok()).filter(|_| own == 0);
     let is_own = |uid: u32| uid == 0 || uid == own || Some(uid) == caller;
-    // Where the file is that was opened, whatever links led to it.
+    // The real path of the opened file, after links.
     let real = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).with_context(cannot)?;
     let found = fstat(file).with_context(cannot)?;
     for at in real.ancestors() {
@@ -47,16 +47,16 @@ fn check_owners(path: &Path, file: &File) -> anyhow::Result<()> {
         let (mode, shown) = (found.st_mode & 0o7777, at.display());
         if !is_own(found.st_uid) {
             bail!(
-                "{}: {shown} belongs to user {}\nhint: review it, then copy it to a folder of yours",
+                "{}: {shown} belongs to user {}\nhint: review it, then copy it to your own directory",
                 cannot(),
                 found.st_uid
             );
         }
-        // In a folder like /tmp others can add files, and not exchange this one.
+        // In a directory like /tmp, other users can add files but not replace this one.
         let is_sticky = mode & STICKY != 0 && FileType::from_raw_mode(found.st_mode) == FileType::Directory;
         if mode & OTHERS_WRITE != 0 && !is_sticky {
             bail!(
-                "{}: others may write to {shown} (mode {mode:04o})\nhint: review it, then run chmod go-w '{shown}'",
+                "{}: other users may write to {shown} (mode {mode:04o})\nhint: review it, then run chmod go-w '{shown}'",
                 cannot()
             );
         }
@@ -73,12 +73,13 @@ fn parse(path: &Path, file: File) -> anyhow::Result<Plan> {
     let plan: Plan = serde_json::from_str(&text).map_err(|error| {
         let raw: String = text.chars().take(60).collect();
         anyhow::anyhow!(
-            "{shown} is no plan: {error}; found {raw:?}, expected what `lowlat tune plan --out FILE` writes"
+            "cannot parse the plan {shown}: {error}; the file starts with {raw:?}\nhint: save a plan with `lowlat tune plan \
+             --out FILE`"
         )
     })?;
     if plan.document != Plan::DOCUMENT || plan.schema_version != Plan::SCHEMA_VERSION {
         bail!(
-            "{shown}: found a {:?} of version {}, expected a {:?} of version {}\nhint: make the plan again with this lowlat",
+            "{shown}: found a {:?} of version {}, expected a {:?} of version {}\nhint: save the plan again with this lowlat",
             plan.document,
             plan.schema_version,
             Plan::DOCUMENT,

@@ -1,4 +1,4 @@
-//! `lowlat tune rollback`: everything as it was before.
+//! `lowlat tune rollback`: restores the state before a plan.
 
 use super::ask::{self, SiteArgs};
 use crate::commands::{Subcommand, examples};
@@ -17,50 +17,50 @@ pub const COMMAND: Subcommand = Subcommand { name: "rollback", declare, run };
 struct Arguments {
     #[command(flatten)]
     site: SiteArgs,
-    /// Go back to this earlier plan, which `lowlat tune status` names, instead of to the start
+    /// Roll back to this earlier plan from `lowlat tune status` [default: before the first plan]
     #[arg(long, value_name = "ID")]
     to: Option<String>,
-    /// Take back only what a reboot would: values of the kernel, threads, interrupts, interfaces
+    /// Roll back only what a reboot would reset: kernel values, threads, interrupts, interfaces
     #[arg(long, conflicts_with = "to")]
     run_time: bool,
-    /// Show what would be taken back, and what others have changed since; change nothing
+    /// Show what would be rolled back and what was changed since; change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Bring the old state of this path back though somebody else has changed it since; repeat it for each
+    /// Restore the old state of this path even if it was changed since; repeatable
     #[arg(long, value_name = "PATH")]
     force_path: Vec<String>,
-    /// Leave what others have changed since; the default
+    /// Leave what was changed since [default]
     #[arg(long, conflicts_with = "force_path")]
     keep_theirs: bool,
-    /// If the undo log is damaged, restore what its intact records allow and give up the rest
+    /// If the undo log is damaged, restore what its intact records allow and abandon the rest
     #[arg(long)]
     accept_damage: bool,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
-    /// Print what was done as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
-    /// Take back what nobody has confirmed; what lowlat-confirm.service runs
+    /// Roll back an unconfirmed plan; lowlat-confirm.service runs this
     #[arg(long, hide = true, conflicts_with_all = ["to", "run_time", "dry_run"])]
     unconfirmed: bool,
 }
 
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
-        .about("Roll plans back: files byte for byte, services, interrupts, threads, the boot menu")
+        .about("Roll plans back: files byte for byte, services, interrupts, threads, boot menu")
         .after_help(format!(
-            "Reads only the undo log (/var/lib/lowlat/undo) and resumes after a crash. What others have changed since is shown \
-             in all three states and left alone. If records of the log are missing or damaged, rollback shows what can \
-             and what cannot be restored, and changes nothing without --accept-damage.\n\n\
-             Exit codes: 0 as before, 1 something is left, 2 error.\n\n{}",
+            "Rollback reads only the undo log (/var/lib/lowlat/undo), and resumes after a crash. It shows the three states of \
+             anything that was changed since, and leaves it unchanged. If records of the log are missing or damaged, it \
+             shows what can and cannot be restored, and changes nothing without --accept-damage.\n\n\
+             Exit codes: 0 all restored, 1 some left unrestored, 2 error.\n\n{}",
             examples(&[
-                ("sudo lowlat tune rollback --dry-run", "what would be taken back"),
-                ("sudo lowlat tune rollback", "everything as before the first plan"),
-                ("sudo lowlat tune rollback --to 9f86d081884c7d65", "an earlier plan in force again"),
+                ("sudo lowlat tune rollback --dry-run", "Show what would be rolled back."),
+                ("sudo lowlat tune rollback", "Restore the state before the first plan."),
+                ("sudo lowlat tune rollback --to 9f86d081884c7d65", "Roll back to an earlier plan."),
                 (
                     "sudo lowlat tune rollback --force-path /etc/sysctl.d/99-zz-lowlat.conf",
-                    "the old state of a file that somebody has edited since"
+                    "Restore a file even if it was edited since."
                 ),
             ])
         ))
@@ -88,13 +88,13 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
             let preview = flow::rollback(&site, &request)?;
             output::talk_painted(&lowlat_report::rollback_text(&preview, output::width()));
         }
-        if !ask::ask("Take this back?", arguments.yes)? {
+        if !ask::ask("Roll this back?", arguments.yes)? {
             output::talk("Nothing was changed.");
             return Ok(Exit::Findings);
         }
         request.is_preview = false;
     }
-    // The first Ctrl-C lets it finish.
+    // The first Ctrl-C lets the rollback finish.
     let _stop = signals::stop_flag()?;
     let outcome = flow::rollback(&site, &request)?;
     print(&outcome, arguments.json)
@@ -109,15 +109,15 @@ fn print(outcome: &RollbackOutcome, is_json: bool) -> anyhow::Result<Exit> {
     Ok(if outcome.is_complete() { Exit::Clean } else { Exit::Findings })
 }
 
-/// The end of the dead-man switch's time.
+/// Runs when the dead-man switch expires.
 fn unconfirmed(site: &Site) -> anyhow::Result<Exit> {
     let Some((outcome, wants_reboot)) = flow::rollback_unconfirmed(site)? else {
-        output::print("Nothing waits for a confirmation.")?;
+        output::print("No plan is waiting for confirmation.")?;
         return Ok(Exit::Clean);
     };
     let exit = print(&outcome, false)?;
     if let Some(manager) = site.manager.as_ref().filter(|_| wants_reboot) {
-        output::talk("The plan was not confirmed in time and is taken back; the host is started again.");
+        output::talk("The plan was not confirmed in time and was rolled back. Rebooting the host.");
         manager.reboot()?;
     }
     Ok(exit)

@@ -1,4 +1,4 @@
-//! `lowlat tune status`: what is in force, and since when.
+//! `lowlat tune status`: shows the plan in force.
 
 use super::ask::SiteArgs;
 use crate::commands::{Subcommand, examples};
@@ -14,19 +14,19 @@ pub const COMMAND: Subcommand = Subcommand { name: "status", declare, run };
 struct Arguments {
     #[command(flatten)]
     site: SiteArgs,
-    /// Print as JSON
+    /// Print the status as JSON
     #[arg(long)]
     json: bool,
 }
 
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
-        .about("Show which plan is in force, since when, and what keeps it so")
+        .about("Show which plan is in force, since when, and which units maintain it")
         .after_help(format!(
-            "Exit codes: 0 nothing in force or all of a plan, 1 a plan in part or a damaged undo log, 2 error.\n\n{}",
+            "Exit codes: 0 no plan or a complete plan, 1 an incomplete plan or a damaged undo log, 2 error.\n\n{}",
             examples(&[
-                ("sudo lowlat tune status", "plan, reboot, confirmation, units, steps"),
-                ("lowlat tune status", "as far as it may be read without root"),
+                ("sudo lowlat tune status", "Show the plan, reboot, confirmation, units and steps."),
+                ("lowlat tune status", "Show what is readable without root."),
             ])
         ))
 }
@@ -44,7 +44,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     Ok(if is_sound { Exit::Clean } else { Exit::Findings })
 }
 
-/// When the plan was applied, in UTC.
+/// Formats the time of the apply, in UTC.
 fn since(status: &TuneStatus) -> String {
     let known = status.in_force.known();
     let at = known

@@ -1,4 +1,4 @@
-//! `lowlat tune verify`: the plan in force held against what the kernel says, row by row. Changes nothing.
+//! `lowlat tune verify`: compares the plan in force with the running kernel, row by row. Changes nothing.
 
 use crate::commands::{Subcommand, examples};
 use crate::{
@@ -22,7 +22,7 @@ use std::{path::PathBuf, time::Duration};
 
 pub const COMMAND: Subcommand = Subcommand { name: "verify", declare, run };
 
-/// Less than this says nothing of events that come ten times a second.
+/// Shortest useful count, given up to ten events per second.
 const TICKS_MIN: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Args)]
@@ -31,22 +31,22 @@ struct Arguments {
     /// Verify this saved plan [default: the plan in force]
     #[arg(long, value_name = "FILE")]
     plan: Option<PathBuf>,
-    /// Read this host: a directory holding proc/ and sys/, or a capture file; no ticks are counted there
+    /// Read this host: a directory with proc/ and sys/, or a capture file, without counting ticks
     #[arg(long, value_name = "DIR|FILE", default_value = "/")]
     root: PathBuf,
-    /// How long the ticks of the isolated CPUs are counted
+    /// Count the ticks of isolated CPUs for this long
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration, conflicts_with = "no_ticks")]
     ticks: Duration,
-    /// Count no ticks
+    /// Do not count ticks
     #[arg(long)]
     no_ticks: bool,
-    /// Let no thread of its own spin on isolated CPUs while ticks are counted; idle ones prove less then
+    /// Do not run spinning threads on isolated CPUs while counting; an idle CPU proves less
     #[arg(long, conflicts_with = "no_ticks")]
     no_spin: bool,
-    /// Show rows that are held too
+    /// Also show rows that are held
     #[arg(long)]
     all: bool,
-    /// Print one line for each row that is not held, and nothing else
+    /// Print only one line per row that is not held
     #[arg(long, conflicts_with_all = ["all", "json"])]
     quiet: bool,
     /// Print the verification as JSON
@@ -56,21 +56,36 @@ struct Arguments {
 
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
-        .about("Hold the plan in force against what the kernel says: held, overridden by whom, lost, ineffective")
+        .about("Compare the plan in force with the running kernel, and name what overrides it")
         .after_help(format!(
-            "Each row is held, pending (waits for the reboot), overridden (by a file, a service or a parameter that is \
-             named), lost (the value from before is back), ineffective (configured, and the kernel does not follow), \
-             unreadable, moves later (an interrupt that moves when it fires next) or gone (nothing is left to hold).\n\n\
-             The proof by ticks lets a thread spin on each isolated CPU that runs nothing, for --ticks; a CPU that is \
-             busy already is left alone. More than {} timer interrupts a second are a tick that was not stopped.\n\n\
-             Exit codes: 0 every row is held (or moves later, or is gone), 1 a row is not held or the undo log is not complete, 2 error, 3 nothing is \
-             missing but what comes with the reboot.\n\n{}",
+            "States of a row:\n\
+             \x20 held         in force\n\
+             \x20 pending      waits for the reboot\n\
+             \x20 overridden   by the named file, service or parameter\n\
+             \x20 lost         the previous value is back\n\
+             \x20 ineffective  configured, but the kernel does not follow\n\
+             \x20 unreadable   cannot be checked\n\
+             \x20 moves later  an interrupt that moves when it next fires\n\
+             \x20 gone         its object no longer exists\n\n\
+             To prove that ticks stop, lowlat runs a spinning thread on each idle isolated CPU for the time of --ticks. \
+             Busy CPUs are only counted. More than {} timer interrupts per second mean a running tick.\n\n\
+             Exit codes: 0 every row is held, moves later or is gone; 1 a row is not held or the undo log is \
+             incomplete; 2 error; 3 only the reboot is missing.\n\n{}",
             Verification::ticks_per_s_max(),
             examples(&[
-                ("sudo lowlat tune verify", "after the reboot: is everything in force?"),
-                ("sudo lowlat tune verify --quiet --no-ticks", "for a timer: says only what is not held"),
-                ("sudo lowlat tune verify --json --ticks 10s", "for CI and records, with a longer count of ticks"),
-                ("lowlat tune verify --plan plan.json --root desk7.tar.gz", "a captured host by a saved plan"),
+                ("sudo lowlat tune verify", "Check after the reboot that everything is in force."),
+                (
+                    "sudo lowlat tune verify --quiet --no-ticks",
+                    "Report only rows that are not held, for example from a timer."
+                ),
+                (
+                    "sudo lowlat tune verify --json --ticks 10s",
+                    "Write a record for CI, with a longer count of ticks."
+                ),
+                (
+                    "lowlat tune verify --plan plan.json --root desk7.tar.gz",
+                    "Compare a captured host with a saved plan."
+                ),
             ])
         ))
 }
@@ -78,10 +93,7 @@ fn declare(command: Command) -> Command {
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
     if !arguments.no_ticks && arguments.ticks < TICKS_MIN {
-        bail!(
-            "--ticks {:?} is too short to tell a tick from its absence; count for 100ms or longer",
-            arguments.ticks
-        );
+        bail!("--ticks {:?} is too short to detect a tick\nhint: count for 100ms or longer", arguments.ticks);
     }
     let root = Root::open(&arguments.root)?;
     let (plan, in_force) = subject(&arguments, &root)?;
@@ -117,26 +129,26 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     })
 }
 
-/// The plan, and what is known of its apply.
+/// Returns the plan, and what is known of its apply.
 fn subject(arguments: &Arguments, root: &Root) -> anyhow::Result<(Plan, Option<InForce>)> {
     let state = (!root.is_capture()).then(|| StateDir::below(&arguments.root));
     let in_force = state.map(|state| state.in_force()).transpose();
     if let Some(path) = &arguments.plan {
         let plan = super::plan_file::read(path)?;
-        // A plan by itself needs no state, so one that cannot be read is no error here.
+        // A saved plan needs no state, so an unreadable state is not an error here.
         let applied = in_force.ok().flatten().flatten().filter(|(in_force, _)| in_force.plan_id == plan.id());
         return Ok((plan, applied.map(|(in_force, _)| in_force)));
     }
     match in_force
-        .context("cannot tell which plan is in force; run as root, or name a plan with --plan FILE")?
+        .context("cannot read the plan in force\nhint: run it with sudo, or name a plan with --plan FILE")?
         .flatten()
     {
         Some((in_force, plan)) => Ok((plan, Some(in_force))),
         None if root.is_capture() => {
-            bail!("a capture does not hold the plan in force; name a saved plan with --plan FILE")
+            bail!("a capture does not contain the plan in force\nhint: name a saved plan with --plan FILE")
         }
         None => bail!(
-            "no plan is in force on {}; `lowlat tune apply` puts one in force, --plan FILE names a saved one",
+            "no plan is in force on {}\nhint: run `lowlat tune apply`, or name a saved plan with --plan FILE",
             root.label()
         ),
     }
@@ -172,20 +184,19 @@ fn verify(
     });
     if in_force.is_some_and(|in_force| !in_force.is_complete) {
         warnings.push(
-            "The plan was not applied to its end: apply it again, or take it back with `lowlat tune rollback`.".to_owned(),
+            "The plan was not applied completely. Apply it again, or run `lowlat tune rollback`.".to_owned(),
         );
     }
     if in_force.is_some_and(|in_force| in_force.confirm_within_s.is_some()) {
         warnings.push(
-            "The plan waits for its confirmation and is rolled back without: `lowlat tune confirm`."
-                .to_owned(),
+            "The plan will be rolled back unless it is confirmed: run `lowlat tune confirm`.".to_owned(),
         );
     }
     verification.warnings.extend(warnings);
     Ok(verification)
 }
 
-/// Counts ticks where there are CPUs to isolate and a running host.
+/// Counts ticks if the host is running and the plan isolates CPUs.
 fn proof(
     arguments: &Arguments,
     root: &Root,
@@ -199,7 +210,7 @@ fn proof(
         return Ok(None);
     }
     if !root.is_live() {
-        warnings.push(format!("No ticks were counted: {} is no running host.", root.label()));
+        warnings.push(format!("No ticks were counted: {} is not a running host.", root.label()));
         return Ok(None);
     }
     let hz = host.kernel.config_option("HZ").and_then(|hz| match hz {
@@ -215,12 +226,12 @@ fn proof(
         spins: !arguments.no_spin,
         hz,
     };
-    let proof = count_ticks(&options).context("cannot count ticks; --no-ticks leaves them out")?;
+    let proof = count_ticks(&options).context("cannot count ticks\nhint: --no-ticks skips the count")?;
     warnings.extend(proof.doubts.iter().cloned());
     Ok(Some(proof))
 }
 
-/// "2026-11-21 18:02:11 UTC".
+/// Formats the time of the apply, such as "2026-11-21 18:02:11 UTC".
 fn applied_when(in_force: Option<&InForce>) -> String {
     let ms = in_force.and_then(|in_force| i64::try_from(in_force.applied_unix_ms).ok());
     let when = ms.and_then(|ms| Timestamp::from_millisecond(ms).ok());

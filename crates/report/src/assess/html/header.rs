@@ -1,4 +1,4 @@
-//! The head of the page: what host, and the verdict.
+//! Head of the page: the host and the verdict.
 
 use crate::audit::grouping::Tally;
 use crate::audit::verdict_class;
@@ -11,7 +11,7 @@ use lowlat_result::ResultDocument;
 use lowlat_settings::Verdict;
 use maud::{Markup, html};
 
-/// What host, then what came of it: what `own`, the view of the subcommand that ran, has to say, or score and verdict.
+/// Builds the host's name, then the head of `own`, the view of the subcommand that ran, or the score and the verdict.
 pub fn section(document: &ResultDocument, views: &[Box<dyn View + '_>], own: Option<&dyn View>) -> Markup {
     let (title, cpus) = title_and_cpus(&document.snapshot);
     let tally = Tally::of(&document.audit);
@@ -49,21 +49,21 @@ fn host_facts(document: &ResultDocument) -> Markup {
         (OriginKind::Capture, _) => format!("capture {}", origin.label),
     };
     let known = |reading: &lowlat_host::Reading<String>| {
-        if reading.is_absent() { "not known".to_owned() } else { reading.to_string() }
+        if reading.is_absent() { "unknown".to_owned() } else { reading.to_string() }
     };
     facts([
         ("Kernel", known(&kernel.release)),
         ("Distribution", known(&kernel.distribution)),
-        ("Begun", document.started_at.replace('T', " ").replace('Z', " UTC")),
+        ("Started", document.started_at.replace('T', " ").replace('Z', " UTC")),
         ("Read from", source),
         ("lowlat", document.lowlat_version.clone()),
     ])
 }
 
-/// The circumference of a circle of radius 54.
+/// Circumference of a circle of radius 54.
 const AROUND: f64 = std::f64::consts::TAU * 54.0;
 
-/// The ring: the part of the weight that is as wanted.
+/// Draws the score as a ring: the share of the weight that is as wanted.
 fn score(document: &ResultDocument) -> Markup {
     let percent = document.audit.score.percent;
     let done = f64::from(percent.unwrap_or(0).min(100)) / 100.0 * AROUND;
@@ -91,13 +91,13 @@ fn verdict(document: &ResultDocument, tally: Tally, views: &[Box<dyn View + '_>]
             @for sentence in views.iter().filter_map(|view| view.sentence()) { " " (micro(&sentence)) }
         }
         @if document.is_interrupted {
-            p class="note" { "The run was cut short; the page shows what was measured until then." }
+            p class="note" { "The run was interrupted; this page shows its results up to then." }
         }
         @if !document.audit.findings.is_empty() { (verdict_bar(document)) }
     }
 }
 
-/// A bar of verdicts with a legend that carries the counts.
+/// Draws a bar of verdicts, with their counts in the legend.
 fn verdict_bar(document: &ResultDocument) -> Markup {
     let score = &document.audit.score;
     let counts: Vec<(Verdict, usize)> = Verdict::WORST_FIRST
@@ -131,14 +131,14 @@ fn tiles(document: &ResultDocument, tally: Tally, views: &[Box<dyn View + '_>]) 
     let allocation = &document.allocation;
     let in_force = &document.snapshot.topology.isolated;
     let in_force = match in_force.known() {
-        Some(cpus) if !cpus.is_empty() => format!("the kernel isolates {cpus} now"),
-        Some(_) => "the kernel isolates none now".to_owned(),
-        None => "what the kernel isolates is not known".to_owned(),
+        Some(cpus) if !cpus.is_empty() => format!("the kernel currently isolates {cpus}"),
+        Some(_) => "the kernel currently isolates none".to_owned(),
+        None => "the kernel's isolated CPUs are unknown".to_owned(),
     };
     html! {
         div class="tiles" {
             (faults_tile(tally))
-            (tile("Not known", &tally.unknown.to_string(), "settings that could not be judged; they do not count"))
+            (tile("Not checked", &tally.unknown.to_string(), "settings that could not be checked; not in the score"))
             @for view in views { (view.tiles()) }
             (tile("Chosen for isolation", &plural(allocation.isolated.len(), "CPU"),
                 &format!("{} for housekeeping; {in_force}", allocation.housekeeping.len())))
@@ -151,9 +151,9 @@ fn faults_tile(tally: Tally) -> Markup {
     match (tally.counting, tally.faults, tally.reboots) {
         (0, ..) => tile("To change", "–", "no setting was judged"),
         (_, 0, _) => tile("To change", "0", &format!("of {of}")),
-        (_, faults, 0) => tile("To change", &faults.to_string(), &format!("of {of}, none with a reboot")),
+        (_, faults, 0) => tile("To change", &faults.to_string(), &format!("of {of}, without a reboot")),
         (_, faults, reboots) => {
-            tile("To change", &faults.to_string(), &format!("of {of}, {reboots} with a reboot"))
+            tile("To change", &faults.to_string(), &format!("of {of}; {reboots} need a reboot"))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The page of a result document.
+//! HTML page of a result document.
 
 mod footer;
 mod header;
@@ -13,7 +13,7 @@ use crate::shared::page::{Section, page};
 use crate::shared::view::View;
 use lowlat_result::ResultDocument;
 
-/// The page of a result document.
+/// Builds the page of a result document.
 pub fn html(document: &ResultDocument) -> String {
     let (title, _) = title_and_cpus(&document.snapshot);
     let views = measurements::views(document);

@@ -1,14 +1,14 @@
-//! What makes the document doubtful or incomplete.
+//! Warnings: reasons to doubt the document.
 
 use crate::shared::page::section as page_section;
 use crate::shared::units::clean;
 use lowlat_result::ResultDocument;
 use maud::{Markup, html};
 
-/// Every warning once.
+/// Builds a list with each warning once.
 pub fn section(document: &ResultDocument) -> Markup {
     let warnings = crate::shared::document::all_warnings(document);
-    let lead = html! { "What makes this page doubtful or incomplete." };
+    let lead = html! { "Reasons why this page may be inaccurate or incomplete." };
     let body = html! {
         @if warnings.is_empty() {
             p class="empty" { "None." }

@@ -1,4 +1,4 @@
-//! Which CPUs are chosen for housekeeping and for isolation, and why.
+//! CPUs chosen for housekeeping and for isolation, with the reasons.
 
 use crate::shared::page::section as page_section;
 use crate::shared::units::{clean, plural};
@@ -6,25 +6,26 @@ use lowlat_host::{CpuSet, Reading};
 use lowlat_result::ResultDocument;
 use maud::{Markup, html};
 
-/// The choice, what the kernel does now, and the steps that led to the choice.
+/// Builds the choice, the kernel's current state, and the steps of the choice.
 pub fn section(document: &ResultDocument) -> Markup {
     let allocation = &document.allocation;
     let topology = &document.snapshot.topology;
     let near = &allocation.isolated_near_nics;
-    let lead = html! { "Which CPUs the kernel, services and interrupts keep, and which are left to trading threads." };
+    let lead =
+        html! { "The CPUs for the kernel, services and interrupts, and the CPUs for trading threads." };
     let body = html! {
         div class="cards two" {
             (side("hk", "Housekeeping", &allocation.housekeeping, "kernel threads, services, interrupts"))
             (side("chosen", "Chosen for isolation", &allocation.isolated, "trading threads only"))
         }
         (crate::shared::page::facts([
-            ("Isolated by the kernel now", in_force(&topology.isolated)),
-            ("Without tick now (nohz_full)", in_force(&topology.nohz_full)),
+            ("Currently isolated by the kernel", in_force(&topology.isolated)),
+            ("Currently tickless (nohz_full)", in_force(&topology.nohz_full)),
             ("Chosen for isolation, near the trading NICs", if near.is_empty() { "none".to_owned() } else { near.to_string() }),
             ("Offline", if topology.offline.is_empty() { "none".to_owned() } else { topology.offline.to_string() }),
         ]))
         @if !allocation.steps.is_empty() {
-            h3 { "How it was chosen" }
+            h3 { "How the CPUs were chosen" }
             ol class="steps" { @for step in &allocation.steps { li { (clean(step)) } } }
         }
         @for warning in &allocation.warnings { p class="note" { (clean(warning)) } }
@@ -45,7 +46,7 @@ fn side(class: &str, title: &str, cpus: &CpuSet, what: &str) -> Markup {
 fn in_force(reading: &Reading<CpuSet>) -> String {
     match reading.known() {
         Some(cpus) if cpus.is_empty() => "none".to_owned(),
-        None if reading.is_absent() => "the kernel does not tell".to_owned(),
+        None if reading.is_absent() => "not exposed by the kernel".to_owned(),
         _ => reading.to_string(),
     }
 }

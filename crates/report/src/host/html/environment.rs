@@ -1,4 +1,4 @@
-//! The environment of the run: kernel, processors, power, memory, virtualisation, network interfaces.
+//! Environment of the run: kernel, processors, power, memory, virtualisation, network interfaces.
 
 use crate::host::line::booted_by;
 use crate::host::terminal::devices::{
@@ -17,10 +17,10 @@ use lowlat_result::ResultDocument;
 use maud::{Markup, html};
 use std::fmt::Display;
 
-/// Cards of facts and the table of interfaces.
+/// Builds cards of facts and the table of interfaces.
 pub fn section(document: &ResultDocument) -> Markup {
     let host = &document.snapshot;
-    let lead = html! { "What the figures on this page hold for." };
+    let lead = html! { "The host state behind the figures on this page." };
     let command_line = host.kernel.command_line.as_ref().map(|line| line.raw().to_owned());
     let body = html! {
         div class="card" {
@@ -46,12 +46,12 @@ fn card(title: &str, rows: Vec<(&str, String)>) -> Markup {
     html! {
         div class="card" {
             h3 { (title) }
-            @if is_empty { p class="empty" { "Nothing is known." } } @else { (facts(rows)) }
+            @if is_empty { p class="empty" { "Unknown." } } @else { (facts(rows)) }
         }
     }
 }
 
-/// The text of a fact, empty when the host has no such thing.
+/// Returns the text of a fact, empty if it is absent.
 fn fact<T: Display>(reading: &Reading<T>) -> String {
     if reading.is_absent() { String::new() } else { reading.to_string() }
 }
@@ -178,7 +178,7 @@ fn virtualization(document: &ResultDocument) -> Vec<(&'static str, String)> {
     vec![
         ("Virtual machine", fact(&yes_no(&virtualization.is_virtual))),
         ("Hypervisor", fact(&virtualization.hypervisor)),
-        ("Stolen in the run", in_run),
+        ("Stolen during the run", in_run),
         (
             "Stolen since boot",
             if ticks > 0 { format!("{} clock ticks", count(ticks)) } else { String::new() },
@@ -212,7 +212,7 @@ fn nics(host: &HostSnapshot) -> Markup {
 fn nic_row(nic: &Nic) -> Markup {
     let dash = |text: String| if text.is_empty() { "–".to_owned() } else { clean(&text) };
     let place =
-        node_number(&nic.node).map_or_else(|| "node not told".to_owned(), |node| format!("node {node}"));
+        node_number(&nic.node).map_or_else(|| "node unknown".to_owned(), |node| format!("node {node}"));
     html! {
         tr {
             th scope="row" { (clean(&nic.name)) span class="small" { (clean(nic.oui_vendor.text())) } }

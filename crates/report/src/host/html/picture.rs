@@ -1,4 +1,4 @@
-//! The topology picture: boxes in boxes, laid out in rows that wrap, smaller the more CPUs there are.
+//! Topology picture: nested boxes in wrapped rows, smaller on hosts with more CPUs.
 
 use crate::host::cpu_parts::{CpuPart, CpuParts};
 use crate::host::shape;
@@ -12,21 +12,21 @@ use maud::{Markup, PreEscaped, html};
 
 /// Width of the drawing.
 const WIDTH: f64 = 1_128.0;
-/// Characters of a device's name that are shown.
+/// Highest number of characters shown of a device's name.
 const DEVICE_CHARS: usize = 36;
 const DEVICE_HEIGHT: f64 = 22.0;
 const GAP: f64 = 8.0;
 
-/// A drawn thing with its size; the drawing starts at 0, 0.
+/// Drawing with its size; it starts at 0, 0.
 struct Drawn {
     width: f64,
     height: f64,
-    /// A box around it.
+    /// Box around it.
     frame: Option<Frame>,
     markup: String,
 }
 
-/// The box around something.
+/// Box around a drawing.
 struct Frame {
     class: &'static str,
     radius: u8,
@@ -48,7 +48,7 @@ impl Frame {
     }
 }
 
-/// How large CPUs are drawn.
+/// Drawing size of CPUs.
 #[derive(Clone, Copy)]
 struct Scale {
     cell: f64,
@@ -76,7 +76,7 @@ struct Picture<'a> {
     scale: Scale,
 }
 
-/// The whole picture.
+/// Draws the whole picture.
 pub fn draw(document: &ResultDocument) -> Markup {
     let topology = &document.snapshot.topology;
     let blocks = shape::tree(topology);
@@ -89,14 +89,14 @@ pub fn draw(document: &ResultDocument) -> Markup {
     html! {
         svg class="topology" viewBox={ "0 0 " (px(WIDTH)) " " (px(height)) } role="img" aria-labelledby="picture-title" {
             title id="picture-title" {
-                "Topology: packages, NUMA nodes, caches, cores and CPUs with their use. The same stands in words below the picture."
+                "Topology: packages, NUMA nodes, caches, cores and CPUs with their purpose. The text below the picture shows the same."
             }
             (PreEscaped(all.markup))
         }
     }
 }
 
-/// Sets things in rows no wider than `width`.
+/// Arranges drawings in rows no wider than `width`.
 fn flow(parts: Vec<Drawn>, width: f64, gap: f64) -> Drawn {
     let mut rows: Vec<Vec<Drawn>> = Vec::new();
     let mut x = 0.0_f64;
@@ -134,7 +134,7 @@ fn moved(markup: &str, x: f64, y: f64) -> String {
 }
 
 impl Picture<'_> {
-    /// Blocks side by side. Packages and nodes are stretched to columns of one width.
+    /// Draws blocks side by side. Packages and nodes are stretched to columns of equal width.
     fn blocks(&self, blocks: &[Block], width: f64) -> Vec<Drawn> {
         let is_wide = |block: &Block| block.is(Kind::Package) || block.is(Kind::Node);
         if !blocks.iter().all(is_wide) || blocks.is_empty() {
@@ -144,7 +144,7 @@ impl Picture<'_> {
         let natural = blocks.iter().map(|b| self.block(b, half, None).width).fold(1.0_f64, f64::max);
         let fit = ((width + GAP) / (natural + GAP)).floor().max(1.0);
         let columns = fit.min(blocks.len() as f64);
-        // Wrapped rows look calm when they are equally full.
+        // Balance the number of blocks per row.
         let columns = (blocks.len() as f64 / (blocks.len() as f64 / columns).ceil()).ceil();
         let gap = if blocks.iter().any(|block| block.is(Kind::Package)) { GAP * 1.5 } else { GAP };
         let column = (width - gap * (columns - 1.0)) / columns;
@@ -190,7 +190,7 @@ impl Picture<'_> {
         Drawn { width: outer, height, frame: Some(frame), markup }
     }
 
-    /// One core: a CPU, or several side by side in a frame.
+    /// Draws a core: one CPU, or several side by side in a frame.
     fn core(&self, block: &Block) -> Drawn {
         let cells: Vec<Drawn> = block.cpus.iter().map(|cpu| self.cell(cpu)).collect();
         if cells.len() <= 1 {
@@ -228,7 +228,7 @@ impl Picture<'_> {
         Drawn { width: side, height: side, frame: None, markup }
     }
 
-    /// "CPU 9, isolated; core 1, node 1, package 1".
+    /// Returns the place of a CPU: "CPU 9, isolated; node 1, package 1".
     fn place(&self, cpu: CpuId, part: CpuPart) -> String {
         let topology = &self.document.snapshot.topology;
         let mut text = format!("CPU {cpu}, {}", part.phrase());
@@ -245,7 +245,7 @@ impl Picture<'_> {
         text
     }
 
-    /// NICs and disks of a node, or those whose node is not told.
+    /// Draws the NICs and disks of a node, or those of an unknown node.
     fn devices(&self, node: Option<u32>) -> Vec<Drawn> {
         let snapshot = &self.document.snapshot;
         let mut devices = Vec::new();
@@ -263,7 +263,7 @@ impl Picture<'_> {
         devices
     }
 
-    /// What stands outside every package: memory without CPUs, offline CPUs, devices without a node.
+    /// Draws everything outside packages: memory without CPUs, offline CPUs, devices without a node.
     fn strips(&self, width: f64) -> Vec<Drawn> {
         let topology = &self.document.snapshot.topology;
         let mut strips = Vec::new();
@@ -280,13 +280,13 @@ impl Picture<'_> {
         }
         let homeless = self.devices(None);
         if !homeless.is_empty() {
-            strips.push(strip("Devices whose node the host does not tell", homeless, width));
+            strips.push(strip("Devices of unknown node", homeless, width));
         }
         strips
     }
 }
 
-/// A labelled row as wide as the picture.
+/// Draws a labelled row as wide as the picture.
 fn strip(label: &str, parts: Vec<Drawn>, width: f64) -> Drawn {
     let pad = GAP * 1.5;
     let body = flow(parts, width - pad * 2.0, 6.0);
@@ -311,7 +311,7 @@ fn device(class: &str, label: &str, title: &str) -> Drawn {
     Drawn { width, height: DEVICE_HEIGHT, frame: None, markup }
 }
 
-/// The label in a box; a cache of one core needs none, its legend says it.
+/// Returns the label of a box, with an initial capital.
 fn label_of(block: &Block) -> String {
     let label = block.label();
     let mut chars = label.chars();

@@ -1,4 +1,4 @@
-//! The picture of the host, its legend, and the same in words.
+//! Topology picture, its legend, and the same as text.
 
 use crate::host::cpu_parts::CpuParts;
 use crate::host::html::picture;
@@ -9,16 +9,16 @@ use crate::shared::units::clean;
 use lowlat_result::ResultDocument;
 use maud::{Markup, html};
 
-/// CPUs that a picture can hold; a host with more is told in words only.
+/// Highest number of CPUs in a picture; a larger host is shown as text only.
 const CPUS_MAX: usize = 4_096;
 
-/// Picture and text.
+/// Builds the picture and the text.
 pub fn section(document: &ResultDocument) -> Markup {
     let snapshot = &document.snapshot;
     let topology = &snapshot.topology;
     let sums = tree::counts_text(snapshot);
     let lead =
-        html! { @if sums.is_empty() { "The host told nothing of its processors." } @else { (sums) "." } };
+        html! { @if sums.is_empty() { "Nothing is known about the processors." } @else { (sums) "." } };
     let lines = tree::lines(snapshot, Some(&document.allocation));
     let cpu_count = topology.online.len() + topology.offline.len();
     let body = html! {
@@ -28,11 +28,11 @@ pub fn section(document: &ResultDocument) -> Markup {
                 div class="scroll" { (picture::draw(document)) }
             }
         } @else if cpu_count > CPUS_MAX {
-            p class="note" { "A host of more than " (CPUS_MAX) " CPUs is shown in words only." }
+            p class="note" { "A host with more than " (CPUS_MAX) " CPUs is shown as text only." }
         }
         @if !lines.is_empty() {
             details class="as-text" open[cpu_count > CPUS_MAX] {
-                summary { "The same in words" }
+                summary { "Show as text" }
                 pre { @for line in &lines { (format!("{:1$}", "", line.depth * 2)) (clean(&line.text)) "\n" } }
             }
         }
@@ -40,7 +40,7 @@ pub fn section(document: &ResultDocument) -> Markup {
     page_section("topology", "Topology", &lead, &body)
 }
 
-/// What the colours of CPUs mean, with how many there are.
+/// Explains the colours of CPUs, with their counts.
 fn legend(document: &ResultDocument) -> Markup {
     let topology = &document.snapshot.topology;
     let parts = CpuParts::of(document).each(&topology.online.union(&topology.offline));
@@ -51,7 +51,7 @@ fn legend(document: &ResultDocument) -> Markup {
                 li { span class={ "swatch p-" (part.class()) } {} (part.phrase()) " " b { (cpus.len()) } }
             }
             @if let Some(cache) = own_cache { li class="muted" { "each core has its own " (cache) } }
-            li class="muted hint" { "point at a CPU for its place" }
+            li class="muted hint" { "hover over a CPU for its place" }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How CPUs were chosen.
+//! Explanation of the choice of CPUs.
 
 use crate::shared::text::{usable, wrap};
 use crate::shared::units::clean;
@@ -7,7 +7,7 @@ use lowlat_host::Allocation;
 /// Columns before a step's text.
 const INDENT: usize = 4;
 
-/// The steps of the choice by number, then its warnings.
+/// Formats the numbered steps of the choice, then its warnings.
 pub fn choice_text(allocation: &Allocation, width: usize) -> String {
     let steps = allocation.steps.iter().enumerate().map(|(at, step)| (format!("{:>2}.", at + 1), step));
     let warnings = allocation.warnings.iter().map(|warning| ("  !".to_owned(), warning));

@@ -1,4 +1,4 @@
-//! Interrupts, network interfaces and disks of a host.
+//! Text of the interrupts, network interfaces and disks of a host.
 
 use crate::host::terminal::tree;
 use crate::shared::fields::Page;
@@ -9,29 +9,29 @@ use lowlat_host::{
     snapshot::{Channels, Coalescing, Counter, Irq, Nic, Rings, Timestamping},
 };
 
-/// Interrupts that are listed.
+/// Highest number of interrupts listed.
 const IRQS_MAX: usize = 8;
-/// Disks that are listed.
+/// Highest number of disks listed.
 const DISKS_MAX: usize = 32;
 
-/// The kernel's short name; on aarch64, where it is a number (IPI0), what it stands for.
+/// Returns the kernel's short name, or its description on aarch64, where the name is a number (IPI0).
 fn vector_name(vector: &Counter) -> &str {
     let described = vector.description.trim_end_matches(" interrupts");
     if vector.name.starts_with("IPI") && !described.is_empty() { described } else { &vector.name }
 }
 
-/// Adds a summary of interrupts: how many, which reach isolated CPUs, which are busiest.
+/// Adds a summary of interrupts: their number, those that reach isolated CPUs, the busiest.
 pub fn add_interrupts(page: &mut Page, snapshot: &HostSnapshot, allocation: Option<&Allocation>) {
     let interrupts = &snapshot.interrupts;
     page.heading("Interrupts");
     let managed = interrupts.irqs.iter().filter(|irq| irq.is_managed.known() == Some(&true)).count();
-    let managed = if managed > 0 { format!(", {managed} placed by the kernel alone") } else { String::new() };
+    let managed = if managed > 0 { format!(", {managed} managed by the kernel") } else { String::new() };
     page.field("Numbered", &format!("{}{managed}", interrupts.irqs.len()));
-    page.fact("New ones go to", &interrupts.default_affinity.as_ref().map(|cpus| format!("{cpus:#}")));
+    page.fact("Default affinity", &interrupts.default_affinity.as_ref().map(|cpus| format!("{cpus:#}")));
     if let Some(isolated) = allocation.map(|a| &a.isolated).filter(|isolated| !isolated.is_empty()) {
         let reaches = |irq: &&Irq| irq.goes_to().known().is_some_and(|cpus| !cpus.is_disjoint(isolated));
         let count = interrupts.irqs.iter().filter(reaches).count();
-        page.field("On chosen CPUs", &format!("{count} of them go there"));
+        page.field("On chosen CPUs", &format!("{count} of them can fire there"));
     }
     let vectors: Vec<String> = interrupts
         .vectors
@@ -73,11 +73,11 @@ pub fn add_nics(page: &mut Page, snapshot: &HostSnapshot) {
     let others: Vec<&str> =
         snapshot.nics.iter().filter(|nic| !nic.is_physical).map(|nic| nic.name.as_str()).collect();
     if !others.is_empty() {
-        page.field("Virtual ones", &others.join(" "));
+        page.field("Virtual", &others.join(" "));
     }
 }
 
-/// What is known of an interface, label and text.
+/// Returns the known facts of an interface, as label and text.
 pub fn nic_facts(nic: &Nic) -> Vec<(&'static str, String)> {
     let known = |reading: &Reading<String>| reading.known().cloned();
     let join =
@@ -98,7 +98,7 @@ pub fn nic_facts(nic: &Nic) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The text of a known reading, nothing for an absent one, the reason for others.
+/// Returns the text of a known reading, an empty text for an absent one, the reason for others.
 pub fn missing_or<T>(reading: &Reading<T>, text: impl FnOnce(&T) -> String) -> String {
     match reading {
         Reading::Known(value) => text(value),
@@ -119,7 +119,7 @@ fn pcie_text(nic: &Nic) -> Option<String> {
     Some(format!("PCIe {lanes}{speed}{aspm}"))
 }
 
-/// "8 of 74 combined".
+/// Formats queue counts: "8 of 74 combined".
 pub fn channels_text(channels: &Channels) -> String {
     [
         (channels.combined, channels.combined_max, "combined"),
@@ -133,12 +133,12 @@ pub fn channels_text(channels: &Channels) -> String {
     .join(", ")
 }
 
-/// "rx 511 of 2047, tx 511 of 2047".
+/// Formats ring sizes: "rx 511 of 2047, tx 511 of 2047".
 pub fn rings_text(rings: &Rings) -> String {
     format!("rx {} of {}, tx {} of {}", rings.rx, rings.rx_max, rings.tx, rings.tx_max)
 }
 
-/// "rx 10 us, tx 10 us, adaptive rx off".
+/// Formats coalescing: "rx 10 us, tx 10 us, adaptive rx off".
 pub fn coalescing_text(coalescing: &Coalescing) -> String {
     let number = |value: Option<u32>, before: &str, after: &str| value.map(|v| format!("{before}{v}{after}"));
     let switch = |value: Option<bool>, word: &str| {
@@ -158,7 +158,7 @@ pub fn coalescing_text(coalescing: &Coalescing) -> String {
     .join(", ")
 }
 
-/// "hardware rx and tx, clock /dev/ptp0".
+/// Formats time stamping: "hardware rx and tx, clock /dev/ptp0".
 pub fn timestamping_text(stamps: &Timestamping) -> String {
     let kind = match (stamps.hardware_rx, stamps.hardware_tx) {
         (true, true) => "hardware rx and tx",

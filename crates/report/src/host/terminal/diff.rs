@@ -1,14 +1,14 @@
-//! What differs between two hosts, as text.
+//! Differences between two hosts as text.
 
 use crate::shared::text::{BOLD, DIM, GREEN, RED, paint, usable, wrap};
 use crate::shared::units::clean;
 use lowlat_host::diff::Difference;
 
-/// Three lines a difference: where, what the first host has, what the second has.
+/// Formats each difference in three lines: the path, the first host's value, the second host's value.
 pub fn host_diff_text(differences: &[Difference], width: usize) -> String {
     let width = usable(width);
     if differences.is_empty() {
-        return "The hosts do not differ in anything that stays put.\n".to_owned();
+        return "The hosts have no lasting differences.\n".to_owned();
     }
     let mut out = String::new();
     for difference in differences {

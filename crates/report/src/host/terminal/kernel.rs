@@ -1,4 +1,4 @@
-//! Kernel, processors, power, kernel threads and services of a host.
+//! Text of the kernel, processors, power, kernel threads and services of a host.
 
 use crate::shared::fields::{Page, yes_no};
 use crate::shared::units::{count, plural};
@@ -8,7 +8,7 @@ use lowlat_host::{
 };
 use std::collections::BTreeMap;
 
-/// Vulnerabilities, rows of services and thread families that are listed.
+/// Highest number of vulnerabilities, services and thread families listed.
 const ROWS_MAX: usize = 24;
 
 /// Adds release, command line and state of the kernel.
@@ -96,7 +96,7 @@ pub fn add_power(page: &mut Page, snapshot: &HostSnapshot) {
     }
 }
 
-/// Policies in words, those that say the same together.
+/// Describes frequency policies, grouping equal ones.
 pub fn frequency_lines(policies: &[CpuFreq]) -> Vec<(String, CpuSet)> {
     let mut lines: BTreeMap<String, CpuSet> = BTreeMap::new();
     for policy in policies {
@@ -124,12 +124,12 @@ pub fn add_threads(page: &mut Page, snapshot: &HostSnapshot, allocation: Option<
     page.heading("Kernel threads");
     let movable: Vec<&KernelThread> = tasks.kernel_threads.iter().filter(|thread| !thread.is_bound).collect();
     let bound = tasks.kernel_threads.len() - movable.len();
-    page.field("Threads", &format!("{bound} bound to a CPU, {} free to move", movable.len()));
+    page.field("Threads", &format!("{bound} bound to a CPU, {} movable", movable.len()));
     if let Some(isolated) = allocation.map(|a| &a.isolated).filter(|isolated| !isolated.is_empty()) {
         let reaches =
             |thread: &&&KernelThread| thread.cpus_allowed.known().is_some_and(|c| !c.is_disjoint(isolated));
         let count = movable.iter().filter(reaches).count();
-        page.field("On chosen CPUs", &format!("{count} of those free to move may run there"));
+        page.field("On chosen CPUs", &format!("{count} of the movable threads may run there"));
     }
     for (family, text) in realtime_families(&tasks.kernel_threads).into_iter().take(ROWS_MAX) {
         page.field("Real-time", &format!("{family}: {text}"));
@@ -140,7 +140,7 @@ pub fn add_threads(page: &mut Page, snapshot: &HostSnapshot, allocation: Option<
     }
 }
 
-/// Threads of real-time policies by name without the CPU number.
+/// Counts threads with real-time policies, by name without the CPU number.
 fn realtime_families(threads: &[KernelThread]) -> BTreeMap<&str, String> {
     let mut families: BTreeMap<&str, (usize, String)> = BTreeMap::new();
     for thread in threads {
@@ -158,7 +158,7 @@ fn realtime_families(threads: &[KernelThread]) -> BTreeMap<&str, String> {
     families.into_iter().map(|(family, entry)| (family, in_words(entry))).collect()
 }
 
-/// Services that keep the clock.
+/// Services that discipline the clock.
 const CLOCK_SERVICES: &[&str] = &[
     "chronyd",
     "chrony",
@@ -178,7 +178,7 @@ pub fn add_services(page: &mut Page, snapshot: &HostSnapshot) {
     page.heading("Services");
     match services.source {
         ServiceSource::SystemdBus => {}
-        ServiceSource::UnitFiles => page.note("States from unit files; systemd did not answer."),
+        ServiceSource::UnitFiles => page.note("States are from unit files; systemd did not answer."),
         ServiceSource::None => page.note("No service manager was found."),
     }
     let tuned = services.tuned.profile.as_ref().map(|profile| match profile.as_str() {
@@ -197,10 +197,7 @@ pub fn add_services(page: &mut Page, snapshot: &HostSnapshot) {
     page.field("Clock discipline", &clocks);
     let active = services.units.values().filter(|unit| unit.active.text() == "active").count();
     if !services.units.is_empty() {
-        page.field(
-            "Units",
-            &format!("{} active of {} looked at", active, count(services.units.len() as u64)),
-        );
+        page.field("Units", &format!("{} active of {} checked", active, count(services.units.len() as u64)));
     }
     page.fact(
         "Control groups",
@@ -217,7 +214,7 @@ pub fn add_services(page: &mut Page, snapshot: &HostSnapshot) {
     }
 }
 
-/// "active (running), enabled" of a service, when the host has it.
+/// Returns the state of an installed service, such as "active, enabled".
 fn service_state(snapshot: &HostSnapshot, name: &str) -> Option<String> {
     let unit = snapshot.services.units.get(&format!("{name}.service"))?;
     if unit.active.text() != "active" && unit.enablement.is_absent() {

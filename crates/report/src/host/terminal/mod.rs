@@ -1,4 +1,4 @@
-//! A host for people: its tree, then section by section.
+//! Host inventory as text: its tree, then section by section.
 
 pub mod choice;
 pub mod devices;
@@ -15,7 +15,7 @@ use lowlat_host::{
     snapshot::{MemoryFacts, MemoryModule, OriginKind},
 };
 
-/// The whole host for a terminal of this width.
+/// Formats the whole host for a terminal of this width.
 pub fn host_text(snapshot: &HostSnapshot, allocation: Option<&Allocation>, width: usize) -> String {
     let mut page = Page { out: String::new(), width: usable(width) };
     let (title, cpus) = title_and_cpus(snapshot);
@@ -41,7 +41,7 @@ fn add_origin(page: &mut Page, snapshot: &HostSnapshot) {
     let origin = &snapshot.origin;
     match origin.kind {
         OriginKind::Live if !origin.is_privileged => {
-            page.note("Read without root: facts marked denied need it.");
+            page.note("Read without root. Facts marked denied need root.");
         }
         OriginKind::Live => {}
         OriginKind::Directory => page.note(&format!("Read from the tree {}", origin.label)),
@@ -108,7 +108,7 @@ fn ksm_word(run: u32) -> &'static str {
     }
 }
 
-/// Modules of the same make stand on one line.
+/// Adds memory modules, with those of the same make on one line.
 fn add_modules(page: &mut Page, memory: &MemoryFacts) {
     let Reading::Known(modules) = &memory.modules else {
         return page.fact("Modules", &memory.modules.as_ref().map(Vec::len));
@@ -139,7 +139,7 @@ fn add_modules(page: &mut Page, memory: &MemoryFacts) {
     }
     if !makes.is_empty() {
         page.out.push_str(&crate::shared::text::columns(&rows, &[0, 3, 4, 5], 4));
-        page.note("  Speeds in megatransfers a second.");
+        page.note("  Speeds in megatransfers per second.");
     }
 }
 

@@ -1,4 +1,4 @@
-//! The tree of packages, nodes, caches, clusters and cores, with devices beside their node.
+//! Tree of packages, nodes, caches, clusters and cores, with devices below their node.
 
 use crate::host::cpu_parts::{CpuPart, CpuParts};
 use crate::host::shape;
@@ -28,43 +28,43 @@ pub fn add(page: &mut Page, snapshot: &HostSnapshot, allocation: Option<&Allocat
     }
     let topology = &snapshot.topology;
     for oddity in &topology.oddities {
-        add_wrapped(&mut page.out, &clean(&format!("odd: {oddity}")), 2, page.width);
+        add_wrapped(&mut page.out, &clean(&format!("warning: {oddity}")), 2, page.width);
     }
     page.field("Kernel isolates", &isolated_text(&topology.isolated));
-    page.field("Without tick", &isolated_text(&topology.nohz_full));
+    page.field("Tickless", &isolated_text(&topology.nohz_full));
 }
 
 fn isolated_text(reading: &Reading<CpuSet>) -> String {
     match reading.known() {
         Some(cpus) if cpus.is_empty() => "no CPU".to_owned(),
-        _ if reading.is_absent() => "no CPU (the kernel does not tell)".to_owned(),
+        _ if reading.is_absent() => "no CPU (not exposed by the kernel)".to_owned(),
         _ => reading.to_string(),
     }
 }
 
-/// How a line of the tree weighs.
+/// Emphasis of a line of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
     /// Packages, nodes, caches, cores.
     Block,
-    /// What the CPUs of a block are for.
+    /// Purposes of a block's CPUs.
     Part,
     /// A NIC or a disk.
     Device,
 }
 
-/// One line of the tree.
+/// Line of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// Steps to indent.
+    /// Indentation level.
     pub depth: usize,
-    /// What it says.
+    /// Its text.
     pub text: String,
-    /// How it weighs.
+    /// Its emphasis.
     pub weight: Weight,
 }
 
-/// The tree as lines.
+/// Returns the tree as lines.
 pub fn lines(snapshot: &HostSnapshot, allocation: Option<&Allocation>) -> Vec<Line> {
     let mut lines = Vec::new();
     let topology = &snapshot.topology;
@@ -123,12 +123,12 @@ fn add_block(
     }
 }
 
-/// Blocks without inner blocks that look alike share a line.
+/// Returns whether two blocks without inner blocks can share a line.
 fn is_leaf_like(a: &Block, b: &Block) -> bool {
     a.children.is_empty() && b.children.is_empty() && a.shape() == b.shape()
 }
 
-/// "8 x L3 16 MiB + core: 0 1 2 3 4 5 6 7", "8 cores: 0,8 1,9 2,10".
+/// Formats similar blocks: "8 x L3 16 MiB + core: 0 1 2 3 4 5 6 7", "8 cores: 0,8 1,9 2,10".
 fn leaves(alike: &[&Block]) -> String {
     let Some(first) = alike.first() else { return String::new() };
     if alike.len() == 1 {
@@ -153,7 +153,7 @@ fn part_line(
         let is_shown = part.is_for_trading() || *part == CpuPart::Housekeeping;
         is_shown.then(|| format!("{} {cpus}", part.phrase()))
     };
-    // Housekeeping first, as the CPUs with the lowest numbers usually are.
+    // Housekeeping first, because its CPUs usually have the lowest numbers.
     let (first, rest): (Vec<_>, Vec<_>) = parts.iter().partition(|(part, _)| *part == CpuPart::Housekeeping);
     let words: Vec<String> = first.into_iter().chain(rest).filter_map(shown).collect();
     (!words.is_empty()).then(|| Line { depth, text: words.join(", "), weight: Weight::Part })
@@ -169,7 +169,7 @@ fn add_devices(lines: &mut Vec<Line>, snapshot: &HostSnapshot, node: Option<u32>
     }
 }
 
-/// The node of a device, when the host tells one.
+/// Returns the node of a device, if known.
 pub fn node_number(reading: &Reading<i32>) -> Option<u32> {
     reading.known().and_then(|node| u32::try_from(*node).ok())
 }
@@ -182,7 +182,7 @@ fn nic_text(nic: &Nic) -> String {
     parts.join(", ")
 }
 
-/// "25 Gb/s", when the link has a speed.
+/// Returns the speed of a link, such as "25 Gb/s".
 pub fn speed(nic: &Nic) -> Option<String> {
     let mbps = *nic.speed_mbps.known()?;
     Some(if mbps >= 1_000 && mbps.is_multiple_of(100) {
@@ -201,7 +201,7 @@ fn disk_text(disk: &Disk) -> String {
     parts.join(", ")
 }
 
-/// "2 packages, 2 NUMA nodes, 16 cores, 16 CPUs": the sums in words.
+/// Returns the totals: "2 packages, 2 NUMA nodes, 16 cores, 16 CPUs".
 pub fn counts_text(snapshot: &HostSnapshot) -> String {
     let counts = &snapshot.topology.counts;
     [

@@ -33,7 +33,7 @@ pub fn headline(document: &ResultDocument, record: &JitterRecord) -> String {
     format!("{run}: {longest}, {} {place}{}.", rate(side.rate.per_s), interval(&side))
 }
 
-/// One sentence on the longest interruption of the run.
+/// Returns one sentence on the longest interruption of the run.
 pub fn longest_sentence(document: &ResultDocument, jitter: &JitterRecord) -> String {
     let Some(longest) = Longest::of(jitter, &document.allocation) else {
         return "No CPU was measured.".to_owned();

@@ -1,4 +1,4 @@
-//! The head of the page of `lowlat jitter`, and the tiles that every page has.
+//! Head of the page of `lowlat jitter`, and the tiles of every page.
 
 use super::causes::shares_bar;
 use crate::audit::grouping::Tally;
@@ -12,7 +12,7 @@ use lowlat_jitter::CauseSource;
 use lowlat_result::ResultDocument;
 use maud::{Markup, html};
 
-/// The head of the page of `lowlat jitter`.
+/// Builds the head of the page of `lowlat jitter`.
 pub fn head(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Head {
     let verdict = html! {
         @if let Some(jitter) = jitter {
@@ -23,7 +23,7 @@ pub fn head(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Head {
     Head { title: "Interruptions of user threads", verdict }
 }
 
-/// The tiles that a page on a whole run has.
+/// Builds the tiles for the page of a whole run.
 pub fn run_tiles(document: &ResultDocument) -> Markup {
     html! {
         (longest_tile(document))
@@ -31,7 +31,7 @@ pub fn run_tiles(document: &ResultDocument) -> Markup {
     }
 }
 
-/// What the run measured, where the time went, and whether the host was ready for it.
+/// Builds the verdict of a jitter run: the measurement, its causes, and the host's readiness.
 fn verdict(document: &ResultDocument, jitter: &Jitter<'_>) -> Markup {
     let causes = traced(jitter.record.causes.as_ref()).filter(|_| jitter.study.all.count > 0);
     let open = words::not_ready(&document.readiness);
@@ -43,7 +43,7 @@ fn verdict(document: &ResultDocument, jitter: &Jitter<'_>) -> Markup {
             }
         }
         @if document.is_interrupted {
-            p class="note" { "The run was cut short; the page shows what was measured until then." }
+            p class="note" { "The run was interrupted; this page shows its results up to then." }
         }
         @if !open.is_empty() {
             div class="note" {
@@ -57,15 +57,15 @@ fn verdict(document: &ResultDocument, jitter: &Jitter<'_>) -> Markup {
     }
 }
 
-/// Five figures of the run.
+/// Builds five tiles with the figures of the run.
 fn tiles(document: &ResultDocument, jitter: &Jitter<'_>) -> Markup {
     let record = jitter.record;
     let none_looked = match record.causes.as_ref().map(|causes| causes.source) {
-        Some(CauseSource::Counters) => "counts only: no single interruption is attributed",
-        _ => "causes were not looked for",
+        Some(CauseSource::Counters) => "counts only; no interruption has its own cause",
+        _ => "causes were not traced",
     };
     let (named, named_note) = match &jitter.study.shares {
-        Some(_) if jitter.study.all.count == 0 => ("–".to_owned(), "there was no interruption".to_owned()),
+        Some(_) if jitter.study.all.count == 0 => ("–".to_owned(), "no interruptions".to_owned()),
         Some(shares) => (
             micro(&percent(shares.named * 100.0)),
             format!(
@@ -97,7 +97,7 @@ fn tiles(document: &ResultDocument, jitter: &Jitter<'_>) -> Markup {
     html! {
         div class="tiles" {
             (run_tiles(document))
-            (tile("Named", &named, &named_note))
+            (tile("Explained", &named, &named_note))
             (tile("Largest cause", &most, &clean(&most_note)))
             (tile("Measured", &plural(record.cpus.len(), "CPU"), &measured))
         }
@@ -123,7 +123,7 @@ fn longest_tile(document: &ResultDocument) -> Markup {
     }
 }
 
-/// Interruptions a second on the CPUs meant for trading, each counted for itself.
+/// Builds a tile with the interruptions per second on each CPU for trading.
 fn rate_tile(document: &ResultDocument) -> Markup {
     let label = "Interruptions per second";
     let Some(side) = document.jitter().and_then(|jitter| Side::of(&jitter.record, &document.allocation))

@@ -1,14 +1,14 @@
-//! A jitter run in the summary of `assess`.
+//! Jitter in the summary of `assess`.
 
 use crate::host::cpu_parts::{CHOSEN_NOTE, CpuPart, CpuParts};
 use crate::jitter::causes::words;
 use crate::jitter::figures::{CpuFigures, Jitter};
 use crate::shared::text::{DIM, YELLOW, add_heading, add_wrapped, columns, paint};
-use crate::shared::units::{count, duration, percent, plural, rate, span};
+use crate::shared::units::{count, duration, percent, rate, span};
 use lowlat_jitter::{CauseSource, JitterRecord};
 use lowlat_result::ResultDocument;
 
-/// CPUs that are shown; more are cut to those with the longest interruptions.
+/// Highest number of CPUs shown; those with the longest interruptions are kept.
 const CPUS_MAX: usize = 16;
 
 /// Adds the figures of each CPU.
@@ -32,19 +32,19 @@ pub fn add(out: &mut String, document: &ResultDocument, jitter: &Jitter<'_>, wid
         add_wrapped(out, &sentence, 2, width);
     }
     if shown.len() < all.len() {
-        let left = plural(all.len() - shown.len(), "CPU");
-        out.push_str(&paint(DIM, &format!("  {left} with shorter longest interruptions are in the report.")));
+        let left = all.len() - shown.len();
+        out.push_str(&paint(DIM, &format!("  and {left} more with lower maxima, in the report")));
         out.push('\n');
     }
 }
 
-/// Why no interruption has a cause from the kernel's trace; none when each was compared with it.
+/// Returns why no interruption has a cause from the kernel's trace, or `None` if the trace was used.
 fn not_traced(record: &JitterRecord) -> Option<String> {
     let causes = record.causes.as_ref()?;
     (causes.source != CauseSource::Trace).then(|| words::source(causes))
 }
 
-/// Narrow terminals lose the share of time lost and the middle percentile.
+/// Formats jitter per CPU. Narrow terminals drop the share of time lost and some percentiles.
 fn table(cpus: &[&CpuFigures<'_>], width: usize) -> String {
     let is_wide = width >= 80;
     let mut head = vec!["CPU", "part", "count", "per s"];

@@ -1,11 +1,11 @@
-//! One self-contained HTML page: no network, no fonts, no framework; readable without its script.
+//! Self-contained HTML page: no network, no fonts, no framework; readable without its script.
 //!
-//! Pictures are inline SVG written here and not by a charting crate. They take their colours from the page's CSS
-//! variables, so they follow the light and dark theme and the print style sheet; they need no script and no data
-//! besides themselves, so a page of a large host stays small; and each mark carries its value as a tooltip.
+//! Pictures are inline SVG written here, without a charting crate. They take their colours from the page's CSS
+//! variables, so they follow the light and dark themes and the print style sheet. They need no script and no separate
+//! data, so the page of a large host stays small. Each mark carries its value as a tooltip.
 //!
-//! Everything that comes from the document goes through maud's escaping, and through [`crate::shared::units::clean`] where
-//! it can hold control characters. The script and the style sheet are files of this crate.
+//! Everything from the document goes through maud's escaping, and through [`crate::shared::units::clean`] if it can contain
+//! control characters. The script and the style sheet are files of this crate.
 
 pub mod svg;
 
@@ -14,36 +14,36 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
-/// Even if some text escaped its escaping, the page could load nothing.
+/// Content security policy: the page can load nothing, even if some text evaded escaping.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
 
-/// A section of the page.
+/// Section of the page.
 #[derive(Debug)]
 pub struct Section {
     /// Its anchor.
     pub id: &'static str,
-    /// Its title in the bar.
+    /// Its title in the navigation bar.
     pub title: &'static str,
-    /// Itself.
+    /// Its markup.
     pub body: Markup,
-    /// The style sheet it needs besides the page's, or "".
+    /// Additional style sheet, or "".
     pub style: &'static str,
 }
 
 impl Section {
-    /// A section that the page's style sheet covers.
+    /// Creates a section that needs only the page's style sheet.
     pub fn new(id: &'static str, title: &'static str, body: Markup) -> Self {
         Self { id, title, body, style: "" }
     }
 
-    /// The same with a style sheet. Sections may share one: the page holds it once.
+    /// Adds a style sheet. The page includes a shared one only once.
     pub fn with_style(self, style: &'static str) -> Self {
         Self { style, ..self }
     }
 }
 
-/// A page of sections.
+/// Builds a page of sections.
 pub fn page(title: &str, sections: &[Section], footer: &Markup) -> String {
     let mut styles = vec![STYLE];
     for section in sections {
@@ -71,11 +71,11 @@ pub fn page(title: &str, sections: &[Section], footer: &Markup) -> String {
             }
         }
     };
-    // Whatever a section forgot: nothing invisible or moving reaches the page.
+    // In case a section missed some: no invisible or bidirectional characters reach the page.
     lowlat_host::printable::lines(&page.into_string()).into_owned()
 }
 
-/// The bar at the top: name, sections, theme.
+/// Builds the bar at the top: name, sections, theme.
 fn bar(sections: &[Section]) -> Markup {
     html! {
         @if let Some(second) = sections.get(1) { a class="skip" href={ "#" (second.id) } { "Skip to " (second.title.to_lowercase()) } }
@@ -91,7 +91,7 @@ fn bar(sections: &[Section]) -> Markup {
     }
 }
 
-/// A section with its heading.
+/// Builds a section with its heading.
 pub fn section(id: &str, title: &str, lead: &Markup, body: &Markup) -> Markup {
     html! {
         section id=(id) aria-labelledby={ (id) "-title" } {
@@ -104,7 +104,7 @@ pub fn section(id: &str, title: &str, lead: &Markup, body: &Markup) -> Markup {
     }
 }
 
-/// Text with the micro sign, and figures that stay on one line with their unit.
+/// Puts the micro sign into a text, and a non-breaking space between each figure and its unit.
 pub fn micro(text: &str) -> String {
     const UNITS: [(&str, &str); 5] = [(" us", "µs"), (" ns", "ns"), (" ms", "ms"), (" s", "s"), (" %", "%")];
     let mut out = String::with_capacity(text.len() + 4);
@@ -128,7 +128,7 @@ pub fn micro(text: &str) -> String {
     out + rest
 }
 
-/// A figure with its label and a note.
+/// Builds a tile: a figure with its label and a note.
 pub fn tile(label: &str, value: &str, note: &str) -> Markup {
     html! {
         div class="tile" {
@@ -139,7 +139,7 @@ pub fn tile(label: &str, value: &str, note: &str) -> Markup {
     }
 }
 
-/// Labelled facts; empty ones are left out.
+/// Builds a list of labelled facts; empty ones are left out.
 pub fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> Markup {
     html! {
         dl class="facts" {

@@ -13,7 +13,7 @@ pub(super) struct DefaultIrqAffinity;
 
 impl Kind for DefaultIrqAffinity {
     fn name(&self) -> String {
-        "new interrupts".to_owned()
+        "default IRQ affinity".to_owned()
     }
 
     fn misfit(&self, after: &str) -> Option<String> {
