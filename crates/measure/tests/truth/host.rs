@@ -78,10 +78,10 @@ pub fn is_traced(record: &JitterRecord) -> bool {
 
 /// Makes the calling thread SCHED_FIFO. Returns false, with a message on stderr, if that is not permitted.
 pub fn become_fifo() -> bool {
-    let parameters = libc::sched_param { sched_priority: 10 };
-    let this_thread = 0;
-    // SAFETY: the parameters are alive through the call, which only reads them.
-    let result = unsafe { libc::sched_setscheduler(this_thread, libc::SCHED_FIFO, &raw const parameters) };
+    let (this_thread, priority): (libc::pid_t, libc::c_int) = (0, 10);
+    // The system call itself: musl's wrapper only returns ENOSYS.
+    // SAFETY: the kernel's `struct sched_param` is one int, the priority, which is alive through the call and only read.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setscheduler, this_thread, libc::SCHED_FIFO, &raw const priority) };
     if result != 0 {
         eprintln!("skipped: SCHED_FIFO is not permitted");
     }

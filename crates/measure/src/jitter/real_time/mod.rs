@@ -87,15 +87,14 @@ pub(super) fn give_up() {
 
 fn set_scheduler(policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
     let this_thread: libc::pid_t = 0;
-    let parameters = libc::sched_param { sched_priority: priority };
-    // The system call itself: musl's wrapper always fails. SAFETY: the parameters are alive during the call,
-    // which only reads them.
+    // The system call itself: musl's wrapper only returns ENOSYS, and its `sched_param` has other fields.
+    // SAFETY: the kernel's `struct sched_param` is one int, the priority, which is alive through the call and only read.
     let result = unsafe {
         libc::syscall(
             libc::SYS_sched_setscheduler,
             this_thread,
             policy | libc::SCHED_RESET_ON_FORK,
-            &raw const parameters,
+            &raw const priority,
         )
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
