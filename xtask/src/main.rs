@@ -1,0 +1,31 @@
+//! Commands of this repository: `cargo xtask --help`.
+#![forbid(unsafe_code)]
+
+mod check;
+mod dist;
+mod run;
+mod workspace;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask", about = "Commands of this repository")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check the format, and lint and unit-test the crates that differ from main
+    Check(check::Options),
+    /// Build the static binary that users get, with its debug information in a file beside it
+    Dist,
+}
+
+fn main() -> anyhow::Result<()> {
+    match Arguments::parse().command {
+        Command::Check(options) => check::check(&options),
+        Command::Dist => dist::dist(),
+    }
+}

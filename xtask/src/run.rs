@@ -1,0 +1,48 @@
+//! Commands that this one runs.
+
+use anyhow::{Context as _, bail};
+use std::{
+    env,
+    process::{Command, Stdio},
+};
+
+/// Prints the command, runs it, and fails if it fails.
+pub fn run(command: &mut Command) -> anyhow::Result<()> {
+    let line = line(command);
+    eprintln!("+ {line}");
+    let status = command.status().with_context(|| format!("cannot run {line}"))?;
+    if !status.success() {
+        bail!("{line}: {status}");
+    }
+    Ok(())
+}
+
+/// Runs the command and returns its standard output.
+pub fn output(command: &mut Command) -> anyhow::Result<String> {
+    let line = line(command);
+    let output = command.stderr(Stdio::inherit()).output().with_context(|| format!("cannot run {line}"))?;
+    if !output.status.success() {
+        bail!("{line}: {}", output.status);
+    }
+    String::from_utf8(output.stdout).with_context(|| format!("{line}: the output is not UTF-8"))
+}
+
+/// The cargo that runs this program, so that both use one toolchain.
+pub fn cargo() -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // What `cargo run` sets for this package. Some build scripts look at it, and their crates would be built again.
+    for (name, _) in env::vars_os() {
+        let name = name.to_string_lossy();
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&*name);
+        }
+    }
+    command
+}
+
+fn line(command: &Command) -> String {
+    let program = command.get_program().to_string_lossy();
+    let name = program.rsplit('/').next().unwrap_or(&program);
+    let arguments = command.get_args().map(|argument| argument.to_string_lossy());
+    std::iter::once(name.into()).chain(arguments).collect::<Vec<_>>().join(" ")
+}
