@@ -6,6 +6,7 @@
 //! specification (DSP0266) and schemas (`Bios`, `Settings`, `AttributeRegistry`), which HPE's iLO 5 and 6
 //! follow.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod audit;
 mod change;

@@ -3,6 +3,7 @@
 //! A family of settings is one file with a const `SETTINGS` slice, and one line in [`FAMILIES`].
 //! `lowlat-settings` defines what a setting is and how it is judged and changed.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod boot;
 mod debugfs;

@@ -3,6 +3,7 @@
 //!
 //! Pure: no I/O, no clock.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod allocation;
 pub mod cmdline;

@@ -16,6 +16,7 @@
 //!
 //! [`layout`] documents the bytes of segments; [`interest`], [`inbox`], [`index_ring`] and [`latest`] document
 //! theirs.
+#![cfg_attr(lowlat_loom, deny(clippy::disallowed_types))]
 
 mod atomics;
 pub mod doorbell;

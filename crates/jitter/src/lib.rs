@@ -1,5 +1,6 @@
 //! Jitter: time taken from user threads, per CPU. The raw record of a measurement, and its study.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod attribution;
 mod blame;

@@ -1,6 +1,7 @@
 //! Runs of the trading pipeline: what was asked, what was measured, and the documents that hold both; the matrix of
 //! runs, whether a host has room for them, and how many strategies it carries.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod check;
 mod figures;

@@ -4,6 +4,7 @@
 //! leave that to their layer ([`lowlat_settings::change::by_layer()`]). The planner asks every row at fault, gathers what they propose, and lists
 //! every other row with the reason why nothing is planned for it. Pure: no I/O, no clock.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod boot_files;
 mod boot_line;

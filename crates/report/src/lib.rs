@@ -3,6 +3,7 @@
 //! Terminal texts contain ANSI colours; the caller prints them through a stream that strips colours if the output is not
 //! a terminal. Every text from a host is first cleaned of control characters.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 #![allow(
     clippy::format_push_string,
     clippy::format_collect,

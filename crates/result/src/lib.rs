@@ -1,5 +1,6 @@
 //! The result document: one JSON file per run, self-describing, additive across versions.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod compare;
 pub mod hlog;

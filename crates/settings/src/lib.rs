@@ -2,6 +2,7 @@
 //!
 //! Pure: no I/O, no clock.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod audit;
 mod catalogue;

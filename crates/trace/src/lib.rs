@@ -6,6 +6,7 @@
 //!
 //! Pure: no I/O, no clock.
 #![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod clock;
 mod decode;

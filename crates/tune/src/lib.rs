@@ -9,6 +9,7 @@
 //!
 //! All writes go through the undo log ([`lowlat_sys::undo`]), so that each can be taken back after a crash at any
 //! moment. What is neither a file nor a value of the kernel (services, threads, interfaces) has a [`targets`] entry.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod boot_loader;
 pub mod flow;

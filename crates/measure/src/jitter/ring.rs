@@ -10,6 +10,8 @@
 //! unread entries. Neither side waits, makes system calls or allocates. A full ring loses new entries and
 //! counts them.
 
+#![cfg_attr(lowlat_loom, deny(clippy::disallowed_types))]
+
 use super::atomics::{Arc, AtomicU64, Claim, Ordering};
 use std::hint::black_box;
 
