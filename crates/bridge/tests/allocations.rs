@@ -1,17 +1,13 @@
 //! Both ends allocate nothing after their start.
 
-#[path = "../../trade/tests/common/allocator.rs"]
-mod allocator;
-#[path = "common/run.rs"]
-mod run;
-
+use crate::allocator;
+use crate::run::{Run, publish};
 use lowlat_bridge::{
     Carrier, Offered,
     receiver::{self, Receiver, StreamOptions},
     sender::{self, Sender},
 };
 use lowlat_trade::{clock::now_ns, master::Master, node::Wait};
-use run::{Run, publish};
 use std::{cell::RefCell, rc::Rc};
 
 /// Consecutive frames, in preallocated memory.

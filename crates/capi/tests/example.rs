@@ -1,19 +1,10 @@
 //! The C example, compiled and run as a strategy of a pipeline, and the header alone.
 
-#[path = "common/compile.rs"]
-mod compile;
-#[path = "../../trade/tests/runtime/master_thread.rs"]
-#[allow(dead_code, clippy::unnecessary_wraps, reason = "other tests use the rest")]
-mod master_thread;
-#[path = "../../trade/tests/pipeline/threads.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod threads;
-
-use compile::{WARNINGS, compiler, folder, program, run};
+use crate::compile::{WARNINGS, compiler, folder, program, run};
+use crate::master_thread::{MasterThread, until};
+use crate::threads::{QUOTES, STRATEGIES, start_md, start_td};
 use lowlat_trade::{master::Happened, roles};
-use master_thread::{MasterThread, until};
 use std::process::Command;
-use threads::{QUOTES, STRATEGIES, start_md, start_td};
 
 #[test]
 fn the_header_compiles_alone_in_c_and_in_cpp() {

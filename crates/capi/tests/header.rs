@@ -20,7 +20,7 @@ fn the_committed_header_matches_the_sources() {
     assert!(
         made == committed,
         "{} differs from the sources; first difference (generated, committed): {differs:?}; write it with \
-         LOWLAT_WRITE_HEADER=1 cargo test -p lowlat-capi --test header, and raise LOWLAT_ABI_VERSION when structs or statuses changed",
+         LOWLAT_WRITE_HEADER=1 cargo test -p lowlat-capi header, and raise LOWLAT_ABI_VERSION when structs or statuses changed",
         path.display()
     );
 }

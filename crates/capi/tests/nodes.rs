@@ -1,14 +1,9 @@
 //! The functions of the header, called like from C.
 #![allow(clippy::borrow_as_ptr, reason = "as C gives addresses")]
 
-#[path = "../../trade/tests/common/allocator.rs"]
-mod allocator;
-#[path = "../../trade/tests/runtime/master_thread.rs"]
-#[allow(dead_code, clippy::unnecessary_wraps, reason = "other tests use the rest")]
-mod master_thread;
-
+use crate::allocator;
+use crate::master_thread::{self, MasterThread};
 use lowlat_capi::*;
-use master_thread::MasterThread;
 use std::{
     ffi::{CStr, CString, c_char, c_void},
     os::unix::ffi::OsStrExt,

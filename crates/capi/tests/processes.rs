@@ -1,18 +1,12 @@
 //! C programs that fork, and that use one node from two threads.
 
-#[path = "common/compile.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod compile;
-#[path = "../../trade/tests/runtime/master_thread.rs"]
-#[allow(dead_code, clippy::unnecessary_wraps, reason = "other tests use the rest")]
-mod master_thread;
-
+use crate::compile;
+use crate::master_thread::{LONG, MasterThread, join, reads, until};
 use lowlat_capi::{LOWLAT_WAIT_FAST, LOWLAT_WAIT_PARKED};
 use lowlat_trade::{
     master::Happened,
     node::{Event, Keys, Node},
 };
-use master_thread::{LONG, MasterThread, join, reads, until};
 use std::{
     process::{Child, Output},
     thread,

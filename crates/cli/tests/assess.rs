@@ -1,7 +1,6 @@
 //! The main job on the running host.
 
-mod common;
-
+use crate::common;
 use lowlat_result::ResultDocument;
 use std::{
     path::Path,
@@ -19,7 +18,7 @@ fn files_in(dir: &Path) -> Vec<String> {
 }
 
 fn assess(dir: &Path, duration: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lowlat"));
+    let mut command = Command::new(common::binary());
     command
         .current_dir(dir)
         .args(["assess", "--duration", duration])

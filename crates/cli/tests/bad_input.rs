@@ -1,7 +1,6 @@
 //! What cannot be read gives an answer or a clear error, never a panic.
 
-mod common;
-
+use crate::common;
 use std::{fs, path::Path};
 
 /// Exit code 2 and an error that names the path; a panic would be 101.

@@ -1,7 +1,6 @@
 //! `lowlat bios` as people and scripts use it.
 
-mod common;
-
+use crate::common;
 use serde_json::Value;
 use std::fs;
 

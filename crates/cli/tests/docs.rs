@@ -46,10 +46,8 @@ fn the_readme_names_every_command_and_its_own_test_command() {
         readme.contains("<!-- test command -->\n```sh\ncargo test --workspace --no-fail-fast\n```"),
         "the test command that CI reads"
     );
-    let help = std::process::Command::new(env!("CARGO_BIN_EXE_lowlat"))
-        .arg("--help")
-        .output()
-        .expect("the binary runs");
+    let help =
+        std::process::Command::new(crate::common::binary()).arg("--help").output().expect("the binary runs");
     let help = String::from_utf8_lossy(&help.stdout).into_owned();
     let commands =
         help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());

@@ -1,15 +1,11 @@
 //! What `lowlat tune export` writes: read as it was, accepted by the tools that it is for, and carried out on a tree.
 
-mod common;
-#[path = "export/cut_short.rs"]
 mod cut_short;
-#[path = "export/on_a_tree.rs"]
 mod on_a_tree;
-#[path = "export/settled.rs"]
 mod settled;
-#[path = "export/tree.rs"]
 mod tree;
 
+use crate::common;
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::{Allocation, HostSnapshot, Profile, Role};
 use lowlat_plan::{

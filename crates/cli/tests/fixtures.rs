@@ -1,7 +1,6 @@
 //! Golden files of every captured host: what is read, how it is judged, which CPUs are chosen.
 
-mod common;
-
+use crate::common;
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::{Allocation, HostSnapshot, Profile, Role};
 use lowlat_settings::{Context, audit::Audit};

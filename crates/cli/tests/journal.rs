@@ -71,7 +71,7 @@ fn put(recorder: &mut Recorder, stream: u32, sequence: u64, stamp: Stamp, payloa
 }
 
 fn lowlat(arguments: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lowlat"));
+    let mut command = Command::new(crate::common::binary());
     command.arg("journal").args(arguments).env("NO_COLOR", "1").env("COLUMNS", "80").output().unwrap()
 }
 

@@ -1,20 +1,13 @@
 //! `lowlat journal record` beside a running pipeline.
 
-#[path = "../../trade/tests/runtime/master_thread.rs"]
-#[allow(dead_code, clippy::unnecessary_wraps, reason = "other tests use the rest")]
-mod master_thread;
-
-#[path = "common/running.rs"]
-mod running;
-
+use crate::common::running::Running;
+use crate::master_thread::{self, MasterThread};
 use lowlat_ipc::stream::Stamp;
 use lowlat_trade::{
     clock::now_ns,
     master::{Happened, Program},
     node::{Event, Node, Writes},
 };
-use master_thread::MasterThread;
-use running::Running;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::{
@@ -34,7 +27,7 @@ const PUBLISHER: &str = "LOWLAT_TEST_PUBLISHER";
 
 /// A lowlat command whose run folders are in a directory of this test.
 fn lowlat(runs: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lowlat"));
+    let mut command = Command::new(crate::common::binary());
     command.args(arguments).env("XDG_RUNTIME_DIR", runs).env("NO_COLOR", "1").env("COLUMNS", "80");
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
@@ -197,7 +190,7 @@ fn a_publisher_that_dies_and_restarts_is_recorded_without_a_gap() {
         name: "writer".to_owned(),
         role: "writer".to_owned(),
         program: env::current_exe().unwrap(),
-        arguments: ["publisher", "--exact", "--nocapture"].map(str::to_owned).to_vec(),
+        arguments: ["journal_record::publisher", "--exact", "--nocapture"].map(str::to_owned).to_vec(),
         environment: vec![(PUBLISHER.to_owned(), socket.clone())],
         restarts_per_minute_max: 1000,
         ..Program::default()

@@ -1,10 +1,7 @@
 //! `lowlat pipeline run` from its users' view: next to another run, with a recorder, interrupted, into a closed
 //! pipe.
 
-#[path = "common/running.rs"]
-mod running;
-
-use running::Running;
+use crate::common::running::Running;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::{
@@ -21,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A run of two strategies whose run folder is in a directory of this test.
 fn run(runs: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lowlat"));
+    let mut command = Command::new(crate::common::binary());
     command.args(["pipeline", "run", "--strategies", "2", "--rate", "100", "--json"]).args(arguments);
     command.env("XDG_RUNTIME_DIR", runs).env("NO_COLOR", "1").env("COLUMNS", "80");
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -156,7 +153,7 @@ fn the_recorder_runs_on_its_pinned_cpu() {
     let document = json(&output);
     let used = document["uses"].as_array().unwrap().iter().find(|used| used["role"] == "recorder");
     assert_eq!(used.map(|used| &used["processes"]), Some(&1.into()), "{document}");
-    let mut verify = Command::new(env!("CARGO_BIN_EXE_lowlat"));
+    let mut verify = Command::new(crate::common::binary());
     let known = verify.args(["journal", "verify", out, "--no-gaps", "--json"]).output().unwrap();
     assert_eq!(known.status.code(), Some(0), "{known:?}");
     let known = json(&known);

@@ -1,9 +1,8 @@
 //! Plans of every captured host: nothing at fault vanishes, what is planned works, and the texts stay as they are.
 
-mod common;
-#[path = "plan/in_memory.rs"]
-mod in_memory;
+pub mod in_memory;
 
+use crate::common;
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::{Allocation, HostSnapshot, Profile, Role};
 use lowlat_plan::Plan;

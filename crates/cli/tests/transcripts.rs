@@ -2,5 +2,9 @@
 
 #[test]
 fn transcripts() {
-    trycmd::TestCases::new().case("tests/transcripts/*.trycmd").env("COLUMNS", "100").env("NO_COLOR", "1");
+    trycmd::TestCases::new()
+        .register_bin("lowlat", crate::common::binary())
+        .case("tests/transcripts/*.trycmd")
+        .env("COLUMNS", "100")
+        .env("NO_COLOR", "1");
 }

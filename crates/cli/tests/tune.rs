@@ -1,11 +1,9 @@
 //! `lowlat tune apply`, `status`, `confirm` and `rollback` on a captured host that was unpacked. The machine that runs the
 //! tests is never written to.
 
-mod common;
-
-use common::{fixtures, text};
+use crate::common::{self, fixtures, text};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 struct Tree {
@@ -30,7 +28,7 @@ impl Tree {
     }
 
     fn tune(&self, arguments: &[&str]) -> Output {
-        Command::new(env!("CARGO_BIN_EXE_lowlat"))
+        Command::new(common::binary())
             .arg("tune")
             .args(arguments)
             .arg("--root")
@@ -149,7 +147,7 @@ fn a_read_only_etc_is_refused_before_anything_is_changed() {
     let output = Command::new("unshare")
         .args(["--mount", "sh", "-c", script, "sh"])
         .arg(tree.root())
-        .arg(Path::new(env!("CARGO_BIN_EXE_lowlat")))
+        .arg(common::binary())
         .stdin(Stdio::null())
         .output();
     let output = match output {

@@ -1,9 +1,7 @@
 //! Verifications of captured hosts: a plan carried out is held, and each change undone is told.
 
-mod common;
-#[path = "plan/in_memory.rs"]
-mod in_memory;
-
+use crate::common;
+use crate::plan::in_memory;
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::{Allocation, HostSnapshot, Profile, Reading, Role};
 use lowlat_plan::{

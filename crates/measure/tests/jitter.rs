@@ -2,6 +2,7 @@
 //!
 //! No test asserts an upper time: the machine may be busy with anything else.
 
+use crate::alone;
 use lowlat_host::{CpuId, CpuSet, histogram::decode};
 use lowlat_jitter::{
     JitterCpu, JitterRecord, study,
@@ -22,7 +23,7 @@ use std::{
     collections::BTreeMap,
     fs,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Mutex,
         atomic::{AtomicBool, AtomicU32, Ordering},
     },
     thread,
@@ -30,12 +31,6 @@ use std::{
 };
 
 static STOP_NEVER: AtomicBool = AtomicBool::new(false);
-
-/// Two concurrent runs would only measure each other.
-fn alone() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn allowed() -> CpuSet {
     affinity::current().unwrap()
@@ -237,7 +232,9 @@ fn become_fifo() -> bool {
     let (this_thread, priority): (libc::pid_t, libc::c_int) = (0, 10);
     // The system call itself: musl's wrapper only returns ENOSYS.
     // SAFETY: the kernel's `struct sched_param` is one int, the priority, which is alive through the call and only read.
-    unsafe { libc::syscall(libc::SYS_sched_setscheduler, this_thread, libc::SCHED_FIFO, &raw const priority) == 0 }
+    unsafe {
+        libc::syscall(libc::SYS_sched_setscheduler, this_thread, libc::SCHED_FIFO, &raw const priority) == 0
+    }
 }
 
 #[test]

@@ -1,11 +1,8 @@
 //! Memory is bounded however long a run is: allocations are counted over a simulated day.
 
-#[path = "../../trade/tests/common/allocator.rs"]
-mod allocator;
-#[path = "memory/causes.rs"]
 mod causes;
 
-use allocator::asked;
+use crate::allocator::asked;
 use lowlat_host::CpuSet;
 use lowlat_jitter::{JitterCpu, JitterRecord};
 use lowlat_measure::{

@@ -1,12 +1,10 @@
 //! Reading a service: by links only, within limits, with every failure reported.
 
-mod service;
-
+use crate::service::{self, BIOS, PASSWORD, Reply, SESSIONS, SETTINGS, Service, USER, error};
 use lowlat_bios::BiosAudit;
 use lowlat_host::Profile;
 use lowlat_redfish::{Client, Limits, Options, Origin, RedfishError, Resource, Saved, Trust};
 use serde_json::json;
-use service::{BIOS, PASSWORD, Reply, SESSIONS, SETTINGS, Service, USER, error};
 use std::{
     sync::{Arc, atomic::AtomicBool},
     time::Duration,

@@ -1,11 +1,9 @@
 //! Changing a service: its answers count only if its settings show the change.
 
-mod service;
-
+use crate::service::{self, PASSWORD, Reply, SETTINGS, Service, State, USER, error};
 use lowlat_bios::{BiosFacts, Request};
 use lowlat_redfish::{Client, Credentials, Limits, Options, Origin, RedfishError, Secret, Sent, Trust};
 use serde_json::{Value, json};
-use service::{PASSWORD, Reply, SETTINGS, Service, State, USER, error};
 use std::{
     sync::{
         Arc,

@@ -1,8 +1,7 @@
 //! The page in headless Chromium, driven through chromedriver by a small WebDriver client: the filter works, the
 //! console stays silent, nothing is requested but the page itself.
 
-mod common;
-
+use crate::common;
 use lowlat_settings::Verdict;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,7 +1,6 @@
 //! Texts of `lowlat jitter` for terminals, held against golden files.
 
-mod common;
-
+use crate::common;
 use lowlat_jitter::gate::Gate;
 use lowlat_report::{
     JitterTextOptions, LiveCpu, LiveView, comparison_html, comparison_text, explain_text, gate_text,

@@ -1,7 +1,6 @@
 //! The page as text: whole, self-contained, escaped.
 
-mod common;
-
+use crate::common;
 use lowlat_report::html;
 use std::collections::BTreeSet;
 

@@ -1,7 +1,6 @@
 //! Terminal texts of hand-made documents, held against golden files.
 
-mod common;
-
+use crate::common;
 use lowlat_report::{AuditTableOptions, audit_table, explain, host_diff_text, host_text, summary};
 
 /// The text as a pipe sees it.

@@ -1,8 +1,6 @@
 //! The hot paths allocate nothing after their start.
 
-#[path = "common/allocator.rs"]
-mod allocator;
-
+use crate::allocator;
 use lowlat_ipc::{region::Heap, stream::Stamp};
 use lowlat_trade::{
     md::{Feed, Pacer, PacerStep},

@@ -3,9 +3,7 @@
 //! The test process is killed at its first system call (seccomp's strict mode) while it acts like a process in
 //! fast mode.
 
-#[path = "common/allocator.rs"]
-mod allocator;
-
+use crate::allocator;
 use lowlat_ipc::stream::Stamp;
 use lowlat_trade::{
     address::RunFolder,
@@ -167,7 +165,9 @@ fn strict_child() {
 fn publishing_and_polling_in_fast_mode_make_no_system_call() {
     let run = |kind| {
         let mut command = Command::new(env::current_exe().unwrap());
-        command.args(["strict_child", "--exact", "--nocapture", "--test-threads=1"]).env(ROLE, kind);
+        command
+            .args(["hot_path::strict_child", "--exact", "--nocapture", "--test-threads=1"])
+            .env(ROLE, kind);
         command.output().unwrap()
     };
     let output = run("exchange");

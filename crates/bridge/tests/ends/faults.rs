@@ -1,8 +1,10 @@
 //! Ends that die, run twice, or receive nonsense.
 
 use crate::{
-    carrier::Queue,
-    hosts::{Far, Near, begin, drop_node, receive, send, sender},
+    ends::{
+        carrier::Queue,
+        hosts::{Far, Near, begin, drop_node, receive, send, sender},
+    },
     read::{marks, read, reader, records},
     run::{Run, publish},
 };

@@ -1,7 +1,7 @@
 //! The two ends, each with a run, and a queue between them.
 
 use crate::{
-    carrier::Queue,
+    ends::carrier::Queue,
     run::{LONG_NS, Run},
 };
 use lowlat_bridge::{

@@ -1,7 +1,7 @@
 //! What arrives, and which notices.
 
 use crate::{
-    hosts::{Far, Near, begin, receive, send},
+    ends::hosts::{Far, Near, begin, receive, send},
     read::{Read, marks, read, reader, records},
     run::{publish, stamp},
 };

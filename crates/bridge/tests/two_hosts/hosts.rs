@@ -1,9 +1,9 @@
 //! Two hosts: each with a run and a media driver.
 
 use crate::{
-    process::Process,
     read::{Read, read, reader},
     run::{LONG_NS, Run},
+    two_hosts::process::Process,
 };
 use lowlat_bridge::mark::Mark;
 use lowlat_ipc::stream::Stamp;

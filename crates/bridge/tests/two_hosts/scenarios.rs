@@ -1,8 +1,8 @@
 //! Guarantees between two hosts.
 
 use crate::{
-    hosts::{Hosts, Reader, Spaces, connected, until},
     run::publish,
+    two_hosts::hosts::{Hosts, Reader, Spaces, connected, until},
 };
 use lowlat_bridge::accounts::Why;
 use lowlat_ipc::stream::Stamp;

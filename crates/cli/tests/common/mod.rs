@@ -1,7 +1,9 @@
 //! What the tests of the binary share.
-#![allow(dead_code, reason = "each test file uses a part")]
+
+pub mod running;
 
 use std::{
+    ffi::OsStr,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -29,12 +31,15 @@ fn archives(directory: &Path, ending: &str) -> Vec<(String, PathBuf)> {
     found
 }
 
-/// Runs lowlat and waits for it.
-pub fn lowlat(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_lowlat"))
-        .args(arguments)
-        .output()
-        .expect("the binary of this package runs")
+/// The binary under test: the one that cargo built, unless `LOWLAT_BINARY` names another.
+pub fn binary() -> PathBuf {
+    std::env::var_os("LOWLAT_BINARY")
+        .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_lowlat")), PathBuf::from)
+}
+
+/// Runs the binary and waits for it to end.
+pub fn lowlat<S: AsRef<OsStr>>(arguments: &[S]) -> Output {
+    Command::new(binary()).args(arguments).output().expect("the binary starts")
 }
 
 /// What it printed, as text.

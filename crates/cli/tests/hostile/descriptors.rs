@@ -3,7 +3,7 @@
 //! The attacker is a process of the same user that joins a running pipeline, reads every stream, and tries on each
 //! descriptor whatever the kernel offers for writing.
 
-use super::support::binary;
+use crate::common::binary;
 use lowlat_ipc::{
     passing,
     region::{Access, Memfd, Region},

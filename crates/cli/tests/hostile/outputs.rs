@@ -1,8 +1,8 @@
 //! Files that lowlat writes for its user: where it writes them, through what, and what happens when it cannot.
 
 use crate::{
+    common::binary,
     common::{fixtures, text},
-    support::binary,
 };
 use lowlat_journal::record::{Options, Recorder};
 use std::{

@@ -1,6 +1,6 @@
 //! Recordings: directories that are damaged, truncated or prepared, and runs that record.
 
-use super::support::binary;
+use crate::common::binary;
 use lowlat_ipc::stream::{Record, Stamp};
 use lowlat_journal::{
     read::{Recording, verify},

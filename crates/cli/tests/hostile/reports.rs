@@ -1,8 +1,8 @@
 //! Claims in reports that the measurement does not carry.
 
 use crate::{
+    common::{binary, lowlat},
     common::{fixtures, text},
-    support::{binary, lowlat},
 };
 use lowlat_host::{CpuId, CpuSet, Reading};
 use lowlat_jitter::{

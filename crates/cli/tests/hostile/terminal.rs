@@ -1,6 +1,6 @@
 //! Escape sequences and bidirectional marks in names and contents never reach a terminal.
 
-use crate::{common::fixtures, support::binary};
+use crate::common::{binary, fixtures};
 use std::{
     collections::BTreeMap,
     fs::{self, File},

@@ -1,6 +1,6 @@
 //! Runs held against each other.
 
-use crate::{common::text, runs};
+use crate::{common::text, jitter::runs};
 use serde_json::Value;
 
 fn compare(arguments: &[&str], code: i32) -> (String, String) {

@@ -1,6 +1,6 @@
 //! The document of a run: whole, and of one piece.
 
-use crate::{common, runs};
+use crate::{common, jitter::runs};
 use lowlat_jitter::{CauseSource, JitterMeasurement, JitterRecord};
 use lowlat_result::ResultDocument;
 

@@ -1,6 +1,6 @@
 //! Documents read again, and files that are none.
 
-use crate::{common::text, runs};
+use crate::{common::text, jitter::runs};
 use std::fs;
 
 /// Refused with exit code 2, saying all of these.

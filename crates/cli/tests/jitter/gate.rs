@@ -1,6 +1,6 @@
 //! Gates: exit codes for scripts, rows for people.
 
-use crate::{common::text, runs};
+use crate::{common::text, jitter::runs};
 
 /// What is printed and said of a gate on the whole run, its rows on one line each.
 fn gate(limits: &str, code: i32) -> String {

@@ -2,7 +2,7 @@
 
 use crate::{
     common::text,
-    runs::{self, UnderWay},
+    jitter::runs::{self, UnderWay},
 };
 use lowlat_host::CpuSet;
 use std::{

@@ -1,6 +1,6 @@
 //! What a run is not made of: each is told before anything is measured, with the next step.
 
-use crate::{common::text, runs};
+use crate::{common::text, jitter::runs};
 use lowlat_host::CpuSet;
 use std::{fs, path::PathBuf};
 
@@ -144,7 +144,7 @@ fn cpus_outside_of_the_cpuset() {
     let line = format!(
         "echo $$ > {}/cgroup.procs && exec {} jitter --duration 1s --cpus {outside}",
         group.0.display(),
-        runs::LOWLAT
+        crate::common::binary().display()
     );
     let output = std::process::Command::new("sh").args(["-c", &line]).output().unwrap();
     let said = text(&output.stderr);

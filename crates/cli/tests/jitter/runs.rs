@@ -13,7 +13,6 @@ use std::{
 };
 
 /// The binary.
-pub const LOWLAT: &str = env!("CARGO_BIN_EXE_lowlat");
 /// Where tracefs is, when it is mounted.
 pub const INSTANCES: &str = "/sys/kernel/tracing/instances";
 /// How long a run may take to begin before a test gives up.
@@ -28,7 +27,7 @@ pub fn alone() -> MutexGuard<'static, ()> {
 
 /// `lowlat jitter` in a directory of its own.
 pub fn jitter(directory: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(LOWLAT);
+    let mut command = Command::new(crate::common::binary());
     command.current_dir(directory).arg("jitter").args(arguments).stdin(Stdio::null());
     command
 }

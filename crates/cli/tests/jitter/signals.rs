@@ -2,7 +2,7 @@
 
 use crate::{
     common::text,
-    runs::{self, UnderWay},
+    jitter::runs::{self, UnderWay},
 };
 use lowlat_jitter::sysjitter::{parse_raw, raw_file_name};
 use rustix::process::Signal;

@@ -1,6 +1,6 @@
 //! In place of sysjitter: what scripts written for it do with the output.
 
-use crate::{common, runs};
+use crate::{common, jitter::runs};
 use lowlat_jitter::sysjitter::{parse_raw, parse_summary, raw_file_name};
 use std::{
     io::Write as _,

@@ -1,6 +1,6 @@
 //! Where the trace can't be had, or is shared with others.
 
-use crate::{common::text, runs};
+use crate::{common::text, jitter::runs};
 use lowlat_jitter::CauseSource;
 use std::{
     fs,
@@ -19,7 +19,7 @@ const NOBODY: u32 = 65_534;
 fn for_everybody() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let binary = directory.path().join("lowlat");
-    fs::copy(runs::LOWLAT, &binary).unwrap();
+    fs::copy(crate::common::binary(), &binary).unwrap();
     for path in [directory.path(), &binary] {
         fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
     }
@@ -66,7 +66,7 @@ fn an_unmounted_tracefs_is_mounted_for_the_run_alone() {
          {} jitter --duration 500ms --force --result result.json > /dev/null || exit 1
          grep -q ' tracefs ' /proc/self/mountinfo && exit 3
          exit 0",
-        runs::LOWLAT
+        crate::common::binary().display()
     );
     let _alone = runs::alone();
     let command =

@@ -1,7 +1,7 @@
 //! The controller in this process: whole changes, and what goes wrong on the way, as users see it.
 
 use crate::{
-    run::{Desk, all_of, said},
+    redfish::run::{Desk, all_of, said},
     service::{PASSWORD, Reply, SESSIONS, SETTINGS, Service, USER, error},
 };
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! OpenStack's sushy-emulator, an implementation of the service that other people wrote and use.
 
 use crate::{
-    run::{Desk, all_of, said},
+    redfish::run::{Desk, all_of, said},
     service::{PASSWORD, free_port},
 };
 use serde_json::Value;

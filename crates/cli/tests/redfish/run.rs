@@ -32,7 +32,7 @@ impl Desk {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_lowlat"));
+        let mut command = Command::new(crate::common::binary());
         command
             .current_dir(self.dir.path())
             .env("NO_COLOR", "1")

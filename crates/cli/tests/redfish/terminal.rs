@@ -1,7 +1,7 @@
 //! The prompt on a real terminal: util-linux's `script` gives lowlat one.
 
 use crate::{
-    run::Desk,
+    redfish::run::Desk,
     service::{PASSWORD, Service, USER},
 };
 use std::{
@@ -17,7 +17,8 @@ fn the_password_is_asked_for_and_not_shown() {
     }
     let service = Service::start();
     let desk = Desk::new(service.url());
-    let line = format!("{} bios audit --redfish {} --user {USER}", env!("CARGO_BIN_EXE_lowlat"), desk.url);
+    let line =
+        format!("{} bios audit --redfish {} --user {USER}", crate::common::binary().display(), desk.url);
     let mut child = Command::new("script")
         .args(["-q", "-e", "-c", &line, "/dev/null"])
         .stdin(Stdio::piped())

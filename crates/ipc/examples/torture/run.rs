@@ -18,7 +18,7 @@ use std::{
 /// memory.
 const ROLE: &str = "LOWLAT_TORTURE_ROLE";
 /// Argument of the test harness: runs the one test that is a process of a round. Examples ignore it.
-const ARGUMENTS: [&str; 3] = ["--exact", "process_of_a_round", "--nocapture"];
+const ARGUMENTS: [&str; 3] = ["--exact", "killed::process_of_a_round", "--nocapture"];
 /// A round that has not ended this long after it was stopped has failed.
 const END_MAX: Duration = Duration::from_secs(120);
 

@@ -1,6 +1,6 @@
 //! Compares injected interruptions with those found.
 
-use crate::spin::Spin;
+use crate::truth::spin::Spin;
 use lowlat_host::TickScale;
 use lowlat_jitter::{Cause, CauseKind, CpuCauses, Explained, Interruption, JitterRecord};
 

@@ -1,6 +1,6 @@
 //! A run in a separate process: to be stopped, or to be made without privileges.
 
-use crate::host::{observe, options};
+use crate::truth::host::{observe, options};
 use lowlat_host::CpuId;
 use lowlat_jitter::JitterRecord;
 use lowlat_measure::affinity;
@@ -34,7 +34,7 @@ impl ChildRun {
     /// Starts it.
     pub fn start(mode: &str, cpu: CpuId) -> Self {
         let mut command = Command::new(env::current_exe().unwrap());
-        command.args(["--exact", "child::makes_the_run_of_another_test", "--ignored", "--nocapture"]);
+        command.args(["--exact", "truth::child::makes_the_run_of_another_test", "--ignored", "--nocapture"]);
         command.env(MODE, format!("{mode} {cpu}")).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut stdout: ChildStdout = child.stdout.take().unwrap();

@@ -11,7 +11,7 @@ use lowlat_sys::{Root, tracefs::Tracefs};
 use std::{
     fs,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        MutexGuard,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -32,8 +32,7 @@ pub struct Ground {
 
 /// `None`, with a message on stderr, if nothing can be injected.
 pub fn ground() -> Option<Ground> {
-    static ONE: Mutex<()> = Mutex::new(());
-    let alone = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let alone = crate::alone();
     let allowed = affinity::current().unwrap();
     if allowed.len() < 2 {
         eprintln!("skipped: injecting needs an unmeasured CPU");
@@ -81,7 +80,9 @@ pub fn become_fifo() -> bool {
     let (this_thread, priority): (libc::pid_t, libc::c_int) = (0, 10);
     // The system call itself: musl's wrapper only returns ENOSYS.
     // SAFETY: the kernel's `struct sched_param` is one int, the priority, which is alive through the call and only read.
-    let result = unsafe { libc::syscall(libc::SYS_sched_setscheduler, this_thread, libc::SCHED_FIFO, &raw const priority) };
+    let result = unsafe {
+        libc::syscall(libc::SYS_sched_setscheduler, this_thread, libc::SCHED_FIFO, &raw const priority)
+    };
     if result != 0 {
         eprintln!("skipped: SCHED_FIFO is not permitted");
     }

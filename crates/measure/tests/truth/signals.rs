@@ -1,6 +1,6 @@
 //! Signals to the sampler itself, whose handler takes the time.
 
-use crate::{
+use crate::truth::{
     check::{blame, recall},
     host::{Raise, ground, is_traced, observe, options, sampler_of},
     spin::{Spin, Spinner},

@@ -1,6 +1,6 @@
 //! Stops the whole process, samplers and collector alike.
 
-use crate::{
+use crate::truth::{
     check::{lost_ns, recall},
     child::{self, ChildRun},
     host::{ground, is_traced, sampler_of},

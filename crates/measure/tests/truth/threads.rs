@@ -1,7 +1,7 @@
 //! Other threads on the measured CPU: one that preempts the sampler, one that takes turns with it, and one that
 //! must wait.
 
-use crate::{
+use crate::truth::{
     check::{Blamed, blame, recall},
     child::{self, ChildRun},
     host::{Raise, become_fifo, ground, is_traced, observe, options, sampler_of},

@@ -1,10 +1,11 @@
 //! Strategy numbers: one node each, and only its orders.
 
 use crate::{
-    master,
     master_thread::{MasterThread, until},
-    read_by,
-    threads::{QUOTES, RING_BYTES, STRATEGIES, start_md, start_td},
+    pipeline::{
+        master, read_by,
+        threads::{QUOTES, RING_BYTES, STRATEGIES, start_md, start_td},
+    },
 };
 use lowlat_ipc::stream::Stamp;
 use lowlat_trade::{

@@ -2,7 +2,7 @@
 
 use crate::{
     master_thread::{join, reads},
-    pipeline,
+    runtime::pipeline,
 };
 use lowlat_ipc::stream::Stamp;
 use lowlat_trade::{
@@ -46,7 +46,7 @@ fn environment(role: &str) -> Vec<(String, String)> {
 }
 
 fn arguments() -> Vec<String> {
-    ["child::child", "--exact", "--nocapture", "--test-threads=1"].map(str::to_owned).to_vec()
+    ["runtime::child::child", "--exact", "--nocapture", "--test-threads=1"].map(str::to_owned).to_vec()
 }
 
 /// A process for the master to start. `role` as in [`child`].

@@ -1,8 +1,8 @@
 //! Why a node ends: each end has one reason, which the node reports.
 
 use crate::{
-    in_process::poll_until,
     master_thread::{MasterThread, join, until, writes},
+    runtime::in_process::poll_until,
 };
 use lowlat_ipc::{
     passing,

@@ -1,8 +1,8 @@
 //! Processes that are killed while records are published.
 
 use crate::{
-    child::program,
     master_thread::{MasterThread, join, reads, until},
+    runtime::child::program,
 };
 use lowlat_trade::{
     master::{Happened, Standing},

@@ -1,9 +1,8 @@
 //! Masters that die, conflict, or cannot start.
 
 use crate::{
-    child,
-    in_process::poll_until,
     master_thread::{join, reads, until, writes},
+    runtime::{child, in_process::poll_until},
 };
 use lowlat_ipc::stream::Stamp;
 use lowlat_trade::{

@@ -1,8 +1,8 @@
 //! Readers that are too slow, dead, or never read: the effect of each policy.
 
 use crate::{
-    in_process::{poll_until, told},
     master_thread::{MasterThread, join, reads, until, writes},
+    runtime::in_process::{poll_until, told},
 };
 use lowlat_ipc::stream::{PublishError as Refused, Stamp};
 use lowlat_trade::node::{Event, Join, Keys, Node, Overrun, PublishError, Wait, Writes};

@@ -1,8 +1,8 @@
 //! A whole run with processes of this test as md, td and strategies.
 
 use crate::{
-    child::{self, program},
     master_thread::{join, reads, writes},
+    runtime::child::{self, program},
 };
 use lowlat_ipc::stream::Stamp;
 use lowlat_pipeline::{Mode, PipelineParameters, PipelineRecord};

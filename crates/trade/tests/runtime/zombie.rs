@@ -1,8 +1,8 @@
 //! A process that is stopped, dropped, and continues.
 
 use crate::{
-    child::{self, FENCED},
     master_thread::{MasterThread, join, reads, until, writes},
+    runtime::child::{self, FENCED},
 };
 use lowlat_ipc::{liveness::Life, stream::Stamp};
 use lowlat_trade::{

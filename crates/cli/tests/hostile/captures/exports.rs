@@ -1,7 +1,7 @@
 //! Values of a captured host in the files of `lowlat tune export` and `lowlat tune plan`: nothing of them is code.
 
 use super::host::{Host, Node};
-use crate::{common::text, support::lowlat};
+use crate::common::{lowlat, text};
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::{Allocation, Profile, Role};
 use lowlat_plan::export::{ExportedFile, FORMATS};

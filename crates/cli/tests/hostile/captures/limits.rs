@@ -1,7 +1,7 @@
 //! Small archives that unpack to much: each is refused with the limit that it exceeds, or read within bounded memory.
 
 use super::host::{Host, Node};
-use crate::{common::text, support::binary};
+use crate::common::{binary, text};
 use flate2::{Compression, write::GzEncoder};
 use std::{
     io::Write,

@@ -1,7 +1,7 @@
 //! Secrets of a host in a redacted capture: none is left, wherever it stood.
 
 use super::host::{Host, Node};
-use crate::{common::text, support::lowlat};
+use crate::common::{lowlat, text};
 use std::io::Read;
 
 /// The planted secret. It has no digits, which some replacements keep. It is not the host's name, which is overwritten

@@ -1,7 +1,7 @@
 //! Run folders prepared by another user, and masters that run as another user.
 
 use super::pipeline::{PATIENCE, Pipeline, wait_for};
-use crate::support::binary;
+use crate::common::binary;
 use lowlat_ipc::passing;
 use rustix::{
     event::{PollFd, PollFlags, Timespec, poll},

@@ -1,7 +1,7 @@
 //! Nodes that take more than their share of the master, and nodes that are refused.
 
 use super::pipeline::{Pipeline, role, wait_for, warnings};
-use crate::support::binary;
+use crate::common::binary;
 use lowlat_ipc::{passing, stream::Owner};
 use lowlat_trade::control;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};

@@ -1,6 +1,6 @@
 //! A pipeline under attack.
 
-use crate::support::binary;
+use crate::common::binary;
 use serde_json::Value;
 use std::{
     path::{Path, PathBuf},

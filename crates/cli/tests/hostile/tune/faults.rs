@@ -4,12 +4,12 @@
 //! Faults are injected by strace(1). A run takes a sample of the calls; all of them take some hours:
 //!
 //! ```text
-//! LOWLAT_FAULTS=all cargo test -p lowlat --test hostile tune::faults -- --nocapture
-//! LOWLAT_FAULTS=200 LOWLAT_FAULTS_SEED=7 cargo test -p lowlat --test hostile tune::faults -- --nocapture
+//! LOWLAT_FAULTS=all cargo test -p lowlat hostile::tune::faults -- --nocapture
+//! LOWLAT_FAULTS=200 LOWLAT_FAULTS_SEED=7 cargo test -p lowlat hostile::tune::faults -- --nocapture
 //! ```
 
 use super::tree::{Family, Files, Tree, differences, is_root, said};
-use crate::support::binary;
+use crate::common::binary;
 use std::{
     collections::BTreeMap,
     fs,

@@ -81,7 +81,7 @@ fn a_pipe_in_place_of_a_file_is_refused() {
         let mut command = std::process::Command::new("timeout");
         command
             .arg("60")
-            .arg(crate::support::binary())
+            .arg(crate::common::binary())
             .args(["tune", "apply", "--yes", "--root"])
             .arg(tree.root());
         let output = command.stdin(std::process::Stdio::null()).output().unwrap();

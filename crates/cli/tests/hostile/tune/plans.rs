@@ -147,7 +147,7 @@ fn a_pipe_for_a_plan_is_refused() {
     let path = tree.beside("plan.json");
     assert!(std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo").success());
     let mut command = std::process::Command::new("timeout");
-    command.arg("60").arg(crate::support::binary()).args(["tune", "apply", "--yes", "--plan"]).arg(&path);
+    command.arg("60").arg(crate::common::binary()).args(["tune", "apply", "--yes", "--plan"]).arg(&path);
     let output = command.arg("--root").arg(tree.root()).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
 }

@@ -1,6 +1,6 @@
 //! A host of each family as a tree of files.
 
-use crate::{common, support::binary};
+use crate::{common, common::binary};
 use std::{
     collections::BTreeMap,
     fmt::Write as _,

@@ -1,7 +1,7 @@
 //! An ordinary user, who gets the command that helps.
 
 use super::tree::{Family, Tree, is_root, said};
-use crate::support::binary;
+use crate::common::binary;
 use std::{
     fs,
     os::unix::{fs::PermissionsExt, process::CommandExt},

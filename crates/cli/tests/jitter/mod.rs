@@ -8,8 +8,6 @@ macro_rules! say {
     }};
 }
 
-#[path = "../common/mod.rs"]
-mod common;
 mod runs;
 
 mod compare;

@@ -7,7 +7,6 @@ mod greedy;
 mod hostile;
 mod in_process;
 mod kills;
-mod master_thread;
 mod masters;
 mod overrun;
 mod pipeline;

@@ -4,8 +4,4 @@
 
 mod hosts;
 mod process;
-#[path = "../common/read.rs"]
-mod read;
-#[path = "../common/run.rs"]
-mod run;
 mod scenarios;

@@ -1,11 +1,9 @@
 //! The whole pipeline: a master with md, td, cached and strategies, each with a node.
 
-#[path = "../runtime/master_thread.rs"]
-#[allow(dead_code, clippy::unnecessary_wraps, reason = "other tests use the rest")]
-mod master_thread;
 mod numbers;
 mod threads;
 
+use crate::master_thread::{LONG, MasterThread, until};
 use lowlat_ipc::{region::Memfd, stream::Stamp};
 use lowlat_trade::{
     cached::{Cached, Payload, Store, StreamRecord},
@@ -21,7 +19,6 @@ use lowlat_trade::{
     },
     td::ledger::{AREA, Ledger},
 };
-use master_thread::{MasterThread, until};
 use std::{
     collections::BTreeMap,
     process::{Child, Command, Stdio},
@@ -382,7 +379,7 @@ fn td_process() {
 
 fn spawn_td(master: &MasterThread) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["td_process", "--exact"])
+        .args(["pipeline::td_process", "--exact"])
         .env(TD_SOCKET, master.socket())
         .stdout(Stdio::null())
         .spawn()
@@ -455,7 +452,7 @@ fn a_repeatedly_killed_td_answers_no_order_twice() {
     let start = Instant::now();
     while read_by(&master, "strategy") < QUOTES + 2 * last {
         let nodes = master.with(|master, _| master.nodes());
-        assert!(start.elapsed() < master_thread::LONG, "{last} answered; {nodes:#?}");
+        assert!(start.elapsed() < LONG, "{last} answered; {nodes:#?}");
         thread::sleep(Duration::from_millis(5));
     }
     master.with(|master, _| master.stop());

@@ -3,8 +3,4 @@
 mod carrier;
 mod faults;
 mod hosts;
-#[path = "../common/read.rs"]
-mod read;
 mod records;
-#[path = "../common/run.rs"]
-mod run;

@@ -1,0 +1,25 @@
+//! lowlat as its users run it. `LOWLAT_BINARY=PATH` tests another binary than the one that cargo built.
+
+mod common;
+#[path = "../../trade/tests/runtime/master_thread.rs"]
+#[allow(dead_code, clippy::unnecessary_wraps, reason = "other tests use the rest")]
+mod master_thread;
+#[path = "../../redfish/tests/service/mod.rs"]
+mod service;
+
+mod assess;
+mod bad_input;
+mod bios;
+mod docs;
+mod export;
+mod fixtures;
+mod hostile;
+mod jitter;
+mod journal;
+mod journal_record;
+mod pipeline_run;
+mod plan;
+mod redfish;
+mod transcripts;
+mod tune;
+mod verify;

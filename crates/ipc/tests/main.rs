@@ -1,0 +1,4 @@
+//! Segments of earlier versions, and nodes that are killed.
+
+mod golden;
+mod killed;

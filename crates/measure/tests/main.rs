@@ -1,0 +1,15 @@
+//! Measurements on this host.
+
+#[path = "../../trade/tests/common/allocator.rs"]
+mod allocator;
+mod jitter;
+mod memory;
+mod truth;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Two runs at a time would only measure each other.
+fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}

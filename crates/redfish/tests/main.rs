@@ -1,0 +1,5 @@
+//! The client against a controller in this process.
+
+mod reads;
+mod sends;
+mod service;

@@ -1,0 +1,10 @@
+//! Reports as text and as pages, of whole documents.
+
+mod bios_change_text;
+mod bios_text;
+mod browser;
+mod common;
+mod jitter_text;
+mod page;
+mod pipeline;
+mod terminal;
