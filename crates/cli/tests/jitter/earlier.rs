@@ -2,7 +2,7 @@
 
 use crate::{
     common::{lowlat, text},
-    runs,
+    jitter::runs,
 };
 use serde_json::Value;
 use std::path::{Path, PathBuf};
