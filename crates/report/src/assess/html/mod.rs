@@ -20,7 +20,7 @@ pub fn html(document: &ResultDocument) -> String {
     page(&title, &sections(document, &views), &footer::footer(document, &views))
 }
 
-/// The sections in their order. The page of a measurement's own subcommand leads with what was measured, any other
+/// Returns the sections in order. The page of a subcommand of a measurement starts with that measurement, any other
 /// with the host.
 fn sections(document: &ResultDocument, views: &[Box<dyn View + '_>]) -> Vec<Section> {
     let own = views.iter().find(|view| is_own_run(document, view.kind())).map(|view| &**view);
