@@ -50,6 +50,7 @@ const FAMILIES: &[&[Setting]] = &[
     irq::placement::SETTINGS,
     nic::hardware::SETTINGS,
     nic::queues::SETTINGS,
+    nic::rings::SETTINGS,
     irq::affinity::SETTINGS,
     kthread::SETTINGS,
     readiness::SETTINGS,

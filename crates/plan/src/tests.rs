@@ -368,6 +368,7 @@ fn targets_are_written_as_ever() {
     let written = [
         r#"{"kind":"nic_channels","nic":"eth0","field":"combined"}"#,
         r#"{"kind":"nic_coalescing","nic":"eth0","field":"rx-usecs"}"#,
+        r#"{"kind":"nic_rings","nic":"eth0","field":"rx"}"#,
         r#"{"kind":"nic_feature","nic":"eth0","feature":"rx-lro"}"#,
         r#"{"kind":"nic_rps","nic":"eth0","queue":"rx-0"}"#,
         r#"{"kind":"nic_xps","nic":"eth0","queue":"tx-0"}"#,

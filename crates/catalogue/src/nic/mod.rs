@@ -4,3 +4,4 @@ pub(super) mod choice;
 pub(super) mod hardware;
 mod parameter;
 pub(super) mod queues;
+pub(super) mod rings;

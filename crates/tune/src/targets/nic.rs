@@ -67,7 +67,7 @@ impl Target for Nics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_settings::change::nic::{NicKind, channels, coalescing, feature};
+    use lowlat_settings::change::nic::{NicKind, channels, coalescing, feature, rings};
     use lowlat_sys::undo::{Comparison, OnFailure, Step, UndoLog};
     use std::process::Command;
 
@@ -161,6 +161,46 @@ mod tests {
         if !is_run {
             eprintln!("skipped: may not make a network namespace with interfaces, or there is no ip command");
         }
+    }
+
+    /// No virtual interface has rings of which the size can be changed. A card's driver is not asked: the kernel itself
+    /// refuses what is more than its maximum.
+    #[test]
+    fn ring_sizes_are_read_and_refused() {
+        let is_run = in_namespace(|| {
+            let dir = tempfile::tempdir().unwrap();
+            let mut log = log(&dir);
+            let ring = spec(&rings::KIND, "lowlat2 rx");
+            assert_eq!(log.present(&ring).unwrap(), State::Absent);
+            let new = State::Value("512".into());
+            let step = Step { id: "a".into(), target: ring, old: State::Absent, new };
+            let error = log.apply("p", &[step], OnFailure::RollBack).unwrap_err().to_string();
+            assert!(error.contains("lowlat2 rx: cannot set: Operation not supported"), "{error}");
+        });
+        if !is_run {
+            eprintln!("skipped: may not make a network namespace with interfaces, or there is no ip command");
+        }
+        let (target, writer) = (Nics(rings::KIND.ethtool().unwrap()), Writer::live().unwrap());
+        let names = std::fs::read_dir("/sys/class/net").into_iter().flatten();
+        let specs =
+            names.map(|name| spec(&rings::KIND, &format!("{} rx", name.unwrap().file_name().display())));
+        let read = |spec: &TargetSpec| target.read(&writer, spec).unwrap_or(State::Absent);
+        let Some(ring) = specs.into_iter().find(|spec| read(spec) != State::Absent) else {
+            eprintln!("skipped: no interface of this machine reports ring sizes");
+            return;
+        };
+        let before = read(&ring);
+        let error =
+            target.write(&writer, &ring, &State::Value(u32::MAX.to_string())).unwrap_err().to_string();
+        if !rustix::process::geteuid().is_root() {
+            eprintln!("skipped: takes root to set ring sizes");
+            return;
+        }
+        assert!(
+            error.contains("the driver does not take this value") || error.contains("Operation not"),
+            "{error}"
+        );
+        assert_eq!(read(&ring), before);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use super::{Fixture, Reading, Verdict, check, cpus, good_host, known, nic};
 use Verdict::{Good, NotApplicable, Unknown, Wrong};
-use lowlat_host::snapshot::{Channels, Coalescing, PcieLink, QueueMask, Timestamping};
+use lowlat_host::snapshot::{Channels, Coalescing, PcieLink, QueueMask, Rings, Timestamping};
 
 fn no_nic(f: &mut Fixture) {
     f.host.nics.clear();
@@ -76,6 +76,36 @@ fn interrupt_moderation_is_off() {
             ("denied", |f| f.nic().coalescing = Reading::Denied, Unknown),
         ],
     );
+}
+
+fn rings(f: &mut Fixture, rx: u32, missed: &str) {
+    f.nic().rings = known(Rings { rx, rx_max: 4096, ..Rings::default() });
+    let path = "/sys/class/net/eth0/statistics/rx_missed_errors";
+    f.host.files.insert(path.into(), known(missed));
+}
+
+#[test]
+fn a_ring_is_too_small_once_it_lost_packets() {
+    check(
+        "nic.rings",
+        &[
+            ("lost none", |f| rings(f, 256, "0"), Good),
+            ("lost some", |f| rings(f, 256, "3"), Wrong),
+            ("lost some, and is the largest", |f| rings(f, 4096, "3"), Good),
+            ("not counted", |f| f.nic().rings = known(Rings { rx_max: 8, ..Rings::default() }), Unknown),
+            ("no number", |f| rings(f, 256, "some"), Unknown),
+            ("denied", |f| f.nic().rings = Reading::Denied, Unknown),
+            ("absent", |f| f.nic().rings = Reading::Absent, NotApplicable),
+            ("guide", Fixture::guide, NotApplicable),
+        ],
+    );
+    let mut fixture = good_host();
+    rings(&mut fixture, 256, "0");
+    let fifo = "/sys/class/net/eth0/statistics/rx_fifo_errors";
+    fixture.host.files.insert(fifo.into(), known("9"));
+    let finding = fixture.finding("nic.rings");
+    assert_eq!((finding.verdict, finding.observed.as_str()), (Wrong, "eth0: 256 of 4096"));
+    assert_eq!(finding.because, "9 packets were lost because no descriptor was free");
 }
 
 fn mask(list: &str) -> Vec<QueueMask> {

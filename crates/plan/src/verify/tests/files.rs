@@ -2,7 +2,7 @@
 
 use super::super::Assignment;
 use super::*;
-use lowlat_host::snapshot::{Channels, Coalescing, HugePages, IdleState, Nic, QueueMask};
+use lowlat_host::snapshot::{Channels, Coalescing, HugePages, IdleState, Nic, QueueMask, Rings};
 use lowlat_settings::change::nic;
 
 const OWN: &str = "/etc/sysctl.d/99-zz-lowlat.conf";
@@ -247,6 +247,7 @@ fn interfaces_answer_for_queues_waits_features_and_masks() {
     let nic = || Nic {
         name: "eth0".into(),
         channels: Reading::Known(Channels { combined: 16, ..Channels::default() }),
+        rings: Reading::Known(Rings { rx: 512, rx_max: 4096, ..Rings::default() }),
         coalescing: Reading::Known(Coalescing {
             rx_usecs: Some(0),
             adaptive_rx: Some(true),
@@ -259,11 +260,13 @@ fn interfaces_answer_for_queues_waits_features_and_masks() {
         .change(nic::channels::KIND.of("eth0", "combined"), "32", "2")
         .change(nic::coalescing::KIND.of("eth0", "rx-usecs"), "50", "0")
         .change(nic::coalescing::KIND.of("eth0", "adaptive-rx"), "on", "off")
+        .change(nic::rings::KIND.of("eth0", "rx"), "256", "4096")
         .change(nic::rps::KIND.of("eth0", "rx-0"), "0-15", "0,8")
         .change(nic::rps::KIND.of("eth0", "rx-9"), "0-15", "0,8")
         .change(nic::feature::KIND.of("eth0", "rx-lro"), "on", "off")
         .change(nic::feature::KIND.of("ens1", "rx-lro"), "on", "off");
     case.says("eth0 combined queues", Standing::Overridden, &["16", "nmcli"]);
+    case.says("eth0 rx ring", Standing::Overridden, &["512", "nmcli"]);
     case.says("eth0 rx-usecs", Standing::Held, &[]);
     case.says("eth0 adaptive-rx", Standing::Lost, &["on"]);
     case.says("eth0 rx-0 rps_cpus", Standing::Held, &[]);
@@ -271,8 +274,10 @@ fn interfaces_answer_for_queues_waits_features_and_masks() {
     case.says("eth0 rx-lro", Standing::Unreadable, &["absent"]);
     case.says("ens1 rx-lro", Standing::Unreadable, &["no interface ens1", "renamed"]);
     let by_tuned = case.with(|case| {
-        case.evidence.tuned = vec![tuned("net", "coalesce", "adaptive-tx off adaptive-rx on")];
+        case.evidence.tuned =
+            vec![tuned("net", "coalesce", "adaptive-tx off adaptive-rx on"), tuned("net", "ring", "rx 512")];
     });
+    by_tuned.says("eth0 rx ring", Standing::Overridden, &["tuned.conf:7"]);
     by_tuned.says("eth0 adaptive-rx", Standing::Overridden, &["tuned.conf:7"]);
     let of_other = by_tuned.with(|case| case.evidence.tuned[0].devices = "enp*".into());
     of_other.says("eth0 adaptive-rx", Standing::Lost, &[]);

@@ -38,6 +38,30 @@ fn queues_come_first_or_are_told() {
 }
 
 #[test]
+fn a_ring_that_lost_packets_is_planned_set_and_restored() {
+    let Some(host) = Host::captured("epyc-7f32-stock") else { return };
+    host.put("/sys/class/net/ens2/statistics/rx_missed_errors", "17|");
+    let start = host.tree();
+    let desk = Desk::of(host.snapshot(), Profile::Trading);
+    assert_eq!(
+        desk.verdicts()["nic.rings"].1,
+        "ens2: 256 of 4096 | 17 packets were lost because no descriptor was free"
+    );
+    let plan = desk.plan();
+    let ring = nic::rings::KIND.of("ens2", "rx");
+    let planned = plan.changes.iter().find(|change| change.target == ring).expect("the ring");
+    assert_eq!((planned.before.text(), planned.after.as_str()), ("256", "4096"));
+    let preparation = apply(&host, &plan, Part::RunTime);
+    assert!(preparation.steps.iter().any(|prepared| prepared.step.id == "nic-rings ens2 rx"));
+    let now = host.snapshot();
+    assert_eq!(ring.kind().present(&now).text(), "4096");
+    assert_eq!(plan.drift(&now), []);
+    assert_eq!(Desk::of(now, Profile::Trading).verdicts()["nic.rings"].0, lowlat_settings::Verdict::Good);
+    assert!(host.log().rollback_where(|_| true).is_complete());
+    assert_eq!(host.tree(), start);
+}
+
+#[test]
 fn a_unit_or_an_interface_that_is_gone_is_left() {
     let Some(host) = Host::captured("epyc-7f32-stock") else { return };
     let nic = "ens9".to_owned();

@@ -1,6 +1,7 @@
 //! Targets that read and write a captured tree the way the real ones do a host, so that reading the tree again shows
 //! what was done.
 
+use lowlat_settings::change::nic::KINDS;
 use lowlat_sys::undo::{HostError, State, Target, TargetSpec, Writer};
 use serde_json::Value;
 use std::{
@@ -45,16 +46,16 @@ fn value_of(to: &State) -> &str {
 
 pub(super) fn all(originals: &Path) -> Vec<Box<dyn Target>> {
     let originals = Originals(originals.to_owned());
-    let ethtool = |kind| Box::new(Ethtool { kind, originals: originals.clone() });
-    vec![
+    let ethtool = |kind| -> Box<dyn Target> { Box::new(Ethtool { kind, originals: originals.clone() }) };
+    let groups = KINDS.iter().filter_map(|kind| kind.ethtool());
+    let mut all: Vec<Box<dyn Target>> = vec![
         Box::new(Thread { kind: "kthread-affinity" }),
         Box::new(Thread { kind: "kthread-scheduling" }),
         Box::new(Units { originals: originals.clone() }),
         Box::new(Tuned),
-        ethtool("nic-channels"),
-        ethtool("nic-coalescing"),
-        ethtool("nic-feature"),
-    ]
+    ];
+    all.extend(groups.map(|group| ethtool(group.undo_kind)));
+    all
 }
 
 /// Threads, in /proc/PID/status and stat. Named "78 kswapd0".
@@ -209,9 +210,8 @@ impl Ethtool {
     fn place(&self, spec: &TargetSpec) -> (String, String) {
         let (nic, field) = spec.name.split_once(' ').unwrap();
         let place = match self.kind {
-            "nic-channels" => format!("/channels/known/{field}"),
-            "nic-coalescing" => format!("/coalescing/known/{}", field.replace('-', "_")),
-            _ => format!("/offloads/known/{field}"),
+            "nic-feature" => format!("/offloads/known/{field}"),
+            kind => format!("/{}/known/{}", kind.trim_start_matches("nic-"), field.replace('-', "_")),
         };
         (format!("/.lowlat/interface/ethtool/{nic}"), place)
     }

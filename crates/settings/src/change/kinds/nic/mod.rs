@@ -5,6 +5,7 @@
 pub mod channels;
 pub mod coalescing;
 pub mod feature;
+pub mod rings;
 pub mod rps;
 pub mod xps;
 
@@ -21,7 +22,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser::Se
 use std::{cmp::Ordering, fmt};
 
 /// Every kind of change to an interface.
-pub const KINDS: &[&NicKind] = &[&channels::KIND, &coalescing::KIND, &feature::KIND, &rps::KIND, &xps::KIND];
+pub const KINDS: &[&NicKind] =
+    &[&channels::KIND, &coalescing::KIND, &feature::KIND, &rings::KIND, &rps::KIND, &xps::KIND];
 
 /// A kind of change to an interface, such as its ring sizes.
 pub struct NicKind {
