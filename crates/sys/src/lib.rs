@@ -6,6 +6,7 @@ pub mod counter_table;
 mod dbus;
 pub mod ethtool;
 pub mod evidence;
+pub mod huge_pages;
 pub mod msr;
 pub mod open_files;
 pub mod output;

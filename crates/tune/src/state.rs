@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! /var/lib/lowlat
+//!   huge-pages/       the undo log of pages reserved for a run of the pipeline
 //!   undo/             the undo log: what was changed, and the way back
 //!   plans/ID.json     each plan that was ever applied, as it was
 //!   in-force.json     which of them is in force, since when, and whether it still waits for its confirmation

@@ -6,7 +6,7 @@ use std::fmt;
 /// A kind of target that can be changed and rolled back. The log calls it for every step of its kind.
 ///
 /// An implementation without files returns its states as [`State::Value`] or [`State::Absent`].
-pub trait Target: fmt::Debug {
+pub trait Target: fmt::Debug + Send {
     /// Its name in the log. Never change it: old logs contain it.
     fn kind(&self) -> &'static str;
 
