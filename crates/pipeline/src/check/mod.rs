@@ -8,6 +8,7 @@ pub use cores::spinning;
 pub use judge::{OTHER_RUNS, came_beside, judge, others};
 pub use memory::{Memory, files_needed};
 
+use crate::PipelineParameters;
 use lowlat_host::{CpuSet, Reading};
 
 /// What a host offers to a run.
@@ -81,4 +82,35 @@ pub fn hindrances(points: &[Point], is_forced: bool) -> Vec<&Point> {
 /// What a run's warnings should say of the host: doubtful points, and forced ones.
 pub fn doubts(points: &[Point]) -> Vec<String> {
     points.iter().filter(|point| point.room > Room::Fine).map(Point::sentence).collect()
+}
+
+/// A host has no room for a run. Holds a sentence for each reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoRoom(pub Vec<String>);
+
+impl std::fmt::Display for NoRoom {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the host has no room for this run")?;
+        self.0.iter().try_for_each(|reason| write!(f, "\n  {reason}"))
+    }
+}
+
+impl std::error::Error for NoRoom {}
+
+/// The warnings about a run that the host has room for.
+///
+/// # Errors
+/// The host has no room for it.
+pub fn admit(
+    parameters: &PipelineParameters,
+    facts: &RoomFacts,
+    is_forced: bool,
+) -> Result<Vec<String>, NoRoom> {
+    let points = judge(parameters, facts);
+    let against = hindrances(&points, is_forced);
+    if against.is_empty() {
+        Ok(doubts(&points))
+    } else {
+        Err(NoRoom(against.iter().map(|point| point.sentence()).collect()))
+    }
 }

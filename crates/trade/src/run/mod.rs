@@ -10,13 +10,19 @@
 //! processes that join as nodes like `md` and `td`: md ends when its schedule has ended, and they count in the
 //! areas `tally.md`, `tally.td` and `stages`.
 
+/// Invented runs, for tests.
+pub mod fake;
 mod outcome;
 pub mod plan;
+mod runner;
 pub mod tally;
 #[cfg(test)]
 mod tests;
 mod uses;
 mod watch;
+
+pub(crate) use runner::on_one_line;
+pub use runner::{Runner, Turn, Watch};
 
 use crate::{
     address::{AddressError, RunFolder, Untrusted, holder, is_name},

@@ -26,7 +26,7 @@ const MAIN: &str = "/etc/tuned/tuned-main.conf";
 const OFF: &str = "off";
 
 /// What of TuneD is needed here; a test has its own.
-pub trait TunedControl: fmt::Debug {
+pub trait TunedControl: fmt::Debug + Send {
     /// See [`Tuned::is_running`].
     fn is_running(&self) -> Result<bool, TunedError>;
     /// See [`Tuned::active_profile`].
@@ -255,10 +255,9 @@ mod tests {
     use super::*;
     use lowlat_sys::undo::{OnFailure, Step, UndoLog};
     use std::{
-        cell::RefCell,
         fs,
         path::{Path, PathBuf},
-        rc::Rc,
+        sync::{Arc, Mutex},
     };
 
     /// TuneD, which keeps its choice in the tree as the real one does; without a tree it does not run.
@@ -266,12 +265,12 @@ mod tests {
     struct Fake {
         runs_in: Option<PathBuf>,
         recommended: &'static str,
-        asked: Rc<RefCell<Vec<String>>>,
+        asked: Arc<Mutex<Vec<String>>>,
     }
 
     impl Fake {
         fn set(&self, profile: &str, mode: &str) -> Result<(), TunedError> {
-            self.asked.borrow_mut().push(format!("{profile} {mode}"));
+            self.asked.lock().unwrap().push(format!("{profile} {mode}"));
             if profile == "missing" {
                 let (doing, said) = ("switch to the profile missing".into(), "no such profile".into());
                 return Err(TunedError::Refused { doing, said });
@@ -358,7 +357,7 @@ mod tests {
         apply_and_roll_back(dir.path(), &fake, "virtual-guest auto", "lowlat", &LOWLAT);
         let dir = tree(&[("active_profile", "a b\n")]);
         apply_and_roll_back(dir.path(), &fake, "a b unset", "lowlat manual", &LOWLAT);
-        assert!(fake.asked.borrow().is_empty());
+        assert!(fake.asked.lock().unwrap().is_empty());
     }
 
     #[test]
@@ -367,11 +366,11 @@ mod tests {
         let runs_in = Some(dir.path().to_owned());
         let fake = Fake { runs_in: runs_in.clone(), recommended: "virtual-guest", ..Fake::default() };
         apply_and_roll_back(dir.path(), &fake, "virtual-guest auto", "lowlat manual", &LOWLAT);
-        assert_eq!(*fake.asked.borrow(), ["lowlat manual", "virtual-guest auto"]);
+        assert_eq!(*fake.asked.lock().unwrap(), ["lowlat manual", "virtual-guest auto"]);
         // What it recommends is something else by now: the old profile comes back all the same.
         let fake = Fake { runs_in, recommended: "balanced", ..Fake::default() };
         apply_and_roll_back(dir.path(), &fake, "virtual-guest auto", "lowlat manual", &LOWLAT);
-        assert_eq!(*fake.asked.borrow(), ["lowlat manual", "balanced auto", "virtual-guest manual"]);
+        assert_eq!(*fake.asked.lock().unwrap(), ["lowlat manual", "balanced auto", "virtual-guest manual"]);
     }
 
     #[test]
@@ -388,7 +387,7 @@ mod tests {
         let step = Step { id: "tuned".into(), target, old, new: State::Value("lowlat".into()) };
         log.apply("p", &[step], OnFailure::RollBack).unwrap();
         assert!(log.rollback_where(|_| true).is_complete());
-        assert_eq!(*fake.asked.borrow(), ["lowlat manual", " manual"]);
+        assert_eq!(*fake.asked.lock().unwrap(), ["lowlat manual", " manual"]);
         assert_eq!(shown(dir.path()).len(), before.len());
     }
 

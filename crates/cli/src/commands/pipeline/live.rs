@@ -1,8 +1,8 @@
 //! Live view of a run: a small table on stderr, on a terminal only.
 
-use super::runner::RunProgress;
 use crate::progress::Progress;
 use lowlat_report::{PipelineLive, pipeline_live_lines};
+use lowlat_trade::run::{Phase, Progress as RunProgress, Turn};
 use std::io;
 
 /// Size for a terminal that does not report its own.
@@ -35,21 +35,27 @@ impl Live {
         if self.progress.is_hidden() {
             return;
         }
-        let RunProgress { elapsed_s, joined, processes, ticks, orders, lost, t2o_p50_ns } = now;
         let lines = pipeline_live_lines(&PipelineLive {
             title,
-            elapsed_s: *elapsed_s,
+            elapsed_s: (now.phase != Phase::Joining).then_some(now.elapsed_s),
             duration_s,
-            ticks: *ticks,
-            orders: *orders,
-            lost: *lost,
+            ticks: now.ticks_published,
+            orders: now.orders,
+            lost: now.lost,
             stages: None,
-            joined: (*joined, *processes),
-            t2o_p50_ns: *t2o_p50_ns,
+            joined: (now.joined, now.processes),
+            t2o_p50_ns: now.t2o_p50_ns,
             width: self.width,
             height: self.height,
         });
         self.progress.say(lines.join("\n"));
+    }
+
+    /// Shows the progress of one of several runs.
+    pub fn show_turn(&self, turn: &Turn<'_>, now: &RunProgress) {
+        let Turn { number, total, name, parameters } = turn;
+        let title = format!("run {number} of {total}, {name}: {}", lowlat_report::load_words(parameters));
+        self.show(&title, parameters.duration_s, now);
     }
 
     /// Clears the view.

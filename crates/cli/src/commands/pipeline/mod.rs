@@ -98,8 +98,3 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
-
-/// An error with its causes and hint on one line, for documents.
-fn on_one_line(error: &anyhow::Error) -> String {
-    format!("{error:#}").replace("\nhint: ", "; ")
-}

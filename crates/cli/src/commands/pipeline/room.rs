@@ -2,13 +2,9 @@
 
 use super::beside;
 use crate::output;
-use anyhow::bail;
 use lowlat_host::Reading;
 use lowlat_measure::affinity;
-use lowlat_pipeline::{
-    PipelineParameters,
-    check::{RoomFacts, doubts, hindrances, judge},
-};
+use lowlat_pipeline::check::RoomFacts;
 use lowlat_sys::Root;
 use lowlat_trade::address::{RunFolder, holder};
 use rustix::{
@@ -73,21 +69,6 @@ fn master_of(folder: &RunFolder) -> Reading<String> {
         }
         Err(_) => Reading::Denied,
     }
-}
-
-/// Refuses a run that the host has no room for; otherwise returns the warnings.
-pub fn check(
-    parameters: &PipelineParameters,
-    facts: &RoomFacts,
-    is_forced: bool,
-) -> anyhow::Result<Vec<String>> {
-    let points = judge(parameters, facts);
-    let against = hindrances(&points, is_forced);
-    if !against.is_empty() {
-        let rows: Vec<String> = against.iter().map(|point| format!("  {}", point.sentence())).collect();
-        bail!("the host has no room for this run\n{}", rows.join("\n"));
-    }
-    Ok(doubts(&points))
 }
 
 /// Prints warnings about a run on stderr before it starts.

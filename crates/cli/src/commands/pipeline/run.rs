@@ -6,7 +6,6 @@ use super::{
     now,
     pins::{self, Pins, RequestedRoles},
     room,
-    runner::Runner,
 };
 use crate::{
     arguments::{bytes, duration},
@@ -19,13 +18,14 @@ use anyhow::{bail, ensure};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_journal::record::{Options, Recorder};
 use lowlat_pipeline::{
-    PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord, check::RoomFacts,
+    PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord,
+    check::{RoomFacts, admit},
 };
 use lowlat_report::pipeline_text;
 use lowlat_result::hlog::{self, HdrLog};
 use lowlat_trade::{
     cached::{Cached, Opened},
-    run::plan::RECORDER,
+    run::{Runner, plan::RECORDER},
 };
 use std::{
     path::{Path, PathBuf},
@@ -235,7 +235,7 @@ fn measure(
     runner: &mut dyn Runner,
     stop: &AtomicBool,
 ) -> anyhow::Result<PipelineDocument> {
-    let doubts = room::check(parameters, facts, is_forced)?;
+    let doubts = admit(parameters, facts, is_forced)?;
     room::talk("run", &doubts);
     let started_at = now();
     let live = Live::new();
@@ -275,10 +275,10 @@ pub fn is_sound(record: &PipelineRecord) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::runner::fake::Fake;
     use super::*;
     use lowlat_host::{CpuSet, Reading};
     use lowlat_pipeline::QuoteOverrun;
+    use lowlat_trade::run::fake::Fake;
 
     fn arguments(words: &[&str]) -> Result<Arguments, clap::Error> {
         let command = declare(Command::new("run"));

@@ -35,7 +35,7 @@ use state::ServiceState;
 use std::fmt;
 
 /// What of systemd is needed here; a test has its own.
-pub trait ServiceManager: fmt::Debug {
+pub trait ServiceManager: fmt::Debug + Send {
     /// See [`Systemd::unit`].
     fn unit(&self, name: &str) -> Result<Option<Unit>, SystemdError>;
     /// See [`Systemd::start`].

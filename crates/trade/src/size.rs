@@ -1,0 +1,369 @@
+//! How many strategies this host carries: measures their costs, checks the prediction, and proposes CPUs.
+
+use crate::run::{RunError, Runner, Turn, Watch, on_one_line};
+use lowlat_host::{Allocation, Topology};
+use lowlat_pipeline::{
+    Mode, PipelineParameters, PipelineRecord,
+    check::{NoRoom, OTHER_RUNS, Point, Room, RoomFacts, admit, came_beside, judge},
+    size::{
+        Answer, CheckedPoint, Costs, Fit, Goal, Load, Placement, SizeDocument, StrategyGroup, capacity,
+        place, predict,
+    },
+};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
+use thiserror::Error;
+
+/// Rate at which costs are measured, in quotes per second: low enough that no quote queues behind
+/// another.
+const COST_RATE: f64 = 500.0;
+/// Minimum CPUs for spinning processes that do not take time from each other: md, td and a
+/// strategy.
+const SPINNING_CPUS: usize = 4;
+
+/// What is asked of a sizing.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    /// Quotes per second of each strategy.
+    pub rate_per_s: f64,
+    /// What must be kept.
+    pub goal: Goal,
+    /// How processes wait.
+    pub mode: Mode,
+    /// Time that a real strategy computes per quote, besides the measured cost.
+    pub strategy_cost_ns: f64,
+    /// Strategies of different rates to place; empty: as many as fit, at [`Wanted::rate_per_s`].
+    pub strategies: Vec<StrategyGroup>,
+    /// Numbers of strategies to run, to check the prediction.
+    pub checks: Vec<u32>,
+    /// Duration of each run.
+    pub duration: Duration,
+    /// Whether runs start even if their figures would not be meaningful.
+    pub is_forced: bool,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Error)]
+pub enum SizeError {
+    /// The host has no room for a run.
+    #[error(transparent)]
+    NoRoom(#[from] NoRoom),
+    /// A run failed.
+    #[error("run {number} of {total} ({name}) failed: {why}")]
+    Run {
+        /// Its number, from 1.
+        number: usize,
+        /// Runs in all.
+        total: usize,
+        /// What it was for.
+        name: String,
+        /// Why.
+        why: RunError,
+    },
+    /// The runs say nothing of the costs.
+    #[error("{0}")]
+    Costs(String),
+    /// The user interrupted it too early.
+    #[error("interrupted before the costs of one strategy were known")]
+    Interrupted,
+}
+
+/// The inputs of a sizing.
+#[derive(Debug)]
+pub struct Sizing<'a> {
+    /// What is asked.
+    pub wanted: &'a Wanted,
+    /// The host's CPUs.
+    pub topology: &'a Topology,
+    /// Which of them are for what.
+    pub allocation: &'a Allocation,
+    /// What the host offers to a run.
+    pub facts: &'a RoomFacts,
+    /// Ends it early.
+    pub stop: &'a AtomicBool,
+}
+
+impl Sizing<'_> {
+    /// Measures the costs of one strategy, checks the prediction, and proposes CPUs. `host` and `started_at` are the
+    /// document's.
+    ///
+    /// # Errors
+    /// The costs could not be measured.
+    pub fn find(
+        &self,
+        host: &str,
+        started_at: String,
+        runner: &mut dyn Runner,
+        watch: &mut Watch<'_>,
+    ) -> Result<SizeDocument, SizeError> {
+        let wanted = self.wanted;
+        let mut warnings = self.doubts();
+        let costs = self.costs(runner, watch, &mut warnings);
+        let mut checked = Vec::new();
+        if let Ok(costs) = &costs {
+            let before = self.cost_runs();
+            for (at, number) in wanted.checks.iter().enumerate() {
+                if self.is_stopped() {
+                    break;
+                }
+                match self.check(*number, costs, before + at + 1, runner, watch) {
+                    // A run that was interrupted before its first order does not count.
+                    Ok(point) if point.measured.is_cut_short && point.measured.orders == 0 => {}
+                    Ok(point) => {
+                        warnings.extend(came_beside(&point.measured));
+                        checked.push(point);
+                    }
+                    Err(error) => {
+                        warnings.push(format!(
+                            "{number} strategies could not be checked: {}.",
+                            on_one_line(&error)
+                        ));
+                    }
+                }
+            }
+        }
+        if costs.is_err() && self.is_stopped() {
+            return Err(SizeError::Interrupted);
+        }
+        let costs = costs?;
+        warnings.dedup();
+        let fit = Fit::of(&checked);
+        let load = self.load(&self.parameters(1, wanted.rate_per_s, wanted.mode));
+        let capacity = capacity(&costs, &fit, &load, wanted.rate_per_s, &wanted.goal);
+        let answer = Answer::of(&checked, &wanted.goal, wanted.strategy_cost_ns, &capacity);
+        let groups = match wanted.strategies.as_slice() {
+            [] => {
+                vec![StrategyGroup { strategies: capacity.strategies.max(1), rate_per_s: wanted.rate_per_s }]
+            }
+            groups => groups.to_vec(),
+        };
+        Ok(SizeDocument {
+            document: SizeDocument::DOCUMENT.into(),
+            schema_version: SizeDocument::SCHEMA_VERSION,
+            lowlat_version: env!("CARGO_PKG_VERSION").into(),
+            started_at,
+            is_interrupted: self.is_stopped(),
+            host: host.to_owned(),
+            costs,
+            strategy_extra_ns: wanted.strategy_cost_ns,
+            checked,
+            fit,
+            rate_each_per_s: wanted.rate_per_s,
+            load,
+            goal: wanted.goal,
+            capacity,
+            answer,
+            placement: self.place(&groups),
+            warnings,
+        })
+    }
+
+    fn is_stopped(&self) -> bool {
+        // Relaxed: a lone flag.
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Doubts about the host that hold for any load.
+    pub fn doubts(&self) -> Vec<String> {
+        let points = judge(&self.parameters(1, COST_RATE, Mode::Parked), self.facts);
+        let of_host = |id: &str| ["swap", OTHER_RUNS].contains(&id);
+        let doubtful = points.iter().filter(|point| of_host(point.id) && point.room == Room::Doubtful);
+        doubtful.map(Point::sentence).collect()
+    }
+
+    /// Whether the host has enough CPUs to measure the cost of a transfer.
+    fn can_spin(&self) -> bool {
+        self.facts.cpus.known().is_some_and(|cpus| cpus.len() >= SPINNING_CPUS)
+    }
+
+    /// Number of runs that measure costs.
+    fn cost_runs(&self) -> usize {
+        1 + usize::from(self.can_spin())
+    }
+
+    fn place(&self, groups: &[StrategyGroup]) -> Placement {
+        place(self.topology, self.allocation, groups)
+    }
+
+    /// Measures the costs of one strategy: asleep and, if there are enough CPUs, spinning.
+    fn costs(
+        &self,
+        runner: &mut dyn Runner,
+        watch: &mut Watch<'_>,
+        warnings: &mut Vec<String>,
+    ) -> Result<Costs, SizeError> {
+        let parked = self.made(&self.parameters(1, COST_RATE, Mode::Parked), "costs", 1, runner, watch)?;
+        warnings.extend(came_beside(&parked));
+        let fast = if self.can_spin() {
+            let parameters = self.parameters(1, COST_RATE, Mode::Fast);
+            Some(self.made(&parameters, "costs, spinning", 2, runner, watch)?)
+        } else {
+            let cpus = self.facts.cpus.known().map_or(0, lowlat_host::CpuSet::len);
+            warnings.push(format!(
+                "{cpus} CPUs are too few for spinning processes, so the costs of a wake and a transfer are measured as one."
+            ));
+            None
+        };
+        Costs::of(&parked, fast.as_ref(), self.wanted.strategy_cost_ns).map_err(SizeError::Costs)
+    }
+
+    /// Compares the prediction for this number of strategies with a run. The strategies of the run
+    /// compute nothing, so the prediction leaves their cost out too.
+    fn check(
+        &self,
+        number: u32,
+        costs: &Costs,
+        run: usize,
+        runner: &mut dyn Runner,
+        watch: &mut Watch<'_>,
+    ) -> Result<CheckedPoint, SizeError> {
+        let extra_ns = self.wanted.strategy_cost_ns;
+        let bare = Costs {
+            decide_ns: costs.decide_ns - extra_ns,
+            strategy_cpu_ns: costs.strategy_cpu_ns - extra_ns,
+            ..*costs
+        };
+        let rate = self.wanted.rate_per_s * f64::from(number);
+        let parameters = self.parameters(number, rate, self.wanted.mode);
+        let load = self.load(&parameters);
+        let measured = self.made(&parameters, &format!("check of {number}"), run, runner, watch)?;
+        Ok(CheckedPoint { load, predicted: predict(&bare, &load), measured })
+    }
+
+    fn load(&self, parameters: &PipelineParameters) -> Load {
+        let cpus = self.facts.cpus.known().map_or(1, lowlat_host::CpuSet::len);
+        Load::of(parameters, u32::try_from(cpus).unwrap_or(u32::MAX))
+    }
+
+    /// The parameters of a run with the proposed placement.
+    fn parameters(&self, strategies: u32, rate_per_s: f64, mode: Mode) -> PipelineParameters {
+        let group = StrategyGroup { strategies, rate_per_s: rate_per_s / f64::from(strategies) };
+        PipelineParameters {
+            strategies,
+            rate_per_s,
+            mode,
+            duration_s: self.wanted.duration.as_secs_f64(),
+            pins: self.place(&[group]).pins,
+            host_core: None,
+            may_use_huge_pages: false,
+        }
+    }
+
+    fn made(
+        &self,
+        parameters: &PipelineParameters,
+        title: &str,
+        run: usize,
+        runner: &mut dyn Runner,
+        watch: &mut Watch<'_>,
+    ) -> Result<PipelineRecord, SizeError> {
+        admit(parameters, self.facts, self.wanted.is_forced)?;
+        let total = self.cost_runs() + self.wanted.checks.len();
+        let turn = Turn { number: run, total, name: title, parameters };
+        runner.run(parameters, &mut |now| watch(&turn, now)).map_err(|why| SizeError::Run {
+            number: run,
+            total,
+            name: title.to_owned(),
+            why,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::fake::Fake;
+    use lowlat_host::{CpuSet, Reading};
+    use std::sync::Arc;
+
+    fn wanted() -> Wanted {
+        Wanted {
+            rate_per_s: 10.0,
+            goal: Goal { p99_ns: 500_000.0, utilisation: 0.6 },
+            mode: Mode::Parked,
+            strategy_cost_ns: 0.0,
+            strategies: Vec::new(),
+            checks: vec![10, 40, 80],
+            duration: Duration::from_secs(5),
+            is_forced: false,
+        }
+    }
+
+    fn find(wanted: &Wanted, cpus: u32, runner: &mut Fake) -> SizeDocument {
+        try_find(wanted, cpus, runner, &AtomicBool::new(false)).unwrap()
+    }
+
+    fn try_find(
+        wanted: &Wanted,
+        cpus: u32,
+        runner: &mut Fake,
+        stop: &AtomicBool,
+    ) -> Result<SizeDocument, SizeError> {
+        let topology = Topology { online: CpuSet::first(cpus), ..Topology::default() };
+        let allocation = Allocation {
+            housekeeping: CpuSet::of(0),
+            isolated: CpuSet::first(cpus).difference(&CpuSet::of(0)),
+            ..Allocation::default()
+        };
+        let facts = RoomFacts {
+            cpus: Reading::Known(CpuSet::first(cpus)),
+            other_runs: Reading::Known(vec!["process 4711 (run a)".to_owned()]),
+            ..RoomFacts::default()
+        };
+        let sizing = Sizing { wanted, topology: &topology, allocation: &allocation, facts: &facts, stop };
+        sizing.find("made up", String::new(), runner, &mut |_, _| ())
+    }
+
+    #[test]
+    fn costs_are_measured_then_points_checked_then_cpus_proposed() {
+        let mut runner = Fake::default();
+        let document =
+            find(&Wanted { goal: Goal { p99_ns: 5e6, utilisation: 0.6 }, ..wanted() }, 8, &mut runner);
+        let asked: Vec<(u32, Mode)> = runner.asked.iter().map(|of| (of.strategies, of.mode)).collect();
+        let parked = |number| (number, Mode::Parked);
+        assert_eq!(asked, [parked(1), (1, Mode::Fast), parked(10), parked(40), parked(80)]);
+        assert_eq!(document.checked.len(), 3);
+        // 500 ticks at the first point are too few for a p99.
+        assert!(document.capacity.strategies > 0 && document.fit.points == 2, "{:?}", document.fit);
+        assert_eq!(document.placement.pins["strategies"].len(), document.capacity.strategies as usize);
+        let read: SizeDocument = serde_json::from_value(serde_json::to_value(&document).unwrap()).unwrap();
+        assert_eq!(read.placement, document.placement);
+    }
+
+    #[test]
+    fn a_small_host_warns_that_wake_and_transfer_are_measured_as_one() {
+        let group = |strategies, rate_per_s| StrategyGroup { strategies, rate_per_s };
+        let strategies = vec![group(6, 10.0), group(2, 100.0)];
+        let document = find(&Wanted { strategies, checks: vec![10], ..wanted() }, 2, &mut Fake::default());
+        assert!(document.warnings[1].contains("too few for spinning processes"));
+        assert_eq!(document.placement.groups.len(), 2);
+        assert!(document.costs.transfer_ns == 0.0);
+    }
+
+    #[test]
+    fn another_running_pipeline_is_reported() {
+        let document = find(&Wanted { checks: vec![10], ..wanted() }, 8, &mut Fake::default());
+        assert!(document.warnings[0].starts_with("other runs: process 4711"), "{:?}", document.warnings);
+    }
+
+    #[test]
+    fn an_interrupt_before_the_costs_are_known_is_an_error() {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stops_after = Some((1, Arc::clone(&stop)));
+        let mut runner = Fake { fails_at: Some(2), stops_after, ..Fake::default() };
+        let error = try_find(&wanted(), 8, &mut runner, &stop).unwrap_err();
+        assert!(matches!(error, SizeError::Interrupted), "{error}");
+    }
+
+    #[test]
+    fn a_failed_point_leaves_the_others() {
+        let mut runner = Fake { fails_at: Some(3), ..Fake::default() };
+        let document = find(&wanted(), 8, &mut runner);
+        assert_eq!(document.checked.len(), 2);
+        assert!(
+            document.warnings.iter().any(|warning| warning.starts_with("10 strategies could not be checked"))
+        );
+    }
+}
