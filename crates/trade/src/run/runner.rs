@@ -30,6 +30,6 @@ pub struct Turn<'a> {
 pub type Watch<'a> = dyn FnMut(&Turn<'_>, &Progress) + 'a;
 
 /// An error with its hint on one line, for a warning.
-pub(crate) fn on_one_line(error: &RunError) -> String {
+pub(crate) fn on_one_line(error: &impl std::fmt::Display) -> String {
     error.to_string().replace("\nhint: ", "; ")
 }
