@@ -86,7 +86,7 @@ fn wrong_arguments_and_files_are_refused_with_the_next_step() {
         (vec!["bios", "audit", "--file", "/dev/zero"], &["/dev/zero", "not a regular file"]),
         (vec!["bios", "audit", "--file", &at("junk")], &["junk", "not JSON"]),
         (vec!["bios", "audit", "--file", &at("shape")], &["shape", "$.Attributes.ProcSMT", "expected"]),
-        (vec!["bios", "audit", "--file", &bios, "--profile", "quiet"], &["no profile \"quiet\""]),
+        (vec!["bios", "audit", "--file", &bios, "--profile", "quiet"], &["unknown profile \"quiet\""]),
         (
             vec!["bios", "export", "--file", &bios, "--accept-risk", "firmware.amd_iomu"],
             &["did you mean \"firmware.amd_iommu\""],

@@ -23,7 +23,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         risk: Risk::Power,
         effective: "/sys/devices/system/cpu/cpuidle/current_driver is none.",
         guide: Want::Value("poll"),
-        hazard: "idle=poll, cpuidle.off=1 and processor.max_cstate=0 all have the same effect. It heats the \
+        hazard: "idle=poll, cpuidle.off=1 and processor.max_cstate=0 all have the same effect. idle=poll heats the \
                  package and takes boost from the CPUs that matter.",
         sources: &[GUIDE, HAZARDS, PARAMETERS],
         needs: Needs::X86,
