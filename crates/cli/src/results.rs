@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(std::fs::read(&plain).unwrap(), b"newer");
         let refused = |path: &Path| OutputFile::prepare(path, "--result").unwrap_err().to_string();
         assert!(
-            refused(&link).ends_with(&format!("\nhint: name {} itself, or remove the link", plain.display()))
+            refused(&link).ends_with(&format!("\nhint: use {} itself, or remove the link", plain.display()))
         );
         assert!(refused(folder.path()).ends_with("\nhint: name another file with --result"));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing is left over");

@@ -95,7 +95,7 @@ fn a_document_without_a_measurement_is_refused() {
     let mut document = whole.document.clone();
     document.measurements.clear();
     fs::write(whole.path("audit.json"), serde_json::to_vec(&document).unwrap()).unwrap();
-    refused(&["--from", "audit.json"], &["contains no jitter measurement", "lowlat jitter or lowlat assess"]);
+    refused(&["--from", "audit.json"], &["holds no jitter measurement", "lowlat jitter or lowlat assess"]);
     refused(&["--compare", "result.json", "audit.json"], &["jitter"]);
 }
 

@@ -197,7 +197,7 @@ mod tests {
             return;
         }
         assert!(
-            error.contains("the driver does not take this value") || error.contains("Operation not"),
+            error.contains("the driver does not accept this value") || error.contains("Operation not"),
             "{error}"
         );
         assert_eq!(read(&ring), before);

@@ -408,7 +408,8 @@ mod tests {
             assert!(write(bad).contains("expected a profile and its mode"), "{bad}");
         }
         assert!(
-            write("missing manual").contains("TuneD did not switch to the profile missing: no such profile")
+            write("missing manual")
+                .contains("TuneD refused to switch to the profile missing: no such profile")
         );
         let other = TargetSpec { name: "x".into(), ..TunedProfile::spec() };
         assert!(

@@ -69,7 +69,7 @@ const BOMBS: &[Bomb] = &[
     Bomb {
         name: "a path of 1,000 levels",
         commands: SHOW,
-        refusal: "has 1000 levels, at most 256 are read",
+        refusal: "has 1000 levels, at most 256 are supported",
         build: || with_long_name(b'L', "a/".repeat(1_000).as_bytes()),
     },
     Bomb {
@@ -117,7 +117,7 @@ const BOMBS: &[Bomb] = &[
     Bomb {
         name: "300 MB of zeros",
         commands: SHOW,
-        refusal: "its files hold more than 268435456 bytes",
+        refusal: "its files contain more than 268435456 bytes",
         build: || {
             let files = (0..20).map(|at| (format!("etc/zero{at}"), vec![0; 15_000_000]));
             with_files(&files.collect::<Vec<_>>())

@@ -116,9 +116,7 @@ fn unreadable_tables_are_reported_and_contradict_nothing() {
     assert!(run.doubts.is_empty() && run.of(0).is_empty(), "{run:?}");
     assert_eq!(
         run.contradictions(0, &traced),
-        [
-            "CPU 0: The trace tells of 9 interruptions with softirq RCU, but the kernel counted 0 in the same time."
-        ]
+        ["CPU 0: The trace has 9 interruptions with softirq RCU, but the kernel counted 0 in the same time."]
     );
 }
 
