@@ -99,7 +99,7 @@ def traced(run, document, kinds_min=2):
     check(run, "the shares of the classes sum to one", abs(sum(shares.values()) - 1) < 1e-9, ", ".join(f"{name} {share:.2%}" for name, share in shares.items()))
     kinds = sorted({total["cause"]["kind"] for cpu in cpus for total in cpu["totals"]})
     check(run, "kinds of causes", len(set(kinds) - NOT_KERNEL) >= kinds_min, ", ".join(kinds))
-    refused = [text for text in record["warnings"] if text.startswith("The trace lacks something")]
+    refused = [text for text in record["warnings"] if text.startswith("The trace is incomplete")]
     check(run, "no event and no option was rejected", not refused, refused or "")
 
 
