@@ -109,7 +109,7 @@ pub fn source(causes: &JitterCauses) -> String {
     };
     let mut text = match causes.source {
         CauseSource::Trace => {
-            format!("Each interruption was held against the kernel's trace of its CPU{clock}.")
+            format!("Each interruption was compared with the kernel's trace of its CPU{clock}.")
         }
         CauseSource::Counters => {
             "Counts only: no single interruption is attributed. They are what the kernel's \
@@ -131,7 +131,7 @@ pub fn lost(causes: &JitterCauses) -> Vec<String> {
     let (ring, ring_cpus) = sum(causes, |cpu| cpu.ring_lost_count);
     if ring > 0 {
         sentences.push(format!(
-            "{} on CPU {ring_cpus} could not be held against the trace: the ring to the collector was full.",
+            "{} on CPU {ring_cpus} could not be compared with the trace: the ring to the collector was full.",
             many(ring, "interruption")
         ));
     }
@@ -152,7 +152,7 @@ fn sum(causes: &JitterCauses, of: fn(&lowlat_jitter::CpuCauses) -> u64) -> (u64,
     (total, cpu_list(&cpus, 40))
 }
 
-/// How much was held against the trace: "31,204 of 31,204 interruptions, 93,120 trace events."
+/// How much was compared with the trace: "31,204 of 31,204 interruptions, 93,120 trace events."
 pub fn looked_at(record: &JitterRecord, causes: &JitterCauses) -> String {
     let (attributed, _) = sum(causes, |cpu| cpu.attributed_count);
     let (kernel, _) = sum(causes, |cpu| cpu.kernel_count);
@@ -166,7 +166,7 @@ pub fn looked_at(record: &JitterRecord, causes: &JitterCauses) -> String {
         format!(", and {} of their time has no name", percent(unnamed_ns as f64 * 100.0 / kernel_ns as f64))
     };
     format!(
-        "{} of {} were held against {}; in {} of them the kernel ran{unnamed}.",
+        "{} of {} were compared with {}; in {} of them the kernel ran{unnamed}.",
         count(attributed),
         many(all, "interruption"),
         many(events, "trace event"),

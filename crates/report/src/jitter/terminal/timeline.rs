@@ -72,7 +72,7 @@ fn find<'a>(jitter: &Jitter<'a>, rank: usize, cpu: Option<CpuId>) -> Result<Rank
 fn why_not(jitter: &Jitter<'_>) -> String {
     match &jitter.record.causes {
         Some(causes) if causes.source == lowlat_jitter::CauseSource::Trace => {
-            "What happened in it was not kept: it could not be held against the trace.".to_owned()
+            "What happened in it was not kept: it could not be compared with the trace.".to_owned()
         }
         Some(causes) => crate::jitter::causes::words::source(causes),
         None => "The document is of a lowlat that did not look for causes.".to_owned(),

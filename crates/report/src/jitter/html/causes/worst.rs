@@ -62,7 +62,7 @@ fn entry(of: &Ranked<'_>, context: &Context<'_>, is_open: bool) -> Markup {
                 span class="hit-cause" {
                     @match main {
                         Some(part) => (cause(&part.cause)),
-                        None => span class="muted" { "not held against the trace" }
+                        None => span class="muted" { "not compared with the trace" }
                     }
                 }
             }
