@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 /// the host has changed underneath.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HostMark {
-    /// [`digest`] of /etc/machine-id; the id itself is kept off documents, as machine-id(5) asks.
+    /// [`digest()`] of /etc/machine-id; the id itself is kept off documents, as machine-id(5) asks.
     pub machine_id_digest: Reading<String>,
     /// System manufacturer and product (SMBIOS type 1).
     pub system: Reading<String>,
     /// Kernel release.
     pub kernel_release: Reading<String>,
-    /// [`digest`] of CPUs, packages, nodes, cores and last-level caches.
+    /// [`digest()`] of CPUs, packages, nodes, cores and last-level caches.
     pub topology_digest: String,
 }
 

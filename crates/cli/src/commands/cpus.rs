@@ -38,7 +38,7 @@ enum Set {
 #[group(multiple = false)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
 struct Spelling {
-    /// Print a kernel CPU list, such as 1-7,9-15 [default]
+    /// Print a kernel CPU list, such as 1-7,9-15 (default)
     #[arg(long)]
     list: bool,
     /// Print a hexadecimal mask with a comma every 32 bits, such as fefe

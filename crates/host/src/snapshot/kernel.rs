@@ -35,7 +35,7 @@ pub struct KernelFacts {
     /// The id of this boot (/proc/sys/kernel/random/boot_id).
     #[serde(default)]
     pub boot_id: Reading<String>,
-    /// [`crate::digest`] of /etc/machine-id: identifies the host without revealing the ID.
+    /// [`crate::digest()`] of /etc/machine-id: identifies the host without revealing the ID.
     #[serde(default)]
     pub machine_id_digest: Reading<String>,
     /// Names of the loaded modules (/proc/modules), without those built into the kernel.

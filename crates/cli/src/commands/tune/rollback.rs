@@ -29,7 +29,7 @@ struct Arguments {
     /// Restore the old state of this path even if it was changed since; repeatable
     #[arg(long, value_name = "PATH")]
     force_path: Vec<String>,
-    /// Leave what was changed since [default]
+    /// Leave what was changed since (default)
     #[arg(long, conflicts_with = "force_path")]
     keep_theirs: bool,
     /// If the undo log is damaged, restore what its intact records allow and abandon the rest
