@@ -5,7 +5,7 @@ use crate::common::running::Running;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::{
-    fs,
+    fs, iter,
     path::Path,
     process::{Command, Output, Stdio},
     thread,
@@ -187,4 +187,30 @@ fn an_unusable_store_is_refused_before_the_start() {
     let said = talk(&output);
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert!(said.contains("/proc/state") && !said.contains("process cached ended"), "{said}");
+}
+
+#[test]
+fn recorded_ticks_are_published() {
+    let runs = tempfile::tempdir().unwrap();
+    let file = runs.path().join("ticks.csv");
+    // Three instruments, a tick every 10 ms.
+    let tick = |at: u32| format!("{},stock {},10.{at:02},10.{:02}\n", at * 10, at % 3, at + 1);
+    let ticks =
+        iter::once("time_ms,instrument,bid,ask\n".to_owned()).chain((0..60).map(tick)).collect::<String>();
+    fs::write(&file, ticks).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lowlat"));
+    command.args(["pipeline", "run", "--json", "--speed", "x2", "--ticks"]).arg(&file);
+    let output = command.env("XDG_RUNTIME_DIR", runs.path()).output().unwrap();
+    let document = json(&output);
+    assert_eq!((&document["ticks_scheduled"], &document["ticks_published"]), (&60.into(), &60.into()));
+    assert_eq!((&document["orders"], &document["parameters"]["strategies"]), (&60.into(), &3.into()));
+    assert_eq!(document["options"]["ticks"]["speed"], "x2");
+    let measured_s = document["measured_s"].as_f64().unwrap();
+    assert!(measured_s > 0.29, "published at their times: {measured_s}");
+
+    fs::write(&file, "time_ms,instrument,bid,ask\n1,a,1\n").unwrap();
+    let refused = command.output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("line 2: found 3 columns, expected 4") && said.contains("\nhint: "), "{said}");
 }

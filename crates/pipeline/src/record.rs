@@ -59,6 +59,15 @@ pub enum QuoteOverrun {
     Conflate,
 }
 
+/// Recorded ticks that md publishes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedTicks {
+    /// CSV file.
+    pub file: String,
+    /// Speed of the replay, as a multiple of the recorded one: "x1".
+    pub speed: String,
+}
+
 /// What a run is asked beside its load.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PipelineOptions {
@@ -80,6 +89,9 @@ pub struct PipelineOptions {
     /// How far an order's price may be from the middle of the last quote, in thousandths of it; none: any price.
     #[serde(default)]
     pub price_deviation_max_per_mille: Option<u32>,
+    /// Recorded ticks, with an instrument for each strategy; `None` if md simulates the quotes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticks: Option<RecordedTicks>,
     /// Memory that all nodes may share, bytes; none: most of what is available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes_max: Option<u64>,

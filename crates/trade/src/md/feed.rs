@@ -5,6 +5,7 @@ use crate::{
     records::Quote,
     scenario::{Scenario, Schedule, Speed, Ticks},
 };
+use std::sync::Arc;
 
 /// A quote and its due time, ns after the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub struct Due {
 #[derive(Debug, Clone)]
 enum Origin {
     Simulated { schedule: Schedule, walk: Walk },
-    Recorded { ticks: Ticks, speed: Speed, at: usize },
+    Recorded { ticks: Arc<Ticks>, speed: Speed, at: usize },
 }
 
 /// Returns quotes in order of time. Allocates nothing while iterating.
@@ -43,7 +44,7 @@ impl Feed {
     }
 
     /// Recorded ticks at a speed.
-    pub fn recorded(ticks: Ticks, speed: Speed) -> Self {
+    pub fn recorded(ticks: Arc<Ticks>, speed: Speed) -> Self {
         let records = u64::try_from(ticks.count()).unwrap_or(u64::MAX);
         let instruments = u32::try_from(ticks.names().len()).unwrap_or(u32::MAX);
         Self { origin: Origin::Recorded { ticks, speed, at: 0 }, records, instruments }
@@ -90,7 +91,7 @@ mod tests {
     fn both_sources_return_their_quotes_in_order() {
         let text = "time_ns,instrument,bid,ask\n10,a,1,2\n10,b,1,2\n30,a,2,3\n";
         let ticks = Ticks::from_csv(Path::new("x"), text.as_bytes()).unwrap();
-        let recorded = Feed::recorded(ticks, Speed::Times(2.0));
+        let recorded = Feed::recorded(Arc::new(ticks), Speed::parse("x2").unwrap());
         assert_eq!((recorded.records(), recorded.instruments()), (3, 2));
         let given: Vec<_> = recorded.map(|due| (due.due_ns, due.instrument, due.quote.bid)).collect();
         assert_eq!(given, [(0, 0, 10_000), (0, 1, 10_000), (10, 0, 20_000)]);

@@ -14,7 +14,7 @@ use rustix::{
     thread::{ClockId, clock_nanosleep_absolute, set_current_timer_slack},
     time::Timespec,
 };
-use std::{num::NonZeroU64, path::PathBuf, sync::Arc};
+use std::{num::NonZeroU64, sync::Arc};
 
 /// Delay from the begin message to the first quote: every node has received it by then.
 const LEAD_NS: u64 = 50_000_000;
@@ -33,11 +33,11 @@ pub enum Source {
         /// The same seed gives the same quotes.
         seed: u64,
     },
-    /// A file of recorded ticks.
+    /// Recorded ticks.
     Recorded {
-        /// The file.
-        path: PathBuf,
-        /// Its speed.
+        /// Ticks, read before md joins: a long file takes seconds.
+        ticks: Arc<Ticks>,
+        /// Speed of the replay.
         speed: Speed,
     },
 }
@@ -79,7 +79,7 @@ pub fn join(instruments: u32, capacity_bytes: u64, wait: Wait) -> Join {
 /// Publishes all quotes from the begin message on, and returns at the end or when it is stopped. Late quotes
 /// are published at once, none is left out.
 pub fn run(node: Node, options: &MdOptions) -> Result<MdDone, RoleError> {
-    let mut md = Md::new(node, options)?;
+    let mut md = Md::new(node, options);
     loop {
         match md.step()? {
             Next::Now => {}
@@ -116,10 +116,10 @@ pub(super) struct Md {
 }
 
 impl Md {
-    pub(super) fn new(node: Node, options: &MdOptions) -> Result<Self, RoleError> {
+    pub(super) fn new(node: Node, options: &MdOptions) -> Self {
         let feed = match &options.source {
             Source::Simulated { scenario, seed } => Feed::simulated(scenario, *seed),
-            Source::Recorded { path, speed } => Feed::recorded(Ticks::read(path)?, *speed),
+            Source::Recorded { ticks, speed } => Feed::recorded(Arc::clone(ticks), *speed),
         };
         // Sleeps should end on time, not up to 50 µs later. If this is refused, the default slack remains.
         set_current_timer_slack(NonZeroU64::new(1)).ok();
@@ -128,7 +128,7 @@ impl Md {
             tally.set_scheduled(feed.records());
         }
         let (feed, pacer) = (Some(feed), None);
-        Ok(Self { node, tally, feed, pacer, until_poll: 0, has_begun: false, is_over: false })
+        Self { node, tally, feed, pacer, until_poll: 0, has_begun: false, is_over: false }
     }
 
     /// Publishes the next quote if it is due, and polls the master's messages now and then. Never blocks.

@@ -27,7 +27,6 @@ use crate::{
     node::{Ended, PublishError},
     records::DecodeError,
     run::tally,
-    scenario::TicksError,
     td::ledger::LedgerError,
 };
 use lowlat_ipc::{interest::SUBSCRIBERS_MAX, region::Access};
@@ -97,9 +96,6 @@ pub enum RoleError {
     /// Another td has taken over the ledger.
     #[error("another td has taken over")]
     TakenOver,
-    /// The ticks cannot be read.
-    #[error(transparent)]
-    Ticks(#[from] TicksError),
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

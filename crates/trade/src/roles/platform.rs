@@ -26,7 +26,7 @@ pub fn run(
     td_options: &TdOptions,
 ) -> Result<(MdDone, TdDone), RoleError> {
     let mut td = Td::new(td, td_options)?;
-    let mut md = Some(Md::new(md, md_options)?);
+    let mut md = Some(Md::new(md, md_options));
     let mut md_done = MdDone::default();
     while td.is_open() {
         let next = md.as_mut().map_or(Ok(Next::Never), Md::step)?;

@@ -47,10 +47,13 @@ pub fn programs(parameters: &PipelineParameters, options: &PipelineOptions, prog
     }
     let mut desk = vec![("strategies", count.to_string())];
     desk.extend(options.price_deviation_max_per_mille.map(|most| ("price-deviation", most.to_string())));
-    let mut feed = vec![
-        ("rate-per-s", parameters.rate_per_s.to_string()),
-        ("duration-s", parameters.duration_s.to_string()),
-    ];
+    let mut feed = match &options.ticks {
+        Some(ticks) => vec![("ticks", ticks.file.clone()), ("speed", ticks.speed.clone())],
+        None => vec![
+            ("rate-per-s", parameters.rate_per_s.to_string()),
+            ("duration-s", parameters.duration_s.to_string()),
+        ],
+    };
     feed.extend(options.wake_core.map(|cpu| ("wake-core", cpu.to_string())));
     let is_colocated = parameters.pins.contains_key(PipelineParameters::PLATFORM);
     if is_colocated {
@@ -138,7 +141,7 @@ fn waits_of(mode: Mode) -> Waits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_pipeline::check::spinning;
+    use lowlat_pipeline::{RecordedTicks, check::spinning};
     use std::collections::BTreeMap;
 
     fn parameters(mode: Mode, host_core: Option<u32>) -> PipelineParameters {
@@ -210,6 +213,15 @@ mod tests {
         // The checks before a run judge exactly these processes.
         let fast = programs.iter().filter(|program| program.arguments.join(" ").contains("--wait fast"));
         assert_eq!(u32::try_from(fast.count()).unwrap(), spinning(&parameters));
+    }
+
+    #[test]
+    fn md_publishes_recorded_ticks_in_place_of_a_rate() {
+        let ticks = RecordedTicks { file: "/tmp/monday.csv".to_owned(), speed: "x2".to_owned() };
+        let options = PipelineOptions { ticks: Some(ticks), ..PipelineOptions::default() };
+        let programs = programs(&parameters(Mode::Parked, None), &options, Path::new("lowlat"));
+        let md = programs.last().unwrap().arguments.join(" ");
+        assert!(md.ends_with("--strategies 3 --ticks /tmp/monday.csv --speed x2"), "{md}");
     }
 
     #[test]

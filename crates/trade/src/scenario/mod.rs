@@ -8,4 +8,4 @@ mod ticks;
 
 pub use file::{INSTRUMENTS_MAX, Scenario};
 pub use schedule::{Due, Schedule};
-pub use ticks::{Replay, Speed, Tick, Ticks, TicksError};
+pub use ticks::{Speed, Tick, Ticks, TicksError};

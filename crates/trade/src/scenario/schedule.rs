@@ -13,8 +13,7 @@ pub struct Due {
     pub due_ns: u64,
     /// Of which instrument.
     pub instrument: u32,
-    /// Its number, from 0: among the instrument's own in a [`Schedule`], in the whole file with
-    /// [`super::Ticks`].
+    /// Its number among the instrument's own, from 0.
     pub number: u64,
 }
 

@@ -1,6 +1,9 @@
 //! `lowlat pipeline role`: one process of a run, started by its master.
 
-use super::{OverrunWord, run::rate};
+use super::{
+    OverrunWord,
+    run::{rate, speed},
+};
 use crate::{
     commands::{Subcommand, examples},
     output::{self, Exit},
@@ -17,14 +20,17 @@ use lowlat_trade::{
         strategy::StrategyOptions,
         td::TdOptions,
     },
-    scenario::Scenario,
+    scenario::{Scenario, Speed, Ticks},
     strategy::{
         OnEachRecord,
         host::{Budget, Host},
     },
     td::{Limits, Rules},
 };
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 pub const COMMAND: Subcommand = Subcommand { name: "role", declare, run };
 
@@ -58,6 +64,12 @@ struct Arguments {
     /// How long to publish quotes, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     duration_s: f64,
+    /// Publish recorded ticks from this CSV file instead
+    #[arg(long, value_name = "FILE")]
+    ticks: Option<PathBuf>,
+    /// Publish ticks this many times as fast as recorded
+    #[arg(long, value_name = "xN", default_value = "x1", value_parser = speed)]
+    speed: Speed,
     /// What to do with quotes that a strategy is too slow for
     #[arg(long, value_enum, default_value_t = OverrunWord::Gap)]
     overrun: OverrunWord,
@@ -134,10 +146,7 @@ fn md(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
 }
 
 fn join_md(arguments: &Arguments, wait: Wait) -> anyhow::Result<(Node, MdOptions)> {
-    let scenario = Scenario::at_rate(arguments.strategies, arguments.rate_per_s, arguments.duration_s)
-        .context(
-            "--strategies, --rate-per-s and --duration-s make no schedule\nhint: give numbers above 0",
-        )?;
+    let source = source(arguments)?;
     let asked = roles::md::join(arguments.strategies, Memory::PLATFORM_STREAM_BYTES, wait);
     let mut node = join(&arguments.master, &asked)?;
     if let Some(cpu) = arguments.wake_core {
@@ -145,7 +154,19 @@ fn join_md(arguments: &Arguments, wait: Wait) -> anyhow::Result<(Node, MdOptions
             format!("cannot wake from CPU {cpu}\nhint: name a CPU that this process may use")
         })?;
     }
-    Ok((node, MdOptions { source: Source::Simulated { scenario, seed: SEED }, wait }))
+    Ok((node, MdOptions { source, wait }))
+}
+
+fn source(arguments: &Arguments) -> anyhow::Result<Source> {
+    if let Some(path) = &arguments.ticks {
+        let ticks = Arc::new(Ticks::read(path)?);
+        return Ok(Source::Recorded { ticks, speed: arguments.speed });
+    }
+    let scenario = Scenario::at_rate(arguments.strategies, arguments.rate_per_s, arguments.duration_s)
+        .context(
+            "--strategies, --rate-per-s and --duration-s make no schedule\nhint: give numbers above 0",
+        )?;
+    Ok(Source::Simulated { scenario, seed: SEED })
 }
 
 fn td(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {

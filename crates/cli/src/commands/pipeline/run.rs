@@ -14,11 +14,11 @@ use crate::{
     results::{self, OutputFile},
     signals,
 };
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_journal::record::{Options, Recorder};
 use lowlat_pipeline::{
-    PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord,
+    PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord, RecordedTicks,
     check::{RoomFacts, admit},
 };
 use lowlat_report::pipeline_text;
@@ -26,6 +26,7 @@ use lowlat_result::hlog::{self, HdrLog};
 use lowlat_trade::{
     cached::{Cached, Opened},
     run::{Runner, plan::RECORDER},
+    scenario::{Speed, Ticks},
 };
 use std::{
     path::{Path, PathBuf},
@@ -35,14 +36,26 @@ use std::{
 
 pub const COMMAND: Subcommand = Subcommand { name: "run", declare, run };
 
+/// Most strategies of a run.
+const STRATEGIES_MAX: u32 = 1000;
+/// Shortest duration for the rate of recorded ticks, in seconds: a file with one tick has none.
+const TICKS_S_MIN: f64 = 0.001;
+
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Number of strategies, each with its own instrument
-    #[arg(long, value_name = "N", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=1000), allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=i64::from(STRATEGIES_MAX)), allow_negative_numbers = true)]
     strategies: u32,
     /// Quotes per second over all instruments
     #[arg(long, value_name = "RATE", default_value = "800", value_parser = rate, allow_negative_numbers = true)]
     rate: f64,
+    /// Publish recorded ticks from this CSV file, with a strategy for each instrument; see the format
+    /// below
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["strategies", "rate", "duration"])]
+    ticks: Option<PathBuf>,
+    /// Publish ticks this many times as fast as recorded
+    #[arg(long, value_name = "xN", default_value = "x1", value_parser = speed, requires = "ticks")]
+    speed: Speed,
     /// How the processes wait
     #[arg(long, value_enum, default_value_t = ModeWord::Parked)]
     mode: ModeWord,
@@ -110,11 +123,24 @@ pub fn rate(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Parses a speed such as "x2.5".
+pub fn speed(text: &str) -> Result<Speed, String> {
+    Speed::parse(text).ok_or_else(|| format!("\"{text}\": expected x and a number above 0, such as x2"))
+}
+
+/// Format of --ticks, for the help.
+const TICKS_HELP: &str = "\
+Recorded ticks (--ticks) are lines of CSV, sorted by time, below a header:
+  time_ns,instrument,bid,ask,last,bid_size,ask_size
+  1700000000000000000,600000,10.01,10.02,10.01,300,500
+The time may be time_us, time_ms or time_s instead. Prices have up to 4 decimals.
+last, bid_size and ask_size are optional.";
+
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
         .about("Run market data, strategies and order gateway as processes, and measure tick to order")
         .after_help(format!(
-            "Exit codes: 0 clean, 1 records lost or not recorded, wakes missed or orders unanswered, 2 error, 130 interrupted.\n\n{}",
+            "{TICKS_HELP}\n\nExit codes: 0 clean, 1 records lost or not recorded, wakes missed or orders unanswered, 2 error, 130 interrupted.\n\n{}",
             examples(&[
                 ("lowlat pipeline run", "80 sleeping strategies, 800 quotes per second, 10 s"),
                 ("lowlat pipeline run --pin md=0,td=1 --mode mixed --json", "md spins on a dedicated CPU"),
@@ -124,6 +150,7 @@ fn declare(command: Command) -> Command {
                     "two spinning processes: the platform, and all strategies",
                 ),
                 ("lowlat pipeline run --pins placement.json", "use the CPUs proposed by lowlat pipeline size"),
+                ("lowlat pipeline run --ticks monday.csv --speed x10", "replay a recorded market"),
                 ("lowlat pipeline run --record monday --pin recorder=0", "with a recorder on CPU 0"),
             ])
         ))
@@ -170,15 +197,43 @@ fn parameters(arguments: &Arguments) -> anyhow::Result<PipelineParameters> {
     asked.check(&arguments.pin.clone().unwrap_or_default())?;
     let from_file = arguments.pins.as_deref().map(pins::read).transpose()?;
     let from_file = from_file.map(|pins| asked.keep(pins));
+    let load = load(arguments)?;
     Ok(PipelineParameters {
-        strategies: arguments.strategies,
-        rate_per_s: arguments.rate,
+        strategies: load.strategies,
+        rate_per_s: load.rate_per_s,
         mode: arguments.mode.into(),
-        duration_s: arguments.duration.as_secs_f64(),
+        duration_s: load.duration_s,
         pins: arguments.pin.clone().or(from_file).unwrap_or_default(),
         host_core: arguments.host_core,
         may_use_huge_pages: arguments.huge_pages,
     })
+}
+
+struct Load {
+    strategies: u32,
+    rate_per_s: f64,
+    duration_s: f64,
+}
+
+/// Returns the load of the recorded ticks, or of the arguments without ticks.
+fn load(arguments: &Arguments) -> anyhow::Result<Load> {
+    let Some(path) = &arguments.ticks else {
+        return Ok(Load {
+            strategies: arguments.strategies,
+            rate_per_s: arguments.rate,
+            duration_s: arguments.duration.as_secs_f64(),
+        });
+    };
+    let ticks = Ticks::read(path)?;
+    let instruments = ticks.names().len();
+    let strategies = u32::try_from(instruments).ok().filter(|count| *count <= STRATEGIES_MAX).with_context(|| {
+        format!(
+            "cannot run {}: it has {instruments} instruments, and a run has at most {STRATEGIES_MAX} strategies\nhint: split the file",
+            path.display()
+        )
+    })?;
+    let duration_s = ticks.duration_s(arguments.speed).max(TICKS_S_MIN);
+    Ok(Load { strategies, rate_per_s: ticks.count() as f64 / duration_s, duration_s })
 }
 
 fn options(arguments: &Arguments) -> PipelineOptions {
@@ -191,6 +246,10 @@ fn options(arguments: &Arguments) -> PipelineOptions {
         cached_store: arguments.cached.as_deref().map(whole),
         recording: arguments.record.as_deref().map(whole),
         wake_core: arguments.wake_core,
+        ticks: arguments
+            .ticks
+            .as_deref()
+            .map(|path| RecordedTicks { file: whole(path), speed: arguments.speed.to_string() }),
         price_deviation_max_per_mille: arguments.price_deviation,
         memory_bytes_max: arguments.memory_max,
     }

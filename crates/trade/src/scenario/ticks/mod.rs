@@ -1,12 +1,12 @@
-//! Ticks that were recorded, out of a CSV file.
+//! Recorded ticks, from a CSV file.
 //!
 //! ```text
 //! time_ns,instrument,bid,ask,last,bid_size,ask_size
 //! 1700000000000000000,600000,10.01,10.02,10.01,300,500
 //! ```
 //!
-//! The header is required and columns may stand in any order. The time is one of `time_ns`, `time_us`, `time_ms`,
-//! `time_s` (or `time`, which is `time_ns`), counted from whenever; lines are in its order. `instrument` is any word:
+//! The header is required; columns may be in any order. The time is one of `time_ns`, `time_us`, `time_ms`,
+//! `time_s` (or `time`, which is `time_ns`), counted from any moment; lines are sorted by it. `instrument` is any word:
 //! instruments are numbered as they first appear. Prices have up to 4 decimals. `last` (else the middle), `bid_size` and
 //! `ask_size` (else 0) may be left out.
 
@@ -14,12 +14,12 @@ mod columns;
 #[cfg(test)]
 mod tests;
 
-use super::{Due, INSTRUMENTS_MAX, decimal};
+use super::{INSTRUMENTS_MAX, decimal};
 use crate::records::{Price, Quote};
 use columns::{Column, Columns};
 use std::{
     collections::HashMap,
-    io,
+    fmt, io,
     path::{Path, PathBuf},
 };
 use thiserror::Error;
@@ -27,11 +27,11 @@ use thiserror::Error;
 /// Ticks of a file at most: all of them are in memory before the first is published.
 pub const TICKS_MAX: usize = 20_000_000;
 
-/// Why a file of ticks is not taken.
+/// Error of a file of ticks.
 #[derive(Debug, Error)]
 pub enum TicksError {
     /// It cannot be read.
-    #[error("{}: cannot be read: {source}; check the path and who may read it", path.display())]
+    #[error("cannot read {}: {source}\nhint: check the path and its permissions", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -39,7 +39,7 @@ pub enum TicksError {
         source: io::Error,
     },
     /// A line is not as it must be.
-    #[error("{}, line {line}: found {found}, expected {expected}; {next_step}", path.display())]
+    #[error("cannot read {}, line {line}: found {found}, expected {expected}\nhint: {next_step}", path.display())]
     Line {
         /// The file.
         path: PathBuf,
@@ -135,69 +135,39 @@ impl Ticks {
         &self.names
     }
 
-    /// The number of an instrument.
-    pub fn number_of(&self, name: &str) -> Option<u32> {
-        let at = self.names.iter().position(|known| known == name)?;
-        u32::try_from(at).ok()
-    }
-
-    /// When each tick is due at a speed. It does not allocate.
-    pub fn replay(&self, speed: Speed) -> Replay<'_> {
-        Replay { ticks: &self.ticks, speed, at: 0 }
+    /// Returns the time until the last tick is due at a speed, in seconds.
+    pub fn duration_s(&self, speed: Speed) -> f64 {
+        self.ticks.last().map_or(0.0, |last| speed.due_ns(last.after_ns) as f64 / 1e9)
     }
 }
 
-/// How fast recorded ticks are published.
+/// Speed of a replay, as a multiple of the recorded one.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Speed {
-    /// So many times as fast as they were recorded; 1 is as they were.
-    Times(f64),
-    /// All of them at once.
-    Max,
-}
+pub struct Speed(f64);
 
 impl Speed {
-    /// Reads `x1`, `x2.5` or `max`.
+    /// Parses `x1`, as they were recorded, or `x2.5`.
     pub fn parse(text: &str) -> Option<Self> {
-        if text == "max" {
-            return Some(Self::Max);
-        }
         let times: f64 = text.strip_prefix('x')?.parse().ok()?;
-        (times.is_finite() && times > 0.0).then_some(Self::Times(times))
+        (times.is_finite() && times > 0.0).then_some(Self(times))
     }
 
     /// When a tick is due that was recorded so long after the first one.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "a cast of floats stays in bounds"
+        clippy::float_cmp,
+        reason = "a cast of floats stays in bounds; 1 is exact"
     )]
     pub fn due_ns(self, after_ns: u64) -> u64 {
-        match self {
-            Self::Max => 0,
-            // Exact, where a float would lose nanoseconds after some months.
-            Self::Times(1.0) => after_ns,
-            Self::Times(times) => (after_ns as f64 / times) as u64,
-        }
+        // Exact, where a float would lose nanoseconds after some months.
+        if self.0 == 1.0 { after_ns } else { (after_ns as f64 / self.0) as u64 }
     }
 }
 
-/// The times at which ticks are due, in their order.
-#[derive(Debug, Clone)]
-pub struct Replay<'a> {
-    ticks: &'a [Tick],
-    speed: Speed,
-    at: usize,
-}
-
-impl Iterator for Replay<'_> {
-    type Item = Due;
-
-    fn next(&mut self) -> Option<Due> {
-        let tick = self.ticks.get(self.at)?;
-        let number = u64::try_from(self.at).unwrap_or(u64::MAX);
-        self.at += 1;
-        Some(Due { due_ns: self.speed.due_ns(tick.after_ns), instrument: tick.instrument, number })
+impl fmt::Display for Speed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "x{}", self.0)
     }
 }
 
