@@ -276,14 +276,14 @@ fn the_longest_interruptions_open_to_their_timelines() {
         assert!(first.contains(text), "{text}: {first}");
     }
     assert_eq!(page.matches("<details class=\"hit\" open>").count(), 1);
-    assert!(page.contains("Interruptions of several CPUs began within 1\u{a0}µs of each other 51 times."));
+    assert!(page.contains("Interruptions of several CPUs started within 1\u{a0}µs of each other 51 times."));
     assert!(page.contains("Tracing adds 84.2\u{a0}ns to each event"));
 }
 
 #[test]
 fn stacks_and_shares_use_one_colour_for_each_family() {
     let page = html(&common::traced());
-    let stacked = between(&page, "Causes per core", "The same as a table");
+    let stacked = between(&page, "Causes per CPU", "Show as table");
     for class in ["f-timer", "f-device", "f-ipi", "f-softirq", "f-thread", "f-entry", "f-unexplained"] {
         assert!(stacked.contains(&format!("<rect class=\"{class}\"")), "{class}");
         assert!(page.contains(&format!(".{class} {{ --c:")), "{class} has a colour");
@@ -294,7 +294,7 @@ fn stacks_and_shares_use_one_colour_for_each_family() {
 fn counters_are_not_shown_as_causes_of_single_interruptions() {
     let page = html(&common::counted());
     let causes = between(&page, "<section id=\"causes\"", "<section id=\"findings\"");
-    assert!(causes.contains("Counts only: no single interruption is attributed."));
+    assert!(causes.contains("Counts only: individual interruptions have no cause."));
     assert!(causes.contains("tracefs is not mounted at /sys/kernel/tracing"));
     assert!(!causes.contains("class=\"hit\"") && !causes.contains("Causes and remedies"));
     assert!(page.contains("Longest on CPUs chosen for isolation"), "the longest stand without timelines");

@@ -1,4 +1,4 @@
-//! Terminal texts of hand-made documents, held against golden files.
+//! Terminal texts of handmade documents, compared with golden files.
 
 use crate::common;
 use lowlat_report::{AuditTableOptions, audit_table, explain, host_diff_text, host_text, summary};

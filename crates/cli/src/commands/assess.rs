@@ -1,4 +1,4 @@
-//! `lowlat assess`: the main job. Reads, judges, measures and reports; changes nothing.
+//! `lowlat assess`: reads, judges and measures the host, and writes a report; changes nothing.
 
 use super::{Subcommand, examples};
 use crate::{
@@ -28,22 +28,22 @@ pub const COMMAND: Subcommand = Subcommand { name: "assess", declare, run };
 struct Arguments {
     #[command(flatten)]
     host: HostArgs,
-    /// How long to measure interruptions
+    /// Measure interruptions for this long
     #[arg(long, value_name = "TIME", default_value = "50s", value_parser = duration)]
     duration: Duration,
-    /// CPUs to measure [default: every CPU this process may use]
+    /// Measure these CPUs [default: every CPU this process may use]
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     cpus: Option<CpuSet>,
-    /// Measure without looking for causes: no tracing on this host
+    /// Measure without tracing causes
     #[arg(long)]
     no_causes: bool,
-    /// Judge only, measure nothing
+    /// Judge only; do not measure
     #[arg(long)]
     no_measure: bool,
-    /// Write the page for people here [default: lowlat-report.html, or with the next free number]
+    /// Write the HTML report to this file [default: lowlat-report.html, or the next free number]
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Write the document for programs here [default: lowlat-result.json, or with the next free number]
+    /// Write the JSON document to this file [default: lowlat-result.json, or the next free number]
     #[arg(long, value_name = "FILE")]
     result: Option<PathBuf>,
     /// Print the result document on stdout instead of the summary
@@ -53,14 +53,14 @@ struct Arguments {
 
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
-        .about("Read, judge and measure this host for about a minute; write a report. Changes nothing")
+        .about("Judge and measure this host in about a minute and write a report; change nothing")
         .after_help(examples(&[
-            ("lowlat assess", "the whole picture of this host"),
+            ("lowlat assess", "Judge and measure this host."),
             (
                 "sudo lowlat assess --duration 10m",
-                "with the facts that only root may read, and a longer measurement",
+                "Include facts that only root may read, and measure longer.",
             ),
-            ("lowlat assess --root desk7.tar.gz", "the report of a captured host, without a measurement"),
+            ("lowlat assess --root desk7.tar.gz", "Judge a captured host, without a measurement."),
         ]))
 }
 
@@ -78,7 +78,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let (measurements, warnings) = measure(&arguments, &host, &stop, &progress)?;
     progress.finish();
     let document = ResultDocument { warnings, ..run.document(host, audit, measurements, &stop) };
-    // Printed first: on a full disk this is all that remains of the measurement.
+    // Print first: if the disk is full, only this output keeps the measurement.
     if arguments.json {
         output::print_json(&document)?;
     } else {
@@ -100,7 +100,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     Ok(if document.is_interrupted { Exit::Interrupted } else { Exit::Clean })
 }
 
-/// The command that shows the changes to this host.
+/// Returns the command that shows the changes to this host.
 fn next_command(host: &HostArgs) -> String {
     let mut command = "lowlat tune plan".to_owned();
     let root = (host.root != Path::new("/")).then(|| host.root.display().to_string());
@@ -114,7 +114,7 @@ fn next_command(host: &HostArgs) -> String {
     command
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let is_plain =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '=' | ':');
@@ -124,13 +124,13 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// Where the page and the document go.
+/// Targets of the page and the document.
 struct Files {
     report: Target,
     result: Target,
 }
 
-/// A file that the user named, which replaces an earlier one; or one that lowlat names, which never does.
+/// File named by the user, which replaces an earlier one, or named by lowlat, which never does.
 enum Target {
     Named(OutputFile),
     Numbered(NumberedFile),
@@ -148,7 +148,7 @@ impl Target {
         })
     }
 
-    /// The first free number from this one on; this one where the user chose the name.
+    /// Returns the first free number, starting at `number`, or `number` itself if the user chose the name.
     fn free_from(&self, number: u32) -> u32 {
         match self {
             Self::Named(_) => number,
@@ -156,7 +156,7 @@ impl Target {
         }
     }
 
-    /// Writes it. Returns where, and what to print.
+    /// Writes the file. Returns its path and the message to print.
     fn write(&self, text: &str, number: u32, option: &str) -> anyhow::Result<(PathBuf, String)> {
         match self {
             Self::Named(file) => {
@@ -166,7 +166,7 @@ impl Target {
             }
             Self::Numbered(file) => {
                 let path = file.write(text, number, option)?;
-                let note = format!("written: {}", path.display());
+                let note = format!("wrote {}", path.display());
                 Ok((path, note))
             }
         }
@@ -181,8 +181,8 @@ impl Files {
         })
     }
 
-    /// Writes both under the same number. Returns where the page is, and what to print. What fails for one is tried for
-    /// the other.
+    /// Writes both under the same number. Returns the page's path and the message to print. If one fails, the other is
+    /// still written.
     fn write(&self, document: &ResultDocument) -> anyhow::Result<(PathBuf, String)> {
         let number = self.report.free_from(self.result.free_from(1));
         let result =
@@ -202,7 +202,7 @@ impl Files {
     }
 }
 
-/// Runs every short measurement where that is possible; otherwise the warning says why not.
+/// Runs every short measurement if possible; otherwise returns a warning with the reason.
 fn measure(
     arguments: &Arguments,
     host: &Host,

@@ -1,4 +1,4 @@
-//! Interruptions of user threads, on every CPU unless the user named some.
+//! Measurement of interruptions of user threads, on every CPU unless the user named some.
 
 use super::Wanted;
 use crate::choose;
@@ -24,8 +24,8 @@ pub fn measure(wanted: &Wanted<'_>, warnings: &mut Vec<String>) -> anyhow::Resul
     Ok(Some(measured.into()))
 }
 
-/// The record of a run. A run on CPUs that the user named must succeed; otherwise the audit deserves a report even if
-/// nothing was measured.
+/// Measures and returns the record. A run on named CPUs must succeed. Otherwise a failure is a warning, because the audit
+/// deserves a report even without a measurement.
 fn kept(
     run: Result<JitterRecord, JitterError>,
     are_named: bool,
@@ -49,7 +49,7 @@ mod tests {
     use lowlat_host::CpuSet;
 
     #[test]
-    fn a_host_that_cannot_be_measured_has_its_report() {
+    fn a_host_that_cannot_be_measured_still_has_a_report() {
         let offline =
             || Err(JitterError::Offline { cpus: CpuSet::of(9), online: CpuSet::parse_list("0-7").unwrap() });
         let mut warnings = Vec::new();

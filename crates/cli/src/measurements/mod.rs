@@ -1,4 +1,4 @@
-//! The measurements that are short enough for `assess`.
+//! Measurements that are short enough for `assess`.
 
 mod jitter;
 
@@ -7,24 +7,25 @@ use lowlat_host::CpuSet;
 use lowlat_result::Measurement;
 use std::{sync::atomic::AtomicBool, time::Duration};
 
-/// What a measurement has to go by.
+/// Input of a measurement.
 pub struct Wanted<'a> {
-    /// The running host.
+    /// Running host.
     pub host: &'a Host,
-    /// The CPUs that the user named; `None` for all.
+    /// CPUs that the user named; `None` for all.
     pub cpus: Option<&'a CpuSet>,
-    /// How long a measurement over time takes.
+    /// Length of a measurement over time.
     pub duration: Duration,
-    /// Whether causes are looked for.
+    /// Whether to trace causes.
     pub causes: bool,
-    /// Ends it early.
+    /// Flag that ends the measurement early.
     pub stop: &'a AtomicBool,
-    /// Shows how far it is.
+    /// Progress line.
     pub progress: &'a Progress,
 }
 
-/// Measures and studies; `None` with a warning where this host cannot be measured. An error ends the run.
+/// Function that measures and studies. It returns `None` and adds a warning if the host cannot be measured; an error ends
+/// the run.
 pub type Measure = fn(&Wanted<'_>, &mut Vec<String>) -> anyhow::Result<Option<Measurement>>;
 
-/// In the order in which they run. A new measurement adds its line here.
+/// Short measurements, in the order in which they run. A new measurement adds its line here.
 pub const SHORT: &[Measure] = &[jitter::measure];

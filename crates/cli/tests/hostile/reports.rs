@@ -158,8 +158,8 @@ fn a_step_does_not_claim_time_that_the_parts_call_not_traced() {
     let folder = tempfile::tempdir().expect("a folder");
     let document = jitter_document(folder.path()).display().to_string();
     let told = text(&lowlat(&["jitter", "--from", &document, "--explain", "1"]).stdout);
-    let (_, steps) = told.split_once("Step by step").expect("the steps");
-    assert!(steps.contains("2.40 ms of it not traced"), "{told}");
+    let (_, steps) = told.split_once("Steps: start in ns").expect("the steps");
+    assert!(steps.contains("of which not traced: 2.40 ms"), "{told}");
 }
 
 /// A captured host of so many CPUs as a plain tar: packages and last-level caches of eight, a frequency policy each.

@@ -124,12 +124,12 @@ fn the_hdr_log_holds_every_interruption() {
 fn the_page_has_its_sections() {
     let page = std::fs::read_to_string(runs::whole().path("report.html")).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"));
-    for section in ["jitter-title", "Per CPU", "How often, how long", "When", "warnings-title"] {
+    for section in ["jitter-title", "Per CPU", "Number and length", "When", "warnings-title"] {
         assert!(page.contains(section), "{section}");
     }
     let causes = record().causes.as_ref().expect("causes were looked for");
     if causes.source == CauseSource::Trace {
-        for section in ["Causes and remedies", "Causes per core", "How causes were found"] {
+        for section in ["Causes and remedies", "Causes per CPU", "How causes were found"] {
             assert!(page.contains(section), "{section}");
         }
     }

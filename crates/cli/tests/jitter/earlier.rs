@@ -80,5 +80,5 @@ fn a_document_of_version_1_without_a_measurement_is_refused() {
     let unmeasured = fixture("assess-unmeasured.json").display().to_string();
     let output = lowlat(&["jitter", "--from", &unmeasured]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("holds no jitter measurement"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("has no jitter measurement"), "{}", text(&output.stderr));
 }

@@ -15,7 +15,7 @@ fn refused(arguments: &[&str], parts: &[&str]) {
 fn a_document_shows_again_what_the_run_showed() {
     let whole = runs::whole();
     let said = text(&runs::run(&whole.directory, &["--from", "result.json"], 0).stdout);
-    for part in ["Per CPU", "How long, how often", "interruptions of"] {
+    for part in ["Per CPU", "Lengths of interruptions", "interruptions of"] {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert!(!said.replace("...", "").contains(".."), "a sentence ends twice: {said}");
@@ -52,7 +52,7 @@ fn ranks_that_are_not_there_are_refused() {
         &["no interruption of rank 999999", "keeps the"],
     );
     for rank in ["0", "-1", "first"] {
-        refused(&["--from", "result.json", "--explain", rank], &["ranks begin at 1, the longest"]);
+        refused(&["--from", "result.json", "--explain", rank], &["ranks start at 1, the longest"]);
     }
     refused(&["--from", "result.json", "--explain", "--format", "sysjitter"], &["leave out --format"]);
 }
@@ -95,7 +95,7 @@ fn a_document_without_a_measurement_is_refused() {
     let mut document = whole.document.clone();
     document.measurements.clear();
     fs::write(whole.path("audit.json"), serde_json::to_vec(&document).unwrap()).unwrap();
-    refused(&["--from", "audit.json"], &["holds no jitter measurement", "lowlat jitter or lowlat assess"]);
+    refused(&["--from", "audit.json"], &["has no jitter measurement", "`lowlat jitter` or `lowlat assess`"]);
     refused(&["--compare", "result.json", "audit.json"], &["jitter"]);
 }
 

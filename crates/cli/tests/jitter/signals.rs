@@ -45,7 +45,10 @@ fn told_to_stop(signal: Signal) {
     is_kept(directory.path(), &output);
     assert_eq!(runs::instances_of(pid), [""; 0]);
     let said = text(&output.stdout);
-    assert!(said.contains("cut short") && said.contains("Per CPU"), "what was measured is shown: {said}");
+    assert!(
+        said.contains("was interrupted") && said.contains("Per CPU"),
+        "what was measured is shown: {said}"
+    );
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn without_permission_counters_stand_in_with_a_reason() {
     assert!(causes.reason.contains("run as root"), "{}", causes.reason);
     assert!(causes.reason.contains("--no-causes"), "{}", causes.reason);
     let said = text(&output.stdout);
-    assert!(said.contains("What ran on the measured CPUs") && said.contains("run as root"), "{said}");
+    assert!(said.contains("Activity on the measured CPUs") && said.contains("run as root"), "{said}");
 }
 
 #[test]

@@ -1,17 +1,17 @@
-//! Two measurements held against each other, in words that terminal and page share.
+//! Comparison of two measurements, in words shared by the terminal and the page.
 
 use crate::shared::units::{clean, count, duration, percent, rate, span};
 use lowlat_host::statistics::RateInterval;
 use lowlat_result::compare::{Comparison, Figures, RateRatio, RateVerdict, RunSummary, SettingChange};
 
-/// One sentence on what the comparison shows.
+/// Returns one sentence on the result of the comparison.
 pub fn headline(comparison: &Comparison) -> String {
     let of = &comparison.all;
     let rates = match (of.before.rate, of.after.rate) {
         (Some(before), Some(after)) => {
             format!("{} per second and CPU before, {} after", rate(before.per_s), rate(after.per_s))
         }
-        _ => "a side was not sampled".to_owned(),
+        _ => "one side has no samples".to_owned(),
     };
     let verdict = match of.rate.verdict {
         RateVerdict::Fewer => "Fewer interruptions",
@@ -25,7 +25,7 @@ pub fn headline(comparison: &Comparison) -> String {
     )
 }
 
-/// ", a ratio of 0.0071 (95 % interval 0.0038 to 0.012)".
+/// Returns ", a ratio of 0.0071 (95 % interval 0.0038 to 0.012)".
 fn ratio_clause(of: &RateRatio) -> String {
     match ratio(of).as_str() {
         "-" => String::new(),
@@ -33,12 +33,12 @@ fn ratio_clause(of: &RateRatio) -> String {
     }
 }
 
-/// The ratio; a dash when there is none.
+/// Formats the ratio; a dash if there is none.
 pub fn ratio(of: &RateRatio) -> String {
     of.ratio.map_or_else(|| "-".to_owned(), rate)
 }
 
-/// "0.0038 to 0.012"; without an upper limit "above 3.1".
+/// Formats an interval: "0.0038 to 0.012", or "above 3.1" without an upper limit.
 pub fn interval(of: &RateRatio) -> String {
     match of.high {
         Some(high) => format!("{} to {}", rate(of.low), rate(high)),
@@ -47,7 +47,7 @@ pub fn interval(of: &RateRatio) -> String {
     }
 }
 
-/// A rate with its interval: "2.00 (1.90 to 2.10)".
+/// Formats a rate with its interval: "2.00 (1.90 to 2.10)".
 pub fn rate_text(of: Option<RateInterval>) -> String {
     of.map_or_else(
         || "-".to_owned(),
@@ -55,7 +55,7 @@ pub fn rate_text(of: Option<RateInterval>) -> String {
     )
 }
 
-/// The figures of both sides over all compared CPUs: label, before, after.
+/// Returns the figures of both sides over all compared CPUs: label, before, after.
 pub fn rows(comparison: &Comparison) -> Vec<(String, String, String)> {
     let both = |label: &str, of: &dyn Fn(&Figures) -> String| {
         (label.to_owned(), of(&comparison.all.before), of(&comparison.all.after))
@@ -72,7 +72,7 @@ pub fn rows(comparison: &Comparison) -> Vec<(String, String, String)> {
     for pair in &comparison.percentiles {
         rows.push((quantile("p", pair.quantile), duration(pair.before_ns), duration(pair.after_ns)));
     }
-    // Where neither side waits at all there is nothing to tell.
+    // If neither side waits at all, there is nothing to show.
     for pair in comparison.time_percentiles.iter().filter(|pair| pair.before_ns > 0 || pair.after_ns > 0) {
         rows.push((
             format!("{} of time", quantile("p", pair.quantile)),
@@ -83,13 +83,13 @@ pub fn rows(comparison: &Comparison) -> Vec<(String, String, String)> {
     rows
 }
 
-/// "p99.9" for 0.999.
+/// Returns "p99.9" for 0.999.
 fn quantile(letter: &str, quantile: f64) -> String {
     let text = format!("{:.4}", quantile * 100.0);
     format!("{letter}{}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// One run of a side: "2026-03-02T08:15:30Z, kernel 6.1.0-25-amd64, 610 s on 14 CPUs".
+/// Describes one run of a side: "2026-03-02T08:15:30Z, kernel 6.1.0-25-amd64, 610 s on 14 CPUs".
 pub fn run_text(run: &RunSummary) -> String {
     let mut parts = Vec::new();
     if !run.started_at.is_empty() {
@@ -107,7 +107,7 @@ pub fn run_text(run: &RunSummary) -> String {
     parts.join(", ")
 }
 
-/// "wrong, 1 -> good, 3600".
+/// Formats a changed setting: "wrong, 1 -> good, 3600".
 pub fn change_text(change: &SettingChange) -> String {
     let side = |verdict: &str, observed: &str| match observed {
         "" => verdict.to_owned(),
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ratios_without_a_limit_say_so() {
+    fn ratios_without_an_upper_limit_are_marked() {
         let of = |ratio, low, high| RateRatio { ratio, low, high, ..RateRatio::default() };
         assert_eq!(interval(&of(Some(0.5), 0.25, Some(0.9))), "0.25 to 0.90");
         assert_eq!(interval(&of(None, 3.2, None)), "above 3.20");

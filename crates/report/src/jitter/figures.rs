@@ -1,4 +1,4 @@
-//! The figures that tables and charts show: the record of a document with the study of it.
+//! Figures for tables and charts: a document's jitter record with its study.
 
 use crate::host::cpu_parts::{CpuPart, CpuParts, bounded};
 use hdrhistogram::Histogram;
@@ -10,20 +10,20 @@ use lowlat_jitter::{
 use lowlat_result::ResultDocument;
 use std::borrow::Cow;
 
-/// A jitter record with the study of it.
+/// Jitter record with its study.
 #[derive(Debug)]
 pub struct Jitter<'a> {
     /// What was recorded.
     pub record: &'a JitterRecord,
-    /// What it says; its CPUs are the record's, in the same order.
+    /// Study, with the record's CPUs in the same order.
     pub study: Cow<'a, JitterStudy>,
 }
 
 impl<'a> Jitter<'a> {
-    /// The record of a document; `None` when jitter was not measured.
+    /// Returns the record of a document, or `None` if jitter was not measured.
     ///
-    /// The document's own study is taken, unless it belongs to another record or lacks what later versions added:
-    /// then the record is studied again.
+    /// Uses the document's own study, unless it belongs to another record or lacks data that later versions added. Then
+    /// the record is studied again.
     pub fn of(document: &'a ResultDocument) -> Option<Self> {
         let JitterMeasurement { record, study, .. } = document.jitter()?;
         let own = study.as_ref().filter(|own| is_study_of(own, record));
@@ -37,7 +37,7 @@ impl<'a> Jitter<'a> {
         Some(Self { record, study })
     }
 
-    /// The figures of every CPU, in the record's order.
+    /// Returns the figures of every CPU, in the record's order.
     pub fn cpus(&'a self, parts: &CpuParts<'_>) -> Vec<CpuFigures<'a>> {
         let both = self.record.cpus.iter().zip(&self.study.cpus);
         both.map(|(record, study)| CpuFigures {
@@ -50,7 +50,7 @@ impl<'a> Jitter<'a> {
     }
 }
 
-/// Whether a study speaks of this record and holds percentiles over time, which studies of older versions lack.
+/// Returns whether a study belongs to this record and has percentiles over time, which studies of older versions lack.
 fn is_study_of(study: &JitterStudy, record: &JitterRecord) -> bool {
     let has_time = !study.all.time_percentiles.is_empty() || study.all.core_seconds == 0.0;
     let is_same = |(studied, recorded): (&CpuStudy, &JitterCpu)| {
@@ -62,8 +62,8 @@ fn is_study_of(study: &JitterStudy, record: &JitterRecord) -> bool {
         && study.cpus.iter().zip(&record.cpus).all(is_same)
 }
 
-/// What can be said of a record with a damaged histogram: sound CPUs are studied one by one, the others have what
-/// their counters say, and nothing over all CPUs depends on lengths.
+/// Studies a record with a damaged histogram. Sound CPUs are studied one by one, the others have only their counters, and
+/// the sums over all CPUs do not depend on lengths.
 fn without_lengths(record: &JitterRecord, context: Option<&RemedyContext<'_>>) -> JitterStudy {
     let counters = |cpu: &JitterCpu| {
         let runtime_s = cpu.runtime_ns as f64 / 1e9;
@@ -118,59 +118,59 @@ fn without_lengths(record: &JitterRecord, context: Option<&RemedyContext<'_>>) -
     JitterStudy { threshold_ns, missing, cpus, all, ..causes }
 }
 
-/// One CPU's jitter in figures.
+/// Jitter of one CPU in figures.
 #[derive(Debug)]
 pub struct CpuFigures<'a> {
     /// What was recorded.
     pub record: &'a JitterCpu,
     /// What it says.
     pub study: &'a CpuStudy,
-    /// What the CPU is for.
+    /// Purpose of the CPU.
     pub part: CpuPart,
-    /// The lengths, or why they can't be told.
+    /// Lengths, or why they are unavailable.
     pub lengths: Result<Histogram<u64>, String>,
 }
 
-/// Below this many interruptions a rate is shown with its interval.
+/// Number of interruptions below which a rate is shown with its interval.
 pub const ROUGH_BELOW: u64 = 100;
 
 impl CpuFigures<'_> {
-    /// A percentile over the interruptions, when the count carries it.
+    /// Returns a percentile over the interruptions, if there are enough of them.
     pub fn percentile(&self, quantile: f64) -> Option<u64> {
         percentile(&self.study.percentiles, quantile)
     }
 
-    /// A percentile over time, when the record carries it.
+    /// Returns a percentile over time, if the record has it.
     pub fn time_percentile(&self, quantile: f64) -> Option<u64> {
         percentile(&self.study.time_percentiles, quantile)
     }
 
-    /// Share of the time that interruptions took.
+    /// Returns the share of time that interruptions took.
     pub fn lost_percent(&self) -> Option<f64> {
         self.study.lost_share.map(|share| share * 100.0)
     }
 }
 
-/// The percentile of a list that stands for a quantile.
+/// Returns the percentile for a quantile from a list.
 pub fn percentile(percentiles: &[Percentile], quantile: f64) -> Option<u64> {
     percentiles.iter().find(|of| (of.quantile - quantile).abs() < 1e-9).map(|of| of.length_ns)
 }
 
-/// The lengths of one CPU. A histogram that does not hold what the record counts is told as damaged.
+/// Returns the lengths of one CPU. A histogram whose count differs from the record's is an error.
 fn lengths_of(record: &JitterCpu) -> Result<Histogram<u64>, String> {
     if record.histogram.is_empty() {
-        return Err("the record carries no histogram".to_owned());
+        return Err("the record has no histogram".to_owned());
     }
     let lengths = histogram::decode(&record.histogram).map_err(|error| error.to_string())?;
     if lengths.len() == record.interruption_count {
         Ok(lengths)
     } else {
         let (counted, held) = (record.interruption_count, lengths.len());
-        Err(format!("the record counts {counted} interruptions but its histogram holds {held}"))
+        Err(format!("the record counts {counted} interruptions, but its histogram contains {held}"))
     }
 }
 
-/// The sums over the CPUs meant for trading, or over all when none of those was measured.
+/// Sums over the CPUs for trading, or over all if none of those was measured.
 #[derive(Debug, Clone, Copy)]
 pub struct Side {
     /// Interruptions per second of each CPU.
@@ -179,14 +179,14 @@ pub struct Side {
     pub count: u64,
     /// Share of their time that interruptions took.
     pub lost_percent: f64,
-    /// How many they are.
+    /// Number of CPUs.
     pub cpu_count: usize,
-    /// Whether only CPUs chosen for isolation were looked at.
+    /// Whether only CPUs chosen for isolation are included.
     pub is_isolated: bool,
 }
 
 impl Side {
-    /// Sums up a record; `None` when nothing was sampled.
+    /// Sums up a record, or returns `None` if it has no samples.
     pub fn of(record: &JitterRecord, allocation: &Allocation) -> Option<Self> {
         let is_isolated = has_isolated(record, allocation);
         let chosen =
@@ -208,10 +208,10 @@ fn has_isolated(record: &JitterRecord, allocation: &Allocation) -> bool {
     record.cpus.iter().any(|cpu| allocation.isolated.contains(cpu.cpu))
 }
 
-/// The longest interruption of a run, on the CPUs meant for trading when any of them was measured.
+/// Longest interruption of a run, on the CPUs for trading if any of them was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Longest {
-    /// How long it took; none when no interruption was seen.
+    /// Length; `None` if there was no interruption.
     pub length_ns: Option<u64>,
     /// Where.
     pub cpu: CpuId,
@@ -220,7 +220,7 @@ pub struct Longest {
 }
 
 impl Longest {
-    /// Looks through a record; none when no CPU was measured.
+    /// Searches a record, or returns `None` if no CPU was measured.
     pub fn of(record: &JitterRecord, allocation: &Allocation) -> Option<Self> {
         let is_isolated = has_isolated(record, allocation);
         let worst = record
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_stand_only_where_the_count_carries_them() {
+    fn percentiles_need_enough_interruptions() {
         for (count, quantile, is_carried) in
             [(5, 0.5, false), (6, 0.5, true), (367, 0.99, false), (368, 0.99, true)]
         {
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_histogram_takes_no_more_than_its_percentiles() {
+    fn a_damaged_histogram_loses_only_its_percentiles() {
         let damaged = JitterCpu { cpu: 1, histogram: "x".into(), ..cpu(5_000) };
         let record = jitter(vec![damaged, JitterCpu { cpu: 2, ..cpu(4_000) }]);
         let found = with_first(&record, |of| (of.percentile(0.5), of.study.length_ns_max, of.study.count));
@@ -285,14 +285,14 @@ mod tests {
     }
 
     #[test]
-    fn histograms_that_do_not_hold_the_count_are_told() {
+    fn histograms_with_a_different_count_are_errors() {
         let record = jitter(vec![JitterCpu { interruption_count: 4_999, ..cpu(5_000) }]);
         let error = with_first(&record, |figures| figures.lengths.as_ref().err().cloned().unwrap());
-        assert_eq!(error, "the record counts 4999 interruptions but its histogram holds 5000");
+        assert_eq!(error, "the record counts 4999 interruptions, but its histogram contains 5000");
     }
 
     #[test]
-    fn a_study_of_another_record_is_not_believed() {
+    fn a_study_of_another_record_is_ignored() {
         let record = jitter(vec![cpu(10)]);
         let own = JitterStudy {
             all: TotalStudy { core_seconds: 0.0, ..TotalStudy::default() },

@@ -1,4 +1,4 @@
-//! Interruptions of CPUs: how long, how often, and what caused them.
+//! Interruptions of CPUs: their length, rate and causes.
 
 pub mod causes;
 pub mod comparison;

@@ -1,4 +1,4 @@
-//! What users say to `lowlat jitter`.
+//! Arguments of `lowlat jitter`.
 
 use crate::{
     arguments::{cpus, duration, time_ns},
@@ -10,42 +10,43 @@ use lowlat_host::CpuSet;
 use lowlat_jitter::gate::Gate;
 use std::{path::PathBuf, time::Duration};
 
-/// Every word of the command.
+/// All arguments.
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
 pub struct Arguments {
-    /// CPUs to measure, one sampler on each [default: the isolated or tickless ones, else all this process may use]
+    /// Measure these CPUs, with one sampler on each [default: isolated or tickless CPUs, else all this process may use]
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     pub cpus: Option<CpuSet>,
-    /// How long: 610s, 10m, 24h
+    /// Measure for this long, such as 610s, 10m or 24h
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration, allow_hyphen_values = true)]
     pub duration: Duration,
-    /// Shortest gap that counts as an interruption: 100ns, 5us [default: five turns of the slowest loop, 100ns at least]
+    /// Count gaps of at least this length, such as 100ns or 5us [default: five iterations of the slowest loop, at least
+    /// 100ns]
     #[arg(long, value_name = "TIME", value_parser = time_ns, allow_hyphen_values = true)]
     pub threshold: Option<u64>,
     #[command(flatten)]
     pub real_time: RealTimeArgs,
-    /// Do not look for causes: no tracing on this host
+    /// Do not trace causes
     #[arg(long)]
     pub no_causes: bool,
     #[command(flatten)]
     pub readiness: ReadinessArgs,
     #[command(flatten)]
     pub outputs: OutputArgs,
-    /// Fail with exit code 1 when a limit is broken: 'max<10us,rate<0.01/s'
+    /// Exit with code 1 if a limit is exceeded, such as 'max<10us,rate<0.01/s'
     #[arg(long, value_name = "LIMITS", value_parser = parse_gate)]
     pub gate: Option<Gate>,
-    /// Show a document that was written before instead of measuring
+    /// Show an earlier document instead of measuring
     #[arg(long, value_name = "FILE", conflicts_with_all = ["cpus", "threshold", "fifo", "rr", "no_causes", "wait", "force", "raw"])]
     pub from: Option<PathBuf>,
-    /// Hold documents against each other instead of measuring; more pairs of them are pooled
+    /// Compare documents instead of measuring; further pairs are pooled
     #[arg(long, num_args = 2.., value_names = ["BEFORE", "AFTER"], conflicts_with_all = ["from", "gate", "explain", "hlog", "raw"])]
     pub compare: Option<Vec<PathBuf>>,
     #[command(flatten)]
     pub host: HostArgs,
 }
 
-/// The samplers' scheduling.
+/// Scheduling of the samplers.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub struct RealTimeArgs {
@@ -57,51 +58,51 @@ pub struct RealTimeArgs {
     pub rr: Option<u8>,
 }
 
-/// What to do about a host that is not quiet.
+/// Handling of a host that is not quiet.
 #[derive(Debug, Args)]
 #[group(multiple = false)]
 pub struct ReadinessArgs {
-    /// Wait until the host is quiet
+    /// Wait until the host is quiet, then measure
     #[arg(long)]
     pub wait: bool,
-    /// Measure isolated CPUs even though the host is not quiet
+    /// Measure isolated CPUs even if the host is not quiet
     #[arg(long)]
     pub force: bool,
 }
 
-/// What comes out of it, and where.
+/// Outputs of a run.
 #[derive(Debug, Args)]
 pub struct OutputArgs {
-    /// What to print on stdout: tables for people, the rows of sysjitter 1.4, or the result document
+    /// Print tables, the rows of sysjitter 1.4, or the result document
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
-    /// Print the result document on stdout, as --format json
+    /// Print the result document; the same as --format json
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
-    /// Print what happened in the longest interruption, or in the N-th longest
+    /// Print the timeline of the longest interruption, or of the N-th longest
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1", allow_negative_numbers = true, value_parser = parse_rank, conflicts_with = "json")]
     pub explain: Option<usize>,
-    /// Show every CPU and every cause; with --format sysjitter also its verbose rows
+    /// Show every CPU and every cause; with --format sysjitter, also its verbose rows
     #[arg(long, short)]
     pub verbose: bool,
     /// Write every interruption to PREFIX.CPU in sysjitter's format
     #[arg(long, value_name = "PREFIX")]
     pub raw: Option<PathBuf>,
-    /// Write the histograms as an HdrHistogram log
+    /// Write the histograms to this file as an HdrHistogram log
     #[arg(long, value_name = "FILE")]
     pub hlog: Option<PathBuf>,
-    /// Write the page for people
+    /// Write the HTML report to this file
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Write the document for programs; --from and --compare read it
+    /// Write the JSON document to this file, for --from and --compare
     #[arg(long, value_name = "FILE")]
     pub result: Option<PathBuf>,
 }
 
-/// Forms of the result on stdout.
+/// Formats of the result on stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    // Plain comments: with help of their own the values would stretch the whole help to two lines an option.
+    // Plain comments: doc comments on the values would stretch the whole help to two lines per option.
     // Tables for people.
     Text,
     // The summary rows of sysjitter 1.4, for scripts written for it.
@@ -111,7 +112,7 @@ pub enum Format {
 }
 
 impl OutputArgs {
-    /// The form that is wanted.
+    /// Returns the requested format.
     pub fn form(&self) -> Format {
         if self.json { Format::Json } else { self.format }
     }
@@ -121,32 +122,32 @@ fn parse_rank(text: &str) -> Result<usize, String> {
     text.parse()
         .ok()
         .filter(|rank| *rank > 0)
-        .ok_or_else(|| "ranks begin at 1, the longest interruption".to_owned())
+        .ok_or_else(|| "ranks start at 1, the longest interruption".to_owned())
 }
 
 fn parse_gate(text: &str) -> Result<Gate, String> {
     Gate::parse(text).map_err(|error| format!("{error}\n  {}\n  {}", error.text, error.pointer()))
 }
 
-/// The command with its help.
+/// Declares the command with its help.
 pub fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
         .about("Measure every interruption: its length, its cause, and the setting that removes it")
         .after_help(examples(&[
-            ("sudo lowlat jitter --duration 10s", "every interruption of the isolated CPUs, with its cause"),
+            (
+                "sudo lowlat jitter --duration 10s",
+                "Measure every interruption of the isolated CPUs, with its cause.",
+            ),
             (
                 "sudo lowlat jitter --cpus 1-7,9-15 --duration 610s --wait --result after.json",
-                "the guide's run, once the host is quiet",
+                "Repeat the guide's run as soon as the host is quiet.",
             ),
             (
                 "lowlat jitter --from after.json --explain 3",
-                "the timeline of the third longest interruption of that run",
+                "Show the timeline of the third longest interruption of that run.",
             ),
-            ("lowlat jitter --compare before.json after.json", "what a change of settings did"),
-            (
-                "lowlat jitter --gate 'max<10us,rate<0.01/s'",
-                "exit code 1 when a CPU is not that quiet, for scripts",
-            ),
-            ("lowlat jitter --format sysjitter --raw jit | column -t", "in place of sysjitter"),
+            ("lowlat jitter --compare before.json after.json", "Show the effect of a change of settings."),
+            ("lowlat jitter --gate 'max<10us,rate<0.01/s'", "Fail a script if a CPU is not that quiet."),
+            ("lowlat jitter --format sysjitter --raw jit | column -t", "Replace sysjitter in a script."),
         ]))
 }

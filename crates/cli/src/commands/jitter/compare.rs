@@ -1,4 +1,4 @@
-//! Documents of runs before and after a change held against each other.
+//! Comparison of documents from before and after a change.
 
 use super::arguments::{Format, OutputArgs};
 use crate::{
@@ -14,12 +14,12 @@ use std::path::PathBuf;
 pub fn run(files: &[PathBuf], outputs: &OutputArgs) -> anyhow::Result<Exit> {
     ensure!(
         files.len().is_multiple_of(2),
-        "--compare takes documents in pairs, before and after: {} were given",
+        "--compare takes documents in pairs, before and after: {} were given\nhint: name as many documents after as before",
         files.len()
     );
     ensure!(
         outputs.form() != Format::Sysjitter,
-        "sysjitter has no format for comparisons; leave out --format"
+        "sysjitter has no format for comparisons\nhint: leave out --format"
     );
     let result = outputs.result.as_deref().map(|path| OutputFile::prepare(path, "--result")).transpose()?;
     let report = outputs.report.as_deref().map(|path| OutputFile::prepare(path, "--report")).transpose()?;

@@ -1,15 +1,15 @@
-//! The measurement while it runs: one line per CPU on stderr.
+//! Live view of the measurement: one line per CPU on stderr.
 
 use crate::progress::Progress;
 use lowlat_measure::jitter::JitterProgress;
 use lowlat_report::{LiveCpu, LiveView, live_lines};
 use std::io;
 
-/// Lines of a terminal that does not tell how many it has.
+/// Default number of lines, for a terminal that does not report its size.
 const HEIGHT: usize = 24;
 const WIDTH: usize = 80;
 
-/// The live view; silent where stderr is no terminal.
+/// Live view; silent if stderr is not a terminal.
 pub struct Live<'a> {
     progress: &'a Progress,
     width: usize,
@@ -17,7 +17,7 @@ pub struct Live<'a> {
 }
 
 impl<'a> Live<'a> {
-    /// As large as the terminal is now.
+    /// Creates a view with the terminal's current size.
     pub fn new(progress: &'a Progress) -> Self {
         let size = rustix::termios::tcgetwinsize(io::stderr()).ok();
         let or = |size: Option<u16>, default| size.map_or(default, usize::from).max(1);

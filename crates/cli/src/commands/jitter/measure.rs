@@ -1,4 +1,4 @@
-//! The measurement itself, from the arguments to the document.
+//! Measurement, from the arguments to the document.
 
 use super::{arguments::Arguments, live::Live, ready};
 use crate::{
@@ -17,7 +17,7 @@ use lowlat_measure::{
 use lowlat_result::ResultDocument;
 use lowlat_settings::audit::Audit;
 
-/// Reads the host, waits for quiet when asked to, measures.
+/// Reads the host, waits for quiet if requested, and measures.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
     let mut run = Run::begin(JitterMeasurement::KIND);
     let progress = Progress::new();
@@ -29,7 +29,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
     let audit = Audit::of(&host.context());
     let chosen = choose::isolated_first(arguments.cpus.as_ref(), &host.snapshot)?;
     let options = options(arguments, &chosen);
-    // Before the wait for quiet: a CPU that is offline is not worth waiting for.
+    // Before the wait for quiet: there is no point in waiting for an offline CPU.
     options.check(&host.root)?;
     step_aside(&chosen.cpus);
     let stop = signals::stop_flag()?;
@@ -60,11 +60,11 @@ fn options(arguments: &Arguments, chosen: &Chosen) -> JitterOptions {
     }
 }
 
-/// Takes this thread, and those that it starts from now on, off the CPUs to be measured, when another is left.
+/// Moves this thread, and those that it starts later, off the measured CPUs, if another CPU is left.
 fn step_aside(measured: &CpuSet) {
     let rest = affinity::current().map(|now| now.difference(measured)).unwrap_or_default();
     if !rest.is_empty() {
-        // Where the kernel does not let us, the run itself says what that means.
+        // If the kernel refuses, the run itself reports the consequence.
         let _ = affinity::pin_to(&rest);
     }
 }

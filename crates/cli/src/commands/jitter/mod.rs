@@ -1,4 +1,4 @@
-//! `lowlat jitter`: every interruption, its length and its cause.
+//! `lowlat jitter`: measures every interruption, with its length and its cause.
 
 mod arguments;
 mod compare;
@@ -40,15 +40,15 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     })
 }
 
-/// Studies the record again, so that an old document is read with what this version knows, and judges the gate if one
-/// was given. Returns whether it held.
+/// Studies the record again, so that an old document benefits from this version, and judges the gate if one was given.
+/// Returns whether it held.
 fn judge(document: &mut ResultDocument, gate: Option<&Gate>) -> anyhow::Result<Option<bool>> {
-    // A part of the document is changed in the light of the others.
+    // Changing one part of the document needs the others.
     let mut measurements = std::mem::take(&mut document.measurements);
     let context =
         RemedyContext { host: &document.snapshot, allocation: &document.allocation, role: &document.role };
     let jitter = measurements.iter_mut().find_map(Measurement::jitter_mut).context(
-        "the document holds no jitter measurement; take one that lowlat jitter or lowlat assess wrote",
+        "the document has no jitter measurement\nhint: name one that `lowlat jitter` or `lowlat assess` wrote",
     )?;
     let study = jitter.study_again(&context)?;
     let outcome = gate.map(|gate| gate.evaluate(study));

@@ -1,4 +1,4 @@
-//! What comes out of a run: text, files, or lines for scripts.
+//! Outputs of a run: text, files, or lines for scripts.
 
 use super::arguments::{Format, OutputArgs};
 use crate::{
@@ -12,10 +12,10 @@ use lowlat_jitter::{JitterRecord, gate::GateOutcome, sysjitter};
 use lowlat_report::{JitterTextOptions, explain_text, gate_text, jitter_text};
 use lowlat_result::{ResultDocument, hlog};
 
-/// The highest percentile of sysjitter's summary.
+/// Highest percentile of sysjitter's summary.
 const SYSJITTER_QUANTILE_MAX: f64 = 0.999_99;
 
-/// The outputs that are wanted, their files tried.
+/// Requested outputs, with their files checked.
 pub struct Outputs<'a> {
     arguments: &'a OutputArgs,
     hlog: Option<OutputFile>,
@@ -24,11 +24,11 @@ pub struct Outputs<'a> {
 }
 
 impl<'a> Outputs<'a> {
-    /// Tries the files before the run.
+    /// Checks the files before the run.
     pub fn prepare(arguments: &'a OutputArgs) -> anyhow::Result<Self> {
         ensure!(
             arguments.explain.is_none() || arguments.form() == Format::Text,
-            "--explain prints a timeline for people; leave out --format"
+            "--explain prints a timeline as text only\nhint: leave out --format"
         );
         let file = |path: &Option<std::path::PathBuf>, option: &str| {
             path.as_deref().map(|path| OutputFile::prepare(path, option)).transpose()
@@ -41,9 +41,9 @@ impl<'a> Outputs<'a> {
         })
     }
 
-    /// Prints, then writes the files: a file that cannot be written any more, after hours perhaps, costs nothing else.
+    /// Prints, then writes the files, so that a file that can no longer be written does not lose the results.
     pub fn write(&self, document: &ResultDocument) -> anyhow::Result<()> {
-        let record = &document.jitter().context("nothing was measured")?.record;
+        let record = &document.jitter().context("the document has no jitter measurement")?.record;
         let printed = self.print(document, record);
         let mut files = Vec::new();
         files.extend(self.result.iter().map(|file| (file, output::json_line(document))));
@@ -87,7 +87,7 @@ impl<'a> Outputs<'a> {
         Ok(())
     }
 
-    /// Whether the limits held, beside a result for programs.
+    /// Prints the outcome of the gate on stderr, beside a result for programs.
     fn talk_of_gate(document: &ResultDocument) {
         if let Some(gate) = gate_of(document) {
             output::talk_painted(gate_text(gate, output::width()).trim_end());
@@ -99,18 +99,18 @@ fn gate_of(document: &ResultDocument) -> Option<&GateOutcome> {
     document.jitter()?.gate.as_ref()
 }
 
-/// Scripts want every row that sysjitter prints; people should know which of them say little.
+/// Warns about percentiles with too few interruptions: scripts expect every row that sysjitter prints.
 fn talk_of_percentiles(record: &JitterRecord) {
     let is_carried = |count: u64| carries_quantile(count, SYSJITTER_QUANTILE_MAX);
     if record.cpus.iter().any(|cpu| !is_carried(cpu.interruption_count)) {
         output::talk(
-            "lowlat jitter: sysjitter's format has percentiles up to int_99999 for any number of interruptions; with few \
-             of them they say no more than int_max",
+            "lowlat jitter: there are too few interruptions for sysjitter's highest percentiles (up to int_99999), which \
+             then equal int_max",
         );
     }
 }
 
-/// When the run began, in nanoseconds since 1970; 0 when the document does not tell.
+/// Returns the start of the run, in nanoseconds since 1970; 0 if unknown.
 fn started_ns(document: &ResultDocument) -> u64 {
     let started: Option<Timestamp> = document.started_at.parse().ok();
     started.and_then(|started| u64::try_from(started.as_nanosecond()).ok()).unwrap_or(0)

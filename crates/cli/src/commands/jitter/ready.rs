@@ -1,4 +1,4 @@
-//! Whether the host is quiet enough to begin, and what to do when it is not.
+//! Check that the host is quiet enough to start, and the wait for it.
 
 use super::arguments::ReadinessArgs;
 use crate::{choose::Chosen, host::Host, output::Interrupted, progress::Progress};
@@ -8,8 +8,8 @@ use lowlat_measure::jitter::QuietWatch;
 use lowlat_settings::audit::Audit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Looks, or waits until the host is quiet. An isolated CPU is measured to prove that it is quiet, so there a host
-/// that is not ready stops the run unless it is forced; other CPUs are measured as they are.
+/// Checks the host, or waits until it is quiet. Isolated CPUs are measured to prove that they are quiet, so a host that
+/// is not ready stops such a run unless forced. Other CPUs are measured in any state.
 pub fn look(
     arguments: &ReadinessArgs,
     host: &Host,
@@ -21,19 +21,19 @@ pub fn look(
     let watch = QuietWatch::new(&host.root, &chosen.cpus, &host.snapshot, &host.allocation, audit);
     if arguments.wait {
         let points = watch.wait(stop, &|points| progress.say(waiting_for(points)));
-        // Relaxed: a lone flag.
+        // Relaxed: the flag orders nothing.
         if stop.load(Ordering::Relaxed) {
             return Err(Interrupted(waiting_for(&points)).into());
         }
         return Ok(points);
     }
-    progress.say("looking whether the host is quiet");
+    progress.say("checking that the host is quiet");
     let points = judge_readiness(&watch.look());
     if chosen.is_isolated && !arguments.force && points.iter().any(ReadinessPoint::blocks) {
         let rows: Vec<String> = points.iter().filter(|point| point.blocks()).map(row).collect();
         bail!(
-            "the host is not quiet, so what is measured now says little of its isolated CPUs\n{}\nWait for quiet with \
-             --wait, or measure all the same with --force.",
+            "the host is not quiet, so figures of its isolated CPUs would not be meaningful\n{}\nhint: --wait waits for \
+             quiet, --force measures anyway",
             rows.join("\n")
         );
     }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_waited_for_is_named() {
+    fn the_wait_names_its_reason() {
         let point = |id: &str, state, is_blocking| ReadinessPoint {
             id: id.into(),
             state,

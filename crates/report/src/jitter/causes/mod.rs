@@ -1,5 +1,5 @@
-//! Causes of interruptions, made ready to be shown: families with a colour each, the longest with what happened in
-//! them, timelines as spans, sentences that terminal and page share.
+//! Causes of interruptions, prepared for display: coloured families, the longest interruptions with their explanations,
+//! timelines as spans, and sentences shared by the terminal and the page.
 
 pub mod ranked;
 pub mod spans;
@@ -7,14 +7,14 @@ pub mod words;
 
 use lowlat_jitter::{Cause, CauseKind, CauseSource, CauseStudy, CpuCauses, JitterCauses, Remedy};
 
-/// Causes that share a colour. Their order is that of legends and stacks.
+/// Causes that share a colour, in the order of legends and stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Family {
     /// The local timer and what it runs.
     Timer,
     /// Device interrupts.
     Device,
-    /// What other CPUs ask for.
+    /// Requests from other CPUs.
     OtherCpu,
     /// Softirqs and tasklets.
     Softirq,
@@ -22,15 +22,15 @@ pub enum Family {
     Thread,
     /// NMIs, thermal and error interrupts.
     Machine,
-    /// What the measured program has the kernel do: page faults and signals.
+    /// Kernel work for the measured program: page faults and signals.
     PageFault,
-    /// The way into the kernel and out of it.
+    /// Kernel entry and exit.
     EntryExit,
     /// Firmware or the hypervisor.
     Firmware,
-    /// Nothing explains it.
+    /// Time without an explanation.
     Unexplained,
-    /// Nobody looked, or events were lost.
+    /// Time that was not traced, or whose events were lost.
     NotTraced,
 }
 
@@ -50,7 +50,7 @@ impl Family {
         Self::NotTraced,
     ];
 
-    /// The family of a cause.
+    /// Returns the family of a cause.
     pub fn of(cause: &Cause) -> Self {
         match cause.kind {
             CauseKind::Hrtimer | CauseKind::Timer => Self::Timer,
@@ -68,7 +68,7 @@ impl Family {
         }
     }
 
-    /// Interrupts of the processor itself are told apart by name: timer, from another CPU, or the machine's own.
+    /// Classifies the processor's own interrupts by name: timer, from another CPU, or machine.
     fn of_vector(name: &str) -> Self {
         let name = name.to_ascii_lowercase();
         let is = |words: &[&str]| words.iter().any(|word| name.contains(word));
@@ -81,7 +81,7 @@ impl Family {
         }
     }
 
-    /// For legends.
+    /// Returns the name for legends.
     pub fn word(self) -> &'static str {
         match self {
             Self::Timer => "timer",
@@ -98,7 +98,7 @@ impl Family {
         }
     }
 
-    /// The name of its colour.
+    /// Returns the CSS class of its colour.
     pub fn class(self) -> &'static str {
         match self {
             Self::Timer => "timer",
@@ -116,13 +116,13 @@ impl Family {
     }
 }
 
-/// A cause for people; lowlat's own doing says so.
+/// Returns the display name of a cause; causes by lowlat itself are marked.
 pub fn label(cause: &Cause) -> String {
     let own = if cause.is_own { ", lowlat's own" } else { "" };
     crate::shared::units::clean(&format!("{}{own}", cause.label()))
 }
 
-/// [`label`] in so many characters at most: a thread's number and scheduling go first.
+/// Shortens [`label`] to a number of characters; a thread's number and scheduling are dropped first.
 pub fn label_within(cause: &Cause, chars_max: usize) -> String {
     let whole = label(cause);
     if whole.chars().count() <= chars_max {
@@ -132,7 +132,7 @@ pub fn label_within(cause: &Cause, chars_max: usize) -> String {
     crate::shared::text::cut(&if cause.kind == CauseKind::Thread { label(&short) } else { whole }, chars_max)
 }
 
-/// Time of each family on one CPU, in the order of [`Family::ALL`].
+/// Returns the time of each family on one CPU, in the order of [`Family::ALL`].
 pub fn by_family(cpu: &CpuCauses) -> [u64; Family::ALL.len()] {
     let mut sums = [0u64; Family::ALL.len()];
     for total in &cpu.totals {
@@ -146,44 +146,44 @@ pub fn by_family(cpu: &CpuCauses) -> [u64; Family::ALL.len()] {
     sums
 }
 
-/// A remedy for people: "boot.nohz_full: add …"; where no setting does it, what to do alone.
+/// Formats a remedy: "boot.nohz_full: add …", or only the action if no setting helps.
 pub fn remedy_text(remedy: &Remedy) -> String {
     let setting = if remedy.setting.is_empty() { String::new() } else { format!("{}: ", remedy.setting) };
     crate::shared::units::clean(&format!("{setting}{}", remedy.action))
 }
 
-/// Whether two remedies ask for the same thing, for whatever reason: "thread md may run here: boot with …" and
-/// "the scheduler balances load here: boot with …".
+/// Returns whether two remedies recommend the same action, even for different reasons: "thread md may run here: boot
+/// with …" and "the scheduler balances load here: boot with …".
 pub fn is_same_advice(one: &Remedy, other: &Remedy) -> bool {
     let advice = |text| str::split_once(text, ": ").map_or(text, |(_, advice)| advice);
     one.setting == other.setting && advice(&one.action) == advice(&other.action)
 }
 
-/// The causes of a record when each interruption was held against the trace.
+/// Returns the causes of a record if each interruption was compared with the trace.
 pub fn traced(causes: Option<&JitterCauses>) -> Option<&JitterCauses> {
     causes.filter(|causes| causes.source == CauseSource::Trace)
 }
 
-/// The remedy of a cause in the study; the same cause may carry another number there.
+/// Returns the study of a cause, which may have a different number there.
 pub fn study_of<'a>(causes: &'a [CauseStudy], cause: &Cause) -> Option<&'a CauseStudy> {
     let is_kin = |of: &&CauseStudy| of.cause.kind == cause.kind && of.cause.name == cause.name;
     causes.iter().find(|of| of.cause == *cause).or_else(|| causes.iter().find(is_kin))
 }
 
-/// What a kernel counter counted over all CPUs.
+/// Sum of a kernel counter over all CPUs.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CounterSum {
-    /// What it counts.
+    /// Event that it counts.
     pub cause: Cause,
-    /// CPUs on which it moved.
+    /// CPUs on which it increased.
     pub cpus: lowlat_host::CpuSet,
-    /// By how much it moved on all of them.
+    /// Increase on all of them.
     pub count: u64,
-    /// The CPU on which it moved most, and by how much.
+    /// CPU with the largest increase, and the increase.
     pub most: (lowlat_host::CpuId, u64),
 }
 
-/// The counters over all CPUs, the one that moved most first.
+/// Returns the counters over all CPUs, largest increase first.
 pub fn counters(causes: &JitterCauses) -> Vec<CounterSum> {
     let mut sums: std::collections::BTreeMap<&Cause, CounterSum> = std::collections::BTreeMap::new();
     for cpu in &causes.cpus {
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_has_a_family_and_vectors_are_told_apart() {
+    fn every_kind_has_a_family_and_vectors_are_classified_by_name() {
         let vector = |name: &str| Family::of(&Cause { name: name.into(), ..Cause::of(CauseKind::Vector) });
         assert_eq!(vector("local timer"), Family::Timer);
         assert_eq!(vector("call function single"), Family::OtherCpu);

@@ -1,23 +1,23 @@
-//! The longest interruptions with what is known of each.
+//! Longest interruptions with their explanations.
 
 use lowlat_host::CpuId;
 use lowlat_jitter::{CpuCauses, Explained, Group, Interruption, JitterRecord};
 use std::collections::BTreeMap;
 
-/// One of the longest interruptions.
+/// Interruption among the longest.
 #[derive(Debug, Clone, Copy)]
 pub struct Ranked<'a> {
     /// The CPU.
     pub cpu: CpuId,
-    /// When, and how long.
+    /// Time and length.
     pub interruption: Interruption,
-    /// What happened in it; `None` when it was not held against a trace.
+    /// Explanation; `None` if it was not compared with a trace.
     pub explained: Option<&'a Explained>,
-    /// The interruptions of other CPUs at the same moment, when that group is among those that the record keeps.
+    /// Interruptions of other CPUs at the same time, if the record keeps that group.
     pub group: Option<&'a Group>,
 }
 
-/// The longest interruptions of the CPUs that are wanted, longest first, at most `count_max`.
+/// Returns up to `count_max` of the longest interruptions of the wanted CPUs, longest first.
 pub fn ranked(record: &JitterRecord, is_wanted: impl Fn(CpuId) -> bool, count_max: usize) -> Vec<Ranked<'_>> {
     let mut all: Vec<(CpuId, Interruption)> = record
         .cpus

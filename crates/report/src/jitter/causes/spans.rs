@@ -1,45 +1,45 @@
-//! The timeline of an interruption as spans: what ran, from when to when, how deep.
+//! Timeline of an interruption as spans: activities with start, end and nesting depth.
 
 use lowlat_jitter::{Cause, CauseKind, Change, Explained};
 use std::cmp::Reverse;
 
-/// What a span is.
+/// Kind of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanKind {
-    /// It ran.
+    /// Activity with a length.
     Ran,
-    /// It happened; how long it took is not told.
+    /// Event of unknown length.
     Point,
-    /// The measured thread has the CPU back.
+    /// Return to the measured thread.
     Return,
-    /// Events are missing before this moment.
+    /// Gap: events are missing before this moment.
     Lost,
 }
 
-/// One thing that ran or happened.
+/// Activity or event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span<'a> {
     /// What it is.
     pub kind: SpanKind,
     /// To which activity.
     pub cause: &'a Cause,
-    /// When it began, since the interruption began; negative when clocks differ by a little.
+    /// Start, relative to the start of the interruption; slightly negative if clocks differ.
     pub offset_ns: i64,
-    /// How long it took, what ran inside of it counted; 0 for what only happens.
+    /// Length including nested activities; 0 for events.
     pub took_ns: u64,
-    /// The same without what ran inside of it.
+    /// Length without nested activities.
     pub own_ns: u64,
-    /// Of `own_ns`, the time that the parts call not traced. Only documents of earlier versions have steps with such
-    /// time; later ones show it as a step of its own.
+    /// Part of `own_ns` that was not traced. Only documents of earlier versions have steps with such time; later ones show
+    /// it as a separate step.
     pub not_traced_ns: u64,
-    /// How many activities it ran on top of.
+    /// Number of activities around it.
     pub depth: usize,
-    /// Whether its end is not among the steps: it lasts until the interruption ends or, if steps were left out, at
-    /// least until the last of them.
+    /// Whether its end is missing from the steps. It then lasts until the end of the interruption or, if steps were left
+    /// out, at least until the last of them.
     pub is_open: bool,
 }
 
-/// The spans of a timeline, by when they began.
+/// Returns the spans of a timeline, ordered by start.
 pub fn spans(explained: &Explained) -> Vec<Span<'_>> {
     let length = i64::try_from(explained.interruption.length_ns).unwrap_or(i64::MAX);
     let mut spans: Vec<Span<'_>> = Vec::new();
@@ -81,7 +81,7 @@ pub fn spans(explained: &Explained) -> Vec<Span<'_>> {
     spans
 }
 
-/// Marks the time that steps claim beyond their parts while the parts call as much not traced, longest steps first.
+/// Marks the time that steps claim beyond their parts, up to the parts' time that was not traced; longest steps first.
 fn set_not_traced(spans: &mut [Span<'_>], explained: &Explained) {
     let is_not_traced = |cause: &Cause| cause.kind == CauseKind::NotTraced;
     let length = i64::try_from(explained.interruption.length_ns).unwrap_or(i64::MAX);
@@ -103,7 +103,7 @@ fn set_not_traced(spans: &mut [Span<'_>], explained: &Explained) {
     }
 }
 
-/// A step's time within the interruption: clocks differ by a little.
+/// Clamps a step's time to the interruption, because clocks differ slightly.
 fn own_within(span: &Span<'_>, length_ns: i64) -> u64 {
     let before = span.offset_ns.min(0).unsigned_abs();
     let behind = u64::try_from(end(span).saturating_sub(length_ns)).unwrap_or(0);
@@ -115,15 +115,15 @@ fn held_by(explained: &Explained, is: &dyn Fn(&Cause) -> bool) -> u64 {
     parts.fold(0, |sum, part| sum.saturating_add(part.ns))
 }
 
-/// What the parts give to a cause. Small parts are put together by kind.
+/// Returns the time that the parts give to a cause. Small parts are combined by kind.
 fn held_of(explained: &Explained, cause: &Cause) -> u64 {
     let is_alone = explained.parts.iter().any(|part| part.cause == *cause);
     let is_it = |of: &Cause| if is_alone { of == cause } else { of.kind == cause.kind };
     held_by(explained, &is_it)
 }
 
-/// Ends the innermost open activity of that cause, and what is still open inside of it. An end without a beginning
-/// says nothing that could be shown.
+/// Ends the innermost open activity of this cause, and everything still open inside it. An end without a start is
+/// ignored.
 fn close(spans: &mut [Span<'_>], open: &mut Vec<usize>, cause: &Cause, end_ns: i64) {
     let is_it = |at: &usize| spans.get(*at).is_some_and(|span| span.cause == cause);
     let Some(place) = open.iter().rposition(is_it) else { return };
@@ -135,7 +135,7 @@ fn close(spans: &mut [Span<'_>], open: &mut Vec<usize>, cause: &Cause, end_ns: i
     }
 }
 
-/// Takes from each span what ran directly inside of it.
+/// Subtracts directly nested spans from each span.
 fn set_own(spans: &mut [Span<'_>]) {
     let mut path: Vec<usize> = Vec::new();
     for at in 0..spans.len() {
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn nested_activities_know_their_own_time() {
+    fn nested_activities_have_their_own_time() {
         use CauseKind::{Hrtimer, PageFault, Softirq, Vector};
         let of = explained(vec![
             step(-4, 0, Change::Begins, Vector),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_of_an_earlier_version_says_what_of_it_was_not_traced() {
+    fn a_step_of_an_earlier_version_marks_its_time_that_was_not_traced() {
         use CauseKind::{Irq, NotTraced, Thread};
         let part = |kind, ns| CausePart { cause: Cause::of(kind), ns };
         let mut of = explained(vec![
@@ -215,14 +215,14 @@ mod tests {
             spans(of).iter().map(|span| (span.own_ns, span.not_traced_ns)).collect()
         };
         assert_eq!(found(&of), [(900, 700), (100, 0)]);
-        // As written now: the time that is not traced is a step.
+        // Current format: time that was not traced is a separate step.
         of.timeline.insert(3, step(1_000, 1, Change::Ends, NotTraced));
         of.timeline.insert(3, step(300, 1, Change::Begins, NotTraced));
         assert_eq!(found(&of), [(200, 0), (100, 0), (700, 0)]);
     }
 
     #[test]
-    fn steps_that_were_left_out_make_no_step_longer() {
+    fn omitted_steps_make_no_step_longer() {
         let of = Explained {
             timeline_cut_count: 3,
             ..explained(vec![
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_without_a_beginning_and_hostile_offsets_do_no_harm() {
+    fn ends_without_a_start_and_hostile_offsets_are_harmless() {
         use CauseKind::{Irq, Work};
         let of = explained(vec![
             step(i64::MIN, 255, Change::Ends, Work),

@@ -1,4 +1,4 @@
-//! Sentences on causes that the terminal and the page share.
+//! Sentences on causes, shared by the terminal and the page.
 
 use crate::host::cpu_parts::bounded;
 use crate::jitter::figures::{Longest, ROUGH_BELOW, Side};
@@ -9,7 +9,7 @@ use lowlat_jitter::{
 };
 use lowlat_result::ResultDocument;
 
-/// One sentence on a run: what was measured, the longest interruption, how often.
+/// Returns one sentence on a run: the measurement, the longest interruption, the rate.
 pub fn headline(document: &ResultDocument, record: &JitterRecord) -> String {
     let cpus = plural(record.cpus.len(), "CPU");
     let run = format!(
@@ -19,16 +19,16 @@ pub fn headline(document: &ResultDocument, record: &JitterRecord) -> String {
         clean(&record.counter)
     );
     let Some(side) = Side::of(record, &document.allocation) else {
-        return format!("{run}: nothing was sampled.");
+        return format!("{run}: no samples.");
     };
     let longest = match Longest::of(record, &document.allocation) {
         Some(Longest { length_ns: Some(ns), cpu, .. }) => format!("longest {} on CPU {cpu}", duration(ns)),
-        _ => "none was seen".to_owned(),
+        _ => "none occurred".to_owned(),
     };
     let place = match (side.cpu_count, side.is_isolated) {
-        (1, _) => "a second".to_owned(),
-        (cpus, true) => format!("a second on each of the {} chosen for isolation", plural(cpus, "CPU")),
-        (_, false) => "a second on each CPU".to_owned(),
+        (1, _) => "per second".to_owned(),
+        (cpus, true) => format!("per second on each of the {} chosen for isolation", plural(cpus, "CPU")),
+        (_, false) => "per second on each CPU".to_owned(),
     };
     format!("{run}: {longest}, {} {place}{}.", rate(side.rate.per_s), interval(&side))
 }
@@ -45,12 +45,12 @@ pub fn longest_sentence(document: &ResultDocument, jitter: &JitterRecord) -> Str
     }
 }
 
-/// What was not ready before the run, or could not be told, one sentence each.
+/// Returns one sentence for each point that was not ready before the run or could not be checked.
 pub fn not_ready(points: &[ReadinessPoint]) -> Vec<String> {
     let open = points.iter().filter(|point| point.state != ReadinessState::Ready);
     open.map(|point| {
         let name = point.id.replace('_', " ");
-        let not_known = if point.state == ReadinessState::NotKnown { " (not known)" } else { "" };
+        let not_known = if point.state == ReadinessState::NotKnown { " (not checked)" } else { "" };
         let action =
             if point.action.is_empty() { String::new() } else { format!(" {}", sentence(&point.action)) };
         format!("{name}{not_known}: {}{action}", sentence(&point.observed))
@@ -58,21 +58,21 @@ pub fn not_ready(points: &[ReadinessPoint]) -> Vec<String> {
     .collect()
 }
 
-/// With a full stop, if it has none.
+/// Ends a text with exactly one full stop.
 fn sentence(text: &str) -> String {
     format!("{}.", text.trim_end_matches('.'))
 }
 
-/// What [`not_ready`] tells, as a title.
+/// Returns a title for [`not_ready`].
 pub fn readiness_title(points: &[ReadinessPoint]) -> &'static str {
     if points.iter().any(|point| point.state == ReadinessState::NotReady) {
         "The host was not ready for this run."
     } else {
-        "Whether the host was ready for this run is not wholly known."
+        "The host's readiness for this run could not be fully checked."
     }
 }
 
-/// " (95 % interval 0.0012 to 0.0034)" when the rate comes from few interruptions.
+/// Returns " (95 % interval 0.0012 to 0.0034)" if the rate is based on few interruptions.
 pub fn interval(side: &Side) -> String {
     if side.count >= ROUGH_BELOW {
         return String::new();
@@ -80,10 +80,10 @@ pub fn interval(side: &Side) -> String {
     format!(" (95 % interval {} to {})", rate(side.rate.per_s_low), rate(side.rate.per_s_high))
 }
 
-/// The parts of the time of all interruptions, with their words; what was not traced only when there is any.
+/// Returns the shares of the time of all interruptions, with their names; time that was not traced only if there is any.
 pub fn shares(shares: &CauseShares) -> Vec<(&'static str, f64)> {
     let mut parts = vec![
-        ("named", shares.named),
+        ("explained", shares.named),
         ("kernel entry and exit", shares.entry_exit),
         ("firmware or hypervisor", shares.firmware_or_hypervisor),
         ("unexplained", shares.unexplained),
@@ -94,14 +94,14 @@ pub fn shares(shares: &CauseShares) -> Vec<(&'static str, f64)> {
     parts
 }
 
-/// "named 93.0 %, kernel entry and exit 4.00 %, …".
+/// Returns "explained 93.0 %, kernel entry and exit 4.00 %, …".
 pub fn shares_text(of: &CauseShares) -> String {
     let parts: Vec<String> =
         shares(of).into_iter().map(|(word, share)| format!("{word} {}", percent(share * 100.0))).collect();
     parts.join(", ")
 }
 
-/// Where the causes come from, and why not from somewhere better.
+/// Describes the source of the causes, and why no better one was used.
 pub fn source(causes: &JitterCauses) -> String {
     let clock = match causes.trace_clock.as_str() {
         "" => String::new(),
@@ -112,20 +112,20 @@ pub fn source(causes: &JitterCauses) -> String {
             format!("Each interruption was compared with the kernel's trace of its CPU{clock}.")
         }
         CauseSource::Counters => {
-            "Counts only: no single interruption is attributed. They are what the kernel's \
-                                  counters say ran on each CPU during the run."
+            "Counts only: individual interruptions have no cause. The counts are the kernel's counters of what \
+             ran on each CPU during the run."
                 .to_owned()
         }
-        CauseSource::Off => "Causes were not looked for.".to_owned(),
+        CauseSource::Off => "Causes were not traced.".to_owned(),
     };
     if !causes.reason.is_empty() {
         let end = if causes.reason.ends_with(['.', '!', '?']) { "" } else { "." };
-        text.push_str(&format!(" Why: {}{end}", clean(&causes.reason)));
+        text.push_str(&format!(" Reason: {}{end}", clean(&causes.reason)));
     }
     text
 }
 
-/// What could not be told for lack of room, one sentence each; empty when nothing was lost.
+/// Returns one sentence for each kind of lost data; empty if nothing was lost.
 pub fn lost(causes: &JitterCauses) -> Vec<String> {
     let mut sentences = Vec::new();
     let (ring, ring_cpus) = sum(causes, |cpu| cpu.ring_lost_count);
@@ -138,21 +138,21 @@ pub fn lost(causes: &JitterCauses) -> Vec<String> {
     let (events, event_cpus) = sum(causes, |cpu| cpu.event_lost_count);
     if events > 0 {
         sentences.push(format!(
-            "The kernel threw away {} of CPU {event_cpus}: its buffer was full.",
+            "The kernel dropped {} of CPU {event_cpus}: its buffer was full.",
             many(events, "trace event")
         ));
     }
     sentences
 }
 
-/// A sum over CPUs, and the CPUs that have a part in it, as a short list.
+/// Returns a sum over CPUs, and a short list of the CPUs that contribute to it.
 fn sum(causes: &JitterCauses, of: fn(&lowlat_jitter::CpuCauses) -> u64) -> (u64, String) {
     let total = causes.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(of(cpu)));
     let cpus = bounded(causes.cpus.iter().filter(|cpu| of(cpu) > 0).map(|cpu| cpu.cpu));
     (total, cpu_list(&cpus, 40))
 }
 
-/// How much was compared with the trace: "31,204 of 31,204 interruptions, 93,120 trace events."
+/// Describes how much was compared with the trace: "31,204 of 31,204 interruptions, 93,120 trace events."
 pub fn looked_at(record: &JitterRecord, causes: &JitterCauses) -> String {
     let (attributed, _) = sum(causes, |cpu| cpu.attributed_count);
     let (kernel, _) = sum(causes, |cpu| cpu.kernel_count);
@@ -163,10 +163,10 @@ pub fn looked_at(record: &JitterRecord, causes: &JitterCauses) -> String {
     let unnamed = if kernel_ns == 0 {
         String::new()
     } else {
-        format!(", and {} of their time has no name", percent(unnamed_ns as f64 * 100.0 / kernel_ns as f64))
+        format!(", and {} of their time is unnamed", percent(unnamed_ns as f64 * 100.0 / kernel_ns as f64))
     };
     format!(
-        "{} of {} were compared with {}; in {} of them the kernel ran{unnamed}.",
+        "{} of {} were compared with {}. In {} of them the kernel ran{unnamed}.",
         count(attributed),
         many(all, "interruption"),
         many(events, "trace event"),
@@ -174,7 +174,7 @@ pub fn looked_at(record: &JitterRecord, causes: &JitterCauses) -> String {
     )
 }
 
-/// What tracing itself costs; `None` when nothing was traced.
+/// Describes the cost of tracing, or returns `None` if nothing was traced.
 pub fn cost(record: &JitterRecord) -> Option<String> {
     let causes = record.causes.as_ref()?;
     let cost = causes.cost?;
@@ -198,12 +198,12 @@ pub fn cost(record: &JitterRecord) -> Option<String> {
     Some(text)
 }
 
-/// A difference of two medians may be below zero when it drowns in noise.
+/// Formats a difference of two medians, which noise can make negative.
 fn signed(ns: f64) -> String {
     if ns < 0.0 { format!("-{}", duration_fine(-ns)) } else { duration_fine(ns) }
 }
 
-/// System-management interrupts over all CPUs; `None` when the processor does not count them.
+/// Describes system-management interrupts over all CPUs, or returns `None` if the processor does not count them.
 pub fn smi(causes: &JitterCauses) -> Option<String> {
     let known: Vec<u64> = causes.cpus.iter().filter_map(|cpu| cpu.smi_count.known().copied()).collect();
     let denied = causes.cpus.iter().find(|cpu| matches!(cpu.smi_count, Reading::Denied));
@@ -214,27 +214,27 @@ pub fn smi(causes: &JitterCauses) -> Option<String> {
             were(*most, "system-management interrupt")
         )),
         (None, Some(_)) => {
-            Some("System-management interrupts could not be counted: reading them needs root.".to_owned())
+            Some("System-management interrupts could not be counted: this needs root.".to_owned())
         }
         (None, None) => None,
     }
 }
 
-/// Groups in words: how near, how many, how many by chance.
+/// Describes groups: the window, their number, the number expected by chance.
 pub fn groups(groups: &JitterGroups) -> String {
     let total = groups.sizes.iter().fold(0u64, |sum, size| sum.saturating_add(size.count));
     let window = span(groups.window_ns);
     if total == 0 {
-        return format!("No interruptions of several CPUs began within {window} of each other.");
+        return format!("No interruptions of several CPUs started within {window} of each other.");
     }
     let chance = groups.chance_pair_count;
     let by_chance = match chance {
         chance if !chance.is_finite() => String::new(),
-        chance if chance < 0.05 => " By chance alone hardly one pair would.".to_owned(),
-        chance => format!(" By chance alone about {} would.", pairs(chance)),
+        chance if chance < 0.05 => " By chance, fewer than 0.05 pairs are expected.".to_owned(),
+        chance => format!(" By chance, about {} are expected.", pairs(chance)),
     };
     let times = if total == 1 { "once".to_owned() } else { format!("{} times", count(total)) };
-    format!("Interruptions of several CPUs began within {window} of each other {times}.{by_chance}")
+    format!("Interruptions of several CPUs started within {window} of each other {times}.{by_chance}")
 }
 
 fn pairs(chance: f64) -> String {
@@ -242,13 +242,13 @@ fn pairs(chance: f64) -> String {
     format!("{text} pairs")
 }
 
-/// The members of a group: their CPUs, the longest interruption and its cause.
+/// Returns the CPUs of a group, and its longest interruption.
 pub fn group_facts(group: &Group) -> Option<(CpuSet, &lowlat_jitter::GroupMember)> {
     let longest = group.members.iter().max_by_key(|member| member.interruption.length_ns)?;
     Some((bounded(group.members.iter().map(|member| member.cpu)), longest))
 }
 
-/// CPUs as a list, cut behind a comma when it is longer than `chars_max`.
+/// Formats a list of CPUs, cut after a comma if it is longer than `chars_max`.
 pub fn cpu_list(cpus: &CpuSet, chars_max: usize) -> String {
     let list = cpus.to_list();
     if list.len() <= chars_max {
@@ -259,12 +259,12 @@ pub fn cpu_list(cpus: &CpuSet, chars_max: usize) -> String {
     format!("{kept}, ...")
 }
 
-/// A time within the run: "31.402118 s".
+/// Formats a time within the run: "31.402118 s".
 pub fn moment(at_ns: u64) -> String {
     format!("{}.{:06} s", count(at_ns / 1_000_000_000), at_ns % 1_000_000_000 / 1_000)
 }
 
-/// "1 interruption", "31,204 interruptions".
+/// Formats a count with its noun: "1 interruption", "31,204 interruptions".
 pub fn many(number: u64, noun: &str) -> String {
     plural(usize::try_from(number).unwrap_or(usize::MAX), noun)
 }
@@ -280,7 +280,7 @@ mod tests {
     use lowlat_jitter::{CpuCauses, GroupSize, JitterCpu, TracingCost};
 
     #[test]
-    fn long_lists_of_cpus_are_cut_behind_a_comma() {
+    fn long_lists_of_cpus_are_cut_after_a_comma() {
         let cpus = CpuSet::parse_list("1-7,9-15,17-23,25-31").unwrap();
         assert_eq!(cpu_list(&cpus, 20), "1-7,9-15,17-23,25-31");
         assert_eq!(cpu_list(&cpus, 19), "1-7,9-15,17-23, ...");
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_held_against_chance() {
+    fn groups_are_compared_with_chance() {
         let of = |count, chance_pair_count| JitterGroups {
             window_ns: 1_000,
             sizes: vec![GroupSize { cpu_count: 2, count }],
@@ -313,7 +313,7 @@ mod tests {
             worst: Vec::new(),
         };
         assert!(groups(&of(0, 3.0)).starts_with("No interruptions of several CPUs"));
-        assert!(groups(&of(12, 0.8)).ends_with("By chance alone about 0.8 pairs would."));
+        assert!(groups(&of(12, 0.8)).ends_with("By chance, about 0.8 pairs are expected."));
         assert!(groups(&of(12, f64::NAN)).ends_with("within 1 us of each other 12 times."));
     }
 }

@@ -1,4 +1,4 @@
-//! The page of two measurements held against each other.
+//! Page of the comparison of two measurements.
 
 use super::STYLE;
 use crate::jitter::comparison::{change_text, headline, interval, ratio, rows, run_text};
@@ -16,14 +16,14 @@ use maud::{Markup, html};
 const CAUSES_MAX: usize = 60;
 const CPUS_MAX: usize = 256;
 const CHANGES_MAX: usize = 100;
-/// The picture of an interval.
+/// Width of the picture of an interval.
 const WIDTH: f64 = 260.0;
 const HEIGHT: f64 = 22.0;
-/// Decades to either side of no change that the scale shows at most, and at least.
+/// Highest and lowest number of decades on each side of no change.
 const DECADES_MAX: i32 = 4;
 const DECADES_MIN: i32 = 1;
 
-/// The page of a comparison.
+/// Builds the page of a comparison.
 pub fn comparison_html(comparison: &Comparison) -> String {
     let scale = scale(comparison);
     let mut sections: Vec<Section> =
@@ -39,9 +39,9 @@ pub fn comparison_html(comparison: &Comparison) -> String {
     let footer = html! {
         footer {
             p class="small" {
-                "Rates are per second of one CPU. Ratios are the rate after by the rate before, with a 95 % interval that is widened where "
-                "interruptions come in bursts. Where the interval holds 1, no difference is shown, which is no proof that there is none. "
-                "This page loads nothing from anywhere."
+                "Rates are per second and CPU. Ratios divide the rate after by the rate before. Their 95 % interval is wider if "
+                "interruptions come in bursts. If the interval contains 1, no difference is shown; this does not prove that there is none. "
+                "This page loads no external resources."
             }
         }
     };
@@ -54,7 +54,7 @@ fn summary(comparison: &Comparison) -> Markup {
     let of = &comparison.all;
     let longest = |ns: Option<u64>| ns.map_or_else(|| "none".to_owned(), |ns| micro(&duration(ns)));
     let compared = if comparison.cpus.is_empty() {
-        "no CPU was measured on both sides: all of one are compared with all of the other".to_owned()
+        "no CPU was measured on both sides; all CPUs of each side are compared".to_owned()
     } else {
         crate::jitter::causes::words::cpu_list(&comparison.cpus, 120)
     };
@@ -107,7 +107,7 @@ fn interval_note(of: Option<RateInterval>) -> String {
     })
 }
 
-/// The name of a verdict's colour.
+/// Returns the CSS class of a verdict.
 fn class(verdict: RateVerdict) -> &'static str {
     match verdict {
         RateVerdict::Fewer => "fewer",
@@ -124,7 +124,7 @@ fn cause_class(verdict: CauseVerdict) -> &'static str {
     }
 }
 
-/// One scale for every interval of the page, the same to both sides of no change.
+/// Returns one scale for every interval of the page, symmetric around no change.
 fn scale(comparison: &Comparison) -> LogScale {
     let ratios = comparison
         .by_cpu
@@ -140,7 +140,7 @@ fn scale(comparison: &Comparison) -> LogScale {
     LogScale { low: -decades, high: decades, start: 8.0, end: WIDTH - 8.0 }
 }
 
-/// An interval on the scale; an end that lies beyond it has an arrow.
+/// Draws an interval on the scale; an end outside it has an arrow.
 fn interval_picture(of: &RateRatio, class: &str, scale: &LogScale) -> Markup {
     let (low, high) = (of.low.max(0.0), of.high.unwrap_or(f64::INFINITY));
     let has_interval = of.ratio.is_some() || of.low > 0.0;
@@ -161,11 +161,11 @@ fn interval_picture(of: &RateRatio, class: &str, scale: &LogScale) -> Markup {
     }
 }
 
-/// The scale above the intervals.
+/// Draws the scale above the intervals.
 fn axis(scale: &LogScale) -> Markup {
     html! {
         svg class="ratio" viewBox={ "0 0 " (px(WIDTH)) " 16" } aria-hidden="true" {
-            // On a long scale every other decade has room for a name.
+            // On a long scale, only every other decade has room for a label.
             @for (power, at) in scale.decades().filter(|(power, _)| scale.high <= 2 || (power - scale.high) % 2 == 0) {
                 @let anchor = if power == scale.low { "start" } else if power == scale.high { "end" } else { "middle" };
                 @let at = if power == scale.low { 0.0 } else if power == scale.high { WIDTH } else { at };
@@ -175,14 +175,14 @@ fn axis(scale: &LogScale) -> Markup {
     }
 }
 
-/// "1/10", "1", "100".
+/// Formats a power of ten: "1/10", "1", "100".
 fn factor(power: i32) -> String {
     let of = count(10u64.pow(power.unsigned_abs()));
     if power < 0 { format!("1/{of}") } else { of }
 }
 
 fn causes(comparison: &Comparison, scale: &LogScale) -> Markup {
-    let lead = html! { "Which causes went and which came, per second of one CPU. Left of the line a cause is rarer than before." };
+    let lead = html! { "Rate of each cause before and after, per second and CPU. Left of the line, a cause is rarer than before." };
     let all = &comparison.causes;
     let body = html! {
         div class="card flush" {
@@ -191,7 +191,7 @@ fn causes(comparison: &Comparison, scale: &LogScale) -> Markup {
                     thead { tr {
                         th scope="col" class="left" { "Cause" } th scope="col" { "Before" } th scope="col" { "After" }
                         th scope="col" { "Time before" } th scope="col" { "Time after" }
-                        th scope="col" class="left" { (axis(scale)) } th scope="col" class="left" { "What it shows" }
+                        th scope="col" class="left" { (axis(scale)) } th scope="col" class="left" { "Result" }
                     } }
                     tbody { @for of in all.iter().take(CAUSES_MAX) { (cause_row(of, scale)) } }
                 }
@@ -231,7 +231,7 @@ fn cpus(comparison: &Comparison, scale: &LogScale) -> Markup {
                     thead { tr {
                         th scope="col" { "CPU" } th scope="col" { "Before" } th scope="col" { "After" }
                         th scope="col" { "Longest before" } th scope="col" { "Longest after" }
-                        th scope="col" class="left" { (axis(scale)) } th scope="col" class="left" { "What it shows" }
+                        th scope="col" class="left" { (axis(scale)) } th scope="col" class="left" { "Result" }
                     } }
                     tbody { @for of in all.iter().take(CPUS_MAX) { (cpu_row(of, scale)) } }
                 }
@@ -260,11 +260,11 @@ fn cpu_row(of: &CpuComparison, scale: &LogScale) -> Markup {
 
 fn changes(comparison: &Comparison) -> Markup {
     let (settings, facts) = (&comparison.setting_changes, &comparison.differences);
-    let lead = html! { "What differs on the host between the last run before and the last run after." };
+    let lead = html! { "Differences of the host between the last run before and the last run after." };
     let left =
         (facts.len().saturating_sub(CHANGES_MAX) as u64).saturating_add(comparison.differences_cut_count);
     let body = html! {
-        @if settings.is_empty() && facts.is_empty() { p class="empty" { "Nothing that lowlat reads changed, or bare records were compared." } }
+        @if settings.is_empty() && facts.is_empty() { p class="empty" { "Nothing that lowlat reads has changed, or the documents contain no host." } }
         @if !settings.is_empty() {
             div class="card" {
                 h3 { "Settings" }
@@ -276,7 +276,7 @@ fn changes(comparison: &Comparison) -> Markup {
         }
         @if !facts.is_empty() {
             div class="card" {
-                h3 { "Other facts" }
+                h3 { "Other changes" }
                 dl class="notes" {
                     @for fact in facts.iter().take(CHANGES_MAX) {
                         dt { (clean(&fact.path)) }
@@ -295,7 +295,7 @@ fn value(of: Option<&str>) -> String {
 }
 
 fn doubts(comparison: &Comparison) -> Markup {
-    let lead = html! { "What this page does not tell, or tells less surely than it looks." };
+    let lead = html! { "Limits of this comparison." };
     let body = html! {
         @if comparison.doubts.is_empty() {
             p class="empty" { "None." }

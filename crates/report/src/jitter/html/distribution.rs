@@ -1,4 +1,4 @@
-//! The distribution chart: how many interruptions are at least this long, both axes logarithmic, a line per CPU.
+//! Distribution chart: the number of interruptions of at least each length, on logarithmic axes, with a line per CPU.
 
 use crate::host::cpu_parts::CpuPart;
 use crate::jitter::figures::CpuFigures;
@@ -14,16 +14,16 @@ const LEFT: f64 = 68.0;
 const RIGHT: f64 = 24.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 46.0;
-/// Where lines end: none is that long.
+/// Bottom of the chart, where lines end: no interruption is that long.
 const BASE: f64 = HEIGHT - BOTTOM;
-/// Height of the step from one interruption to none, which a logarithm has no place for.
+/// Height of the step from one interruption to none, which a logarithmic axis cannot show.
 const LAST_STEP: f64 = 26.0;
-/// Lines that are drawn; of more CPUs those with the longest interruptions.
+/// Highest number of lines; CPUs with the longest interruptions are kept.
 const LINES_MAX: usize = 128;
-/// Labels nearer than this stand one above the other.
+/// Distance below which labels are stacked.
 const LABEL_WIDTH: f64 = 150.0;
 
-/// One sentence below the title.
+/// Returns one sentence below the title.
 pub fn caption(cpu_count: usize) -> String {
     let which = if cpu_count > LINES_MAX {
         format!("one line for each of the {LINES_MAX} CPUs with the longest")
@@ -31,22 +31,22 @@ pub fn caption(cpu_count: usize) -> String {
         "one line per CPU".to_owned()
     };
     format!(
-        "Interruptions of at least this length, {which}; both axes are logarithmic. Further left and lower is quieter."
+        "Interruptions of at least this length, {which}. Both axes are logarithmic. Lines further left and lower are quieter."
     )
 }
 
-/// The chart, or a sentence when there is nothing to draw.
+/// Draws the chart, or returns a sentence if there is nothing to draw.
 pub fn draw(jitter: &JitterRecord, all: &[CpuFigures<'_>]) -> Markup {
     let count_max = all.iter().map(|cpu| cpu.record.interruption_count).max().unwrap_or(0);
     let length_max = all.iter().map(|cpu| cpu.record.interruption_ns_max).max().unwrap_or(0);
     if count_max == 0 {
-        return html! { p class="empty" { "No interruption of " (micro(&duration(jitter.threshold_ns))) " or longer was seen on any CPU." } };
+        return html! { p class="empty" { "No interruption of " (micro(&duration(jitter.threshold_ns))) " or longer occurred on any CPU." } };
     }
     let low = decade_below(jitter.threshold_ns);
     let x = LogScale { low, high: decade_above(length_max).max(low + 1), start: LEFT, end: WIDTH - RIGHT };
     let y = LogScale { low: 0, high: decade_above(count_max).max(1), start: BASE - LAST_STEP, end: TOP };
     html! {
-        svg class="chart" viewBox={ "0 0 " (px(WIDTH)) " " (px(HEIGHT)) } role="img" aria-label="Interruptions by length, one line per CPU; the table below holds the figures" {
+        svg class="chart" viewBox={ "0 0 " (px(WIDTH)) " " (px(HEIGHT)) } role="img" aria-label="Interruptions by length, one line per CPU; the table below has the figures" {
             (axes(&x, &y))
             @for cpu in crate::jitter::html::longest_of(all, LINES_MAX).0.iter().rev() { (line(cpu, jitter.threshold_ns, &x, &y)) }
             (labels(all, &x))
@@ -79,7 +79,7 @@ fn axes(x: &LogScale, y: &LogScale) -> Markup {
     }
 }
 
-/// "100 ns", "1 µs", "10 ms", "1 s".
+/// Formats a length: "100 ns", "1 µs", "10 ms", "1 s".
 fn decade_name(power: i32) -> String {
     let (unit, base) = match power {
         ..3 => ("ns", 0),
@@ -94,7 +94,7 @@ fn ten_to(power: i32) -> u64 {
     u32::try_from(power).ok().and_then(|power| 10u64.checked_pow(power)).unwrap_or(1)
 }
 
-/// Steps down from all interruptions at the threshold to none behind the longest.
+/// Draws steps down from all interruptions at the threshold to none after the longest.
 fn line(cpu: &CpuFigures<'_>, threshold_ns: u64, x: &LogScale, y: &LogScale) -> Markup {
     let Ok(lengths) = &cpu.lengths else { return html! {} };
     let mut left = lengths.len();
@@ -125,7 +125,7 @@ fn line(cpu: &CpuFigures<'_>, threshold_ns: u64, x: &LogScale, y: &LogScale) -> 
     html! { path class={ "curve l-" (cpu.part.class()) } d=(path) { title { (title) } } }
 }
 
-/// Names the worst CPU of each part where its line ends.
+/// Labels the worst CPU of each part at the end of its line.
 fn labels(all: &[CpuFigures<'_>], x: &LogScale) -> Markup {
     let worst_of = |part: CpuPart| {
         let own = all.iter().filter(|cpu| cpu.part == part && cpu.study.length_ns_max.is_some());
@@ -151,7 +151,7 @@ fn labels(all: &[CpuFigures<'_>], x: &LogScale) -> Markup {
     html! { @for mark in marks { (mark) } }
 }
 
-/// A power of ten as the axis shows it: 10, 1 k, 100 k, 10 M.
+/// Formats a power of ten for the axis: 10, 1 k, 100 k, 10 M.
 fn decade(number: u64) -> String {
     const UNITS: [(u64, &str); 4] =
         [(1_000_000_000_000, "T"), (1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")];

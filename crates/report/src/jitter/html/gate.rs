@@ -1,4 +1,4 @@
-//! The limits of a run, and whether they held.
+//! Limits of a run and their outcome.
 
 use crate::shared::page::{micro, section as page_section};
 use crate::shared::units::{clean, plural};
@@ -6,17 +6,17 @@ use lowlat_jitter::gate::{GateOutcome, GateRow, Verdict};
 use lowlat_result::ResultDocument;
 use maud::{Markup, html};
 
-/// Rows that stand on the page; those that did not hold come first.
+/// Highest number of rows on the page; exceeded limits come first.
 const ROWS_MAX: usize = 200;
 
-/// The outcome of the gate; `None` when none was given.
+/// Builds the outcome of the gate, or returns `None` if none was given.
 pub fn section(document: &ResultDocument) -> Option<Markup> {
     let outcome = document.jitter()?.gate.as_ref()?;
     let failed = outcome.failed().count();
     let lead = html! {
         code { (clean(&outcome.gate)) } ": "
         @if outcome.is_held() { b { "held" } } @else { b class="long" { "not held" } }
-        ", " (plural(outcome.rows.len(), "row")) ", " (failed) " not held."
+        ", " (plural(outcome.rows.len(), "row")) ", " (failed) " not met."
     };
     Some(page_section("gate", "Gate", &lead, &table(outcome)))
 }

@@ -1,4 +1,4 @@
-//! The heat map: the longest interruption of each CPU in each second.
+//! Heat map: the longest interruption of each CPU in each second.
 
 use crate::jitter::figures::CpuFigures;
 use crate::shared::page::micro;
@@ -11,18 +11,18 @@ const WIDTH: f64 = 1_080.0;
 const LEFT: f64 = 76.0;
 const RIGHT: f64 = 24.0;
 const AXIS: f64 = 26.0;
-/// Columns that are drawn; a longer run puts several seconds into one.
+/// Highest number of columns; a longer run combines several seconds in one.
 const COLUMNS_MAX: usize = 120;
-/// Rows that are drawn; of more CPUs those with the longest interruptions.
+/// Highest number of rows; CPUs with the longest interruptions are kept.
 const ROWS_MAX: usize = 256;
-/// Cells that carry a tooltip of their own; beyond it only rows do, so that the page stays small.
+/// Highest number of cells with a tooltip; larger maps have one per row, to keep the page small.
 const TOOLTIPS_MAX: usize = 4_000;
 /// Upper ends of the colour classes in ns; the last class is open.
 const EDGES: [u64; 6] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000, u64::MAX];
 const EDGE_WORDS: [&str; 6] =
     ["below 1 µs", "1 to 10 µs", "10 to 100 µs", "100 µs to 1 ms", "1 to 10 ms", "10 ms and more"];
 
-/// One sentence below the title.
+/// Returns one sentence below the title.
 pub fn caption(jitter: &JitterRecord) -> String {
     let bins = bins_of(jitter);
     let per_column = bins.div_ceil(COLUMNS_MAX).max(1) as u64 * seconds_per_bin(jitter);
@@ -35,7 +35,7 @@ pub fn caption(jitter: &JitterRecord) -> String {
     format!("The longest interruption of {which} in each {what}.")
 }
 
-/// Whole seconds of one entry of the record's series.
+/// Returns the whole seconds of one entry in the record's series.
 fn seconds_per_bin(jitter: &JitterRecord) -> u64 {
     (jitter.second_ns / 1_000_000_000).max(1)
 }
@@ -44,14 +44,14 @@ fn bins_of(jitter: &JitterRecord) -> usize {
     jitter.cpus.iter().map(|cpu| cpu.seconds.len()).max().unwrap_or(0)
 }
 
-/// One CPU over the columns: the longest of each column, with the number of interruptions.
+/// Returns one CPU over the columns: the longest interruption of each column, and their number.
 fn columns_of(seconds: &[JitterSecond], per_column: usize) -> Vec<(u64, u64)> {
     let sum = |part: &[JitterSecond]| part.iter().fold(0u64, |sum, second| sum.saturating_add(second.count));
     let longest = |part: &[JitterSecond]| part.iter().map(|second| second.ns_max).max().unwrap_or(0);
     seconds.chunks(per_column.max(1)).map(|part| (longest(part), sum(part))).collect()
 }
 
-/// The colour class of a length: 0 for none.
+/// Returns the colour class of a length; 0 means none.
 fn class_of(ns_max: u64) -> usize {
     if ns_max == 0 { 0 } else { EDGES.iter().position(|edge| ns_max < *edge).unwrap_or(EDGES.len() - 1) + 1 }
 }
@@ -65,11 +65,11 @@ struct Grid {
     has_tooltips: bool,
 }
 
-/// The map with its legend.
+/// Draws the map with its legend.
 pub fn draw(jitter: &JitterRecord, all: &[CpuFigures<'_>]) -> Markup {
     let bins = bins_of(jitter);
     if bins == 0 {
-        return html! { p class="empty" { "The record holds no seconds." } };
+        return html! { p class="empty" { "The record contains no series." } };
     }
     let (all, _) = crate::jitter::html::longest_of(all, ROWS_MAX);
     let per_column = bins.div_ceil(COLUMNS_MAX).max(1);
@@ -87,7 +87,7 @@ pub fn draw(jitter: &JitterRecord, all: &[CpuFigures<'_>]) -> Markup {
         Grid { row, column, per_column, seconds_each, has_tooltips: columns * all.len() <= TOOLTIPS_MAX };
     let height = row * all.len() as f64 + AXIS;
     html! {
-        svg class="chart heat" viewBox={ "0 0 " (px(WIDTH)) " " (px(height)) } role="img" aria-label="Longest interruption by CPU and second; the lists below hold the longest ones" {
+        svg class="chart heat" viewBox={ "0 0 " (px(WIDTH)) " " (px(height)) } role="img" aria-label="Longest interruption by CPU and second; the lists below have the longest ones" {
             @for (at, cpu) in all.iter().enumerate() { (line(&grid, cpu, at)) }
             (time_axis(&grid, bins as u64 * seconds_per_bin(jitter), row * all.len() as f64))
         }
@@ -104,7 +104,7 @@ fn line(grid: &Grid, cpu: &CpuFigures<'_>, at: usize) -> Markup {
     let top = grid.row * at as f64;
     let gap = if grid.row >= 7.0 { 1.0 } else { 0.0 };
     let cells = columns_of(&cpu.record.seconds, grid.per_column);
-    // Where rows are too low for a number each, every eighth has one.
+    // If rows are too low for a number each, label every eighth.
     let labelled = grid.row >= 11.0 || at.is_multiple_of(8);
     let title = format!("CPU {}, {}", cpu.record.cpu, cpu.part.phrase());
     html! {
@@ -144,7 +144,7 @@ fn cell(grid: &Grid, (column, top, gap): (usize, f64, f64), longest: u64, count:
     }
 }
 
-/// Every cell of one colour in a row as one path.
+/// Draws all cells of one colour in a row as one path.
 fn cells_of_class(grid: &Grid, cells: &[(u64, u64)], class: usize, top: f64, gap: f64) -> Markup {
     let (width, height) = (px((grid.column - gap).max(0.5)), px(grid.row - gap));
     let path: String = cells
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn long_runs_put_the_longest_of_several_seconds_into_a_column() {
+    fn long_runs_show_the_longest_of_several_seconds_in_a_column() {
         let second = |ns_max, count| JitterSecond { ns_max, count, ns_total: 0 };
         let seconds = [second(5, 1), second(9, 2), second(0, 0), second(4, 1), second(1, 7)];
         assert_eq!(columns_of(&seconds, 2), [(9, 3), (4, 1), (1, 7)]);

@@ -1,4 +1,4 @@
-//! Jitter: the charts and the figures per CPU.
+//! Page sections of jitter: the charts and the figures per CPU.
 
 pub mod causes;
 pub mod comparison;
@@ -17,10 +17,10 @@ use lowlat_jitter::JitterRecord;
 use lowlat_result::ResultDocument;
 use maud::{Markup, html};
 
-/// The style sheet of these sections and of the comparison.
+/// Style sheet of these sections and of the comparison.
 const STYLE: &str = include_str!("jitter.css");
 
-/// The sections of a jitter run: its gate, its figures, its causes.
+/// Returns the sections of a jitter run: its gate, its figures, its causes.
 pub fn sections(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Vec<Section> {
     let gate = gate::section(document).map(|gate| Section::new("gate", "Gate", gate));
     let mut sections: Vec<Section> = gate.into_iter().collect();
@@ -40,7 +40,7 @@ pub fn parameters(record: &JitterRecord) -> Markup {
     }
 }
 
-/// Everything that was measured, or that nothing was.
+/// Builds the figures, or a note that jitter was not measured.
 fn section(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Markup {
     let Some(jitter) = jitter.filter(|jitter| !jitter.record.cpus.is_empty()) else {
         let lead = html! { "Time taken from user threads." };
@@ -52,13 +52,13 @@ fn section(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Markup {
     all.sort_by_key(|cpu| (cpu.part, cpu.record.cpu));
     let threshold = micro(&duration(record.threshold_ns));
     let lead = html! {
-        "Time taken from a user thread that never sleeps, in gaps of " (threshold) " or longer, on "
+        "Time taken from a user thread that never sleeps, in gaps of " (threshold) " or more, on "
         (plural(all.len(), "CPU")) " for " (micro(&span(record.ran_ns()))) "."
         @if let Some(policy) = &record.real_time { " The samplers ran as " (clean(policy)) "." }
     };
     let body = html! {
         figure class="card" {
-            figcaption { h3 { "How often, how long" } p { (distribution::caption(all.len())) } }
+            figcaption { h3 { "Number and length" } p { (distribution::caption(all.len())) } }
             (distribution::draw(record, &all))
         }
         figure class="card" {
@@ -71,8 +71,7 @@ fn section(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Markup {
     page_section("jitter", "Jitter", &lead, &body)
 }
 
-/// At most so many CPUs, in their own order, and how many are left out: those whose longest interruptions are
-/// shortest.
+/// Returns a limited number of CPUs in order, and the number left out: those with the lowest maxima.
 fn longest_of<'a, 'b>(all: &'a [CpuFigures<'b>], count_max: usize) -> (Vec<&'a CpuFigures<'b>>, usize) {
     if all.len() <= count_max {
         return (all.iter().collect(), 0);

@@ -1,4 +1,4 @@
-//! The table of every CPU, and the longest interruptions of runs without causes.
+//! Table of every CPU, and the longest interruptions of runs without causes.
 
 use crate::jitter::causes::ranked::{Ranked, ranked};
 use crate::jitter::causes::words::moment;
@@ -8,16 +8,16 @@ use crate::shared::units::{count, duration, duration_fine, percent, rate};
 use lowlat_host::{Allocation, statistics::RateInterval};
 use maud::{Markup, html};
 
-/// Interruptions listed for each side.
+/// Highest number of interruptions listed for each side.
 const WORST_MAX: usize = 10;
-/// CPUs up to which the table stands in full; a longer one scrolls on screen.
+/// Number of CPUs up to which the table is shown in full; a longer one scrolls on screen.
 const ROWS_FREE: usize = 32;
-/// Rows of the table; of more CPUs those with the longest interruptions stand.
+/// Highest number of rows; CPUs with the longest interruptions are kept.
 const ROWS_MAX: usize = 1_024;
-/// Shares of time that have a column.
+/// Shares of time with a column.
 const TIME_QUANTILES: [(f64, &str); 3] = [(0.999, "p99.9"), (0.999_9, "p99.99"), (0.999_99, "p99.999")];
 
-/// The table.
+/// Builds the table.
 pub fn table(jitter: &Jitter<'_>, all: &[CpuFigures<'_>]) -> Markup {
     let (shown, left) = crate::jitter::html::longest_of(all, ROWS_MAX);
     let has_time = all.iter().any(|cpu| !cpu.study.time_percentiles.is_empty());
@@ -26,12 +26,12 @@ pub fn table(jitter: &Jitter<'_>, all: &[CpuFigures<'_>]) -> Markup {
             div class="table-head" {
                 h3 { "Per CPU" }
                 p {
-                    "Percentiles of the lengths are printed only where the count carries them. "
+                    "Percentiles of lengths are shown only if there are enough interruptions. "
                     @if has_time {
-                        "Percentiles of time say how long a thread that wants the CPU at a random moment waits at most: "
-                        "0 where nothing interrupts at that share of moments. "
+                        "Percentiles of time show the longest wait of a thread that needs the CPU at a random moment; "
+                        "0 means no interruption at that share of moments. "
                     }
-                    "Rates of fewer than " (ROUGH_BELOW) " interruptions have their 95 % interval beside them."
+                    "Rates based on fewer than " (ROUGH_BELOW) " interruptions have a 95 % interval beside them."
                     @if left > 0 { " " (count(left as u64)) " CPUs with shorter interruptions are in the result document only." }
                 }
             }
@@ -64,10 +64,10 @@ fn row(jitter: &Jitter<'_>, cpu: &CpuFigures<'_>, has_time: bool) -> Markup {
     let wait = |ns: Option<u64>| if ns == Some(0) { "0".to_owned() } else { length(ns) };
     let is_long = record.interruption_ns_max >= jitter.record.threshold_ns.saturating_mul(1_000)
         && cpu.part.is_for_trading();
-    let floor = format!("Shortest turn of the loop: {}", micro(&duration_fine(record.loop_floor_ns)));
+    let floor = format!("Shortest loop iteration: {}", micro(&duration_fine(record.loop_floor_ns)));
     html! {
         tr class={ "p-row-" (cpu.part.class()) } {
-            th scope="row" { (record.cpu) @if record.has_moved { " " abbr title="The thread was seen on another CPU: its figures end before that." { "moved" } } }
+            th scope="row" { (record.cpu) @if record.has_moved { " " abbr title="The thread moved to another CPU; its figures end before the move." { "moved" } } }
             td class="left" { span class={ "swatch p-" (cpu.part.class()) } {} (cpu.part.phrase()) }
             td { (count(record.interruption_count)) }
             td { (rate_cell(cpu.study.rate, record.interruption_count)) }
@@ -85,7 +85,7 @@ fn row(jitter: &Jitter<'_>, cpu: &CpuFigures<'_>, has_time: bool) -> Markup {
     }
 }
 
-/// A rate; that of few events has its interval before it.
+/// Formats a rate; a rate based on few events has its interval before it.
 pub fn rate_cell(of: Option<RateInterval>, events: u64) -> Markup {
     html! {
         @match of {
@@ -100,7 +100,7 @@ pub fn rate_cell(of: Option<RateInterval>, events: u64) -> Markup {
     }
 }
 
-/// The longest interruptions, those of CPUs meant for trading apart from the others.
+/// Builds the longest interruptions, with those of CPUs for trading in a separate list.
 pub fn worst(jitter: &Jitter<'_>, allocation: &Allocation) -> Markup {
     let sides = sides(jitter, allocation, WORST_MAX);
     html! {

@@ -1,4 +1,4 @@
-//! Causes at the terminal: the table with remedies, groups of CPUs, what looking cost; or the counters.
+//! Causes as terminal text: the table with remedies, groups of CPUs, the cost of tracing; or the counters.
 
 use crate::jitter::causes::words;
 use crate::jitter::causes::words::{cpu_list, group_facts, many, moment};
@@ -11,18 +11,18 @@ use crate::shared::text::{BLUE, DIM, GREEN, add_heading, add_wrapped, paint, wra
 use crate::shared::units::{clean, count, duration, percent, plural, rate};
 use lowlat_jitter::{CauseStudy, JitterCauses, JitterGroups, Remedy};
 
-/// Causes that are shown unless all are.
+/// Highest number of causes shown without --verbose.
 const CAUSES_MAX: usize = 12;
-/// Lines of a remedy unless everything is shown; the page has the rest.
+/// Lines per remedy without --verbose; the page shows all.
 const REMEDY_LINES_MAX: usize = 2;
-/// Groups that are shown.
+/// Highest number of groups shown.
 const GROUPS_MAX: usize = 3;
-/// Counters that are shown unless all are.
+/// Highest number of counters shown without --verbose.
 const COUNTERS_MAX: usize = 16;
-/// The bar of a share at an ordinary and at a wide terminal.
+/// Width of a share's bar on an ordinary and on a wide terminal.
 const BARS: (usize, usize) = (10, 30);
 
-/// Adds everything that the trace told.
+/// Adds everything from the trace.
 pub fn add_traced(
     out: &mut String,
     jitter: &Jitter<'_>,
@@ -37,7 +37,7 @@ pub fn add_traced(
     let all = &jitter.study.causes;
     let shown = if show_all { all.len() } else { all.len().min(CAUSES_MAX) };
     if all.is_empty() {
-        add_wrapped(out, "No interruption was attributed.", 2, width);
+        add_wrapped(out, "No interruption has a known cause.", 2, width);
     } else {
         out.push('\n');
         add_table(out, all.get(..shown).unwrap_or(all), width, show_all);
@@ -55,7 +55,7 @@ pub fn add_traced(
     add_source(out, jitter, causes, width);
 }
 
-/// A row for each cause, its remedy below it.
+/// Adds a row for each cause, with its remedy below.
 fn add_table(out: &mut String, causes: &[CauseStudy], width: usize, show_all: bool) {
     let (name_width, bar_width) = match width {
         ..100 => (26, BARS.0),
@@ -81,21 +81,21 @@ fn add_table(out: &mut String, causes: &[CauseStudy], width: usize, show_all: bo
         out.push_str(line);
         out.push('\n');
     }
-    let mut told: Vec<&Remedy> = Vec::new();
+    let mut shown: Vec<&Remedy> = Vec::new();
     for (line, of) in lines.zip(causes) {
         out.push_str(&with_bar(line));
         out.push('\n');
         if let Some(remedy) = &of.remedy {
-            // "As above" must point at the last advice of that setting, lest it be taken for another.
-            let last = told.iter().rev().find(|told| told.setting == remedy.setting);
+            // "As above" must refer to the last advice for this setting, not to an earlier one.
+            let last = shown.iter().rev().find(|shown| shown.setting == remedy.setting);
             let is_new = !last.is_some_and(|last| is_same_advice(last, remedy));
-            told.push(remedy);
+            shown.push(remedy);
             add_remedy(out, remedy, is_new, width, show_all);
         }
     }
 }
 
-/// What would remove a cause, below its row: the start of it unless everything is shown, and once only.
+/// Adds a remedy below its cause: only its first lines unless everything is shown, and each remedy only once.
 fn add_remedy(out: &mut String, remedy: &Remedy, is_new: bool, width: usize, show_all: bool) {
     let text = match is_new {
         true => remedy_text(remedy),
@@ -116,7 +116,7 @@ fn add_remedy(out: &mut String, remedy: &Remedy, is_new: bool, width: usize, sho
     }
 }
 
-/// A line that goes on elsewhere, cut between words.
+/// Cuts a line between words and adds an ellipsis.
 fn with_dots(line: &str, room: usize) -> String {
     let mut kept = line;
     while kept.chars().count() + 4 > room {
@@ -126,14 +126,14 @@ fn with_dots(line: &str, room: usize) -> String {
     format!("{kept} ...")
 }
 
-/// Signs for a share; the smallest has one.
+/// Draws a share as a bar of at least one character.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share between 0 and 1")]
 fn bar(share: f64, width: usize) -> String {
     let signs = (share.clamp(0.0, 1.0) * width as f64).ceil() as usize;
     "#".repeat(signs.min(width))
 }
 
-/// The bar at the end of a line in its colour.
+/// Colours the bar at the end of a line.
 fn with_bar(line: &str) -> String {
     let rest = line.trim_end_matches('#');
     if rest.len() == line.len() {
@@ -169,7 +169,7 @@ fn add_groups(out: &mut String, groups: &JitterGroups, width: usize) {
     }
 }
 
-/// Where it comes from, what was lost, what it cost.
+/// Adds the source of the causes, the lost data and the cost of tracing.
 fn add_source(out: &mut String, jitter: &Jitter<'_>, causes: &JitterCauses, width: usize) {
     out.push('\n');
     let mut sentences = vec![words::source(causes)];
@@ -190,7 +190,7 @@ pub fn add_counted(
     width: usize,
     show_all: bool,
 ) {
-    add_heading(out, "What ran on the measured CPUs");
+    add_heading(out, "Activity on the measured CPUs");
     add_wrapped(out, &words::source(causes), 2, width);
     let all = counters(causes);
     let shown = if show_all { all.len() } else { all.len().min(COUNTERS_MAX) };
@@ -200,7 +200,7 @@ pub fn add_counted(
         rows.iter().map(of).collect()
     };
     if rows.is_empty() {
-        add_wrapped(out, "No counter moved during the run.", 2, width);
+        add_wrapped(out, "No counter increased during the run.", 2, width);
     } else {
         out.push('\n');
         out.push_str(&table(
@@ -223,7 +223,7 @@ pub fn add_counted(
         ));
     }
     if shown < all.len() {
-        add_dim(out, &format!("  and {} that moved less", plural(all.len() - shown, "counter")), width);
+        add_dim(out, &format!("  and {} with smaller counts", plural(all.len() - shown, "counter")), width);
     }
     if let Some(sentence) = words::smi(causes) {
         add_dim(out, &format!("  {sentence}"), width);

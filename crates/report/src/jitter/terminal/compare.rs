@@ -1,4 +1,4 @@
-//! Two measurements held against each other, and gates, at the terminal.
+//! Comparison of two measurements, and gates, as terminal text.
 
 use crate::host::cpu_parts::bounded;
 use crate::jitter::causes::label_within;
@@ -15,14 +15,14 @@ use lowlat_host::{CpuId, statistics::RateInterval};
 use lowlat_jitter::gate::{GateOutcome, GateRow, Verdict};
 use lowlat_result::compare::{CauseComparison, CauseVerdict, Comparison, CpuComparison, RateVerdict};
 
-/// Causes, CPUs, changed settings and facts that are shown.
+/// Highest number of causes, CPUs, changed settings and facts shown.
 const CAUSES_MAX: usize = 20;
 const CPUS_MAX: usize = 16;
 const CHANGES_MAX: usize = 20;
-/// Rows of a gate that are shown.
+/// Highest number of a gate's rows shown.
 const GATE_ROWS_MAX: usize = 40;
 
-/// What a comparison shows, for a terminal of this width.
+/// Formats a comparison for a terminal of this width.
 pub fn comparison_text(comparison: &Comparison, width: usize) -> String {
     let width = usable(width);
     let mut out = String::new();
@@ -40,7 +40,7 @@ pub fn comparison_text(comparison: &Comparison, width: usize) -> String {
     add_cpus(&mut out, &comparison.by_cpu, width);
     add_changes(&mut out, comparison, width);
     if !comparison.doubts.is_empty() {
-        add_heading(&mut out, "What this does not tell, or tells less surely than it looks");
+        add_heading(&mut out, "Limits of this comparison");
         for doubt in &comparison.doubts {
             add_field(&mut out, "-", &clean(doubt), 2, width);
         }
@@ -67,7 +67,7 @@ fn add_figures(out: &mut String, comparison: &Comparison, width: usize) {
     }
 }
 
-/// A row for each cause; the verdict is the last word and carries the colour.
+/// Adds a row for each cause; the verdict is the last word and has the colour.
 fn add_causes(out: &mut String, causes: &[CauseComparison], width: usize) {
     if causes.is_empty() {
         return;
@@ -117,7 +117,7 @@ fn cause_style(verdict: CauseVerdict) -> Style {
     }
 }
 
-/// The last word of a line in its colour.
+/// Colours the last word of a line.
 fn coloured_end(line: &str, word: &str, style: Style) -> String {
     line.strip_suffix(word).map_or_else(|| line.to_owned(), |start| format!("{start}{}", paint(style, word)))
 }
@@ -132,7 +132,7 @@ fn per_s(of: Option<RateInterval>) -> String {
     of.map_or_else(|| "-".to_owned(), |of| rate(of.per_s))
 }
 
-/// The CPUs that moved, those by which a difference is shown first.
+/// Adds the CPUs, those with a difference first.
 fn add_cpus(out: &mut String, cpus: &[CpuComparison], width: usize) {
     if cpus.len() < 2 {
         return;
@@ -198,7 +198,7 @@ fn add_changes(out: &mut String, comparison: &Comparison, width: usize) {
     if facts.is_empty() {
         return;
     }
-    add_heading(out, "Other facts of the host that changed");
+    add_heading(out, "Other changes of the host");
     for fact in facts.iter().take(CHANGES_MAX) {
         let value = |of: &Option<String>| of.as_deref().map_or_else(|| "(nothing)".to_owned(), clean);
         let text = format!("{}: {} -> {}", clean(&fact.path), value(&fact.a), value(&fact.b));
@@ -211,7 +211,7 @@ fn add_changes(out: &mut String, comparison: &Comparison, width: usize) {
     }
 }
 
-/// Whether a run kept its gate, with the rows that did not hold.
+/// Formats the outcome of a gate, with the limits that were exceeded.
 pub fn gate_text(outcome: &GateOutcome, width: usize) -> String {
     let width = usable(width);
     let mut out = String::new();
@@ -219,10 +219,10 @@ pub fn gate_text(outcome: &GateOutcome, width: usize) -> String {
     let failed: Vec<&GateRow> = outcome.failed().collect();
     let rows = plural(outcome.rows.len(), "limit");
     let title = if failed.is_empty() {
-        format!("Gate {} held: {rows}, none broken.", clean(&outcome.gate))
+        format!("Gate {} held: {rows}, none exceeded.", clean(&outcome.gate))
     } else {
         format!(
-            "Gate {} {}: {} of {rows} did not hold.",
+            "Gate {} {}: {} of {rows} not met.",
             clean(&outcome.gate),
             outcome.verdict.word(),
             count(failed.len() as u64)
@@ -237,7 +237,7 @@ pub fn gate_text(outcome: &GateOutcome, width: usize) -> String {
     out
 }
 
-/// A row for each limit that was broken.
+/// Adds a row for each exceeded limit.
 fn add_broken(out: &mut String, broken: &[&GateRow], width: usize) {
     if broken.is_empty() {
         return;
@@ -275,7 +275,7 @@ fn add_broken(out: &mut String, broken: &[&GateRow], width: usize) {
     }
 }
 
-/// A line for each limit that could not be told, with its CPUs.
+/// Adds a line for each limit that could not be checked, with its CPUs.
 fn add_not_shown(out: &mut String, failed: &[&GateRow], width: usize) {
     let mut kinds: Vec<(&GateRow, Vec<CpuId>)> = Vec::new();
     for row in failed.iter().filter(|row| row.verdict == Verdict::NotShown) {
@@ -295,7 +295,7 @@ fn add_not_shown(out: &mut String, failed: &[&GateRow], width: usize) {
             (note, 0 | 1) => format!(" ({note})"),
             (note, _) => format!(" (the first: {note})"),
         };
-        let text = format!("{place}: {} is not shown, limit {}{note}", row.key, row.limit_text);
+        let text = format!("{place}: {} is not shown; limit {}{note}", row.key, row.limit_text);
         add_field(out, "-", &clean(&text), 2, width);
     }
 }

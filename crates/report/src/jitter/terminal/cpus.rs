@@ -1,4 +1,4 @@
-//! The table of CPUs.
+//! Table of CPUs.
 
 use crate::host::cpu_parts::{CHOSEN_NOTE, CpuPart, CpuParts};
 use crate::jitter::figures::{CpuFigures, Jitter, ROUGH_BELOW, percentile};
@@ -9,16 +9,16 @@ use lowlat_host::statistics::RateInterval;
 use lowlat_jitter::Percentile;
 use lowlat_result::ResultDocument;
 
-/// CPUs that are shown unless all are: those with the longest interruptions.
+/// Highest number of CPUs shown without --verbose: those with the longest interruptions.
 const CPUS_MAX: usize = 10;
-/// More CPUs than that are cut; one or two left out would save nothing.
+/// Number of CPUs from which the table is cut; leaving out only one or two would save nothing.
 const CPUS_FREE: usize = 16;
 
-/// What the percentiles of time are.
-const TIME_NOTE: &str = "Percentiles p are of the lengths; t of time: at that share of moments a thread that wants \
-                         the CPU waits at most this long, 0 is no wait.";
+/// Explanation of the percentiles of time.
+const TIME_NOTE: &str = "Columns p are percentiles of lengths. Columns t are percentiles of time: at that share of \
+                         moments, a thread that needs the CPU waits at most this long; 0 means no wait.";
 
-/// One row: a CPU, or all of them.
+/// Row: one CPU, or all of them.
 struct Row<'a> {
     cpu: String,
     part: &'a str,
@@ -45,7 +45,7 @@ pub fn add(out: &mut String, document: &ResultDocument, jitter: &Jitter<'_>, wid
         all.sort_by_key(|cpu| (cpu.part, cpu.record.cpu));
     }
     let title = if is_cut {
-        format!("The {CPUS_MAX} of {} with the longest interruptions", plural(cpu_count, "CPU"))
+        format!("{CPUS_MAX} of {} with the longest interruptions", plural(cpu_count, "CPU"))
     } else {
         "Per CPU".to_owned()
     };
@@ -96,7 +96,7 @@ fn row<'a>(cpu: &'a CpuFigures<'_>) -> Row<'a> {
     }
 }
 
-/// Every column that could be of use, for the table to choose from.
+/// Returns all possible columns, for the table to choose from.
 fn columns(rows: &[Row<'_>]) -> Vec<Column> {
     let cells = |of: &dyn Fn(&Row<'_>) -> Option<String>| -> Vec<String> {
         rows.iter().map(|row| of(row).unwrap_or_else(|| NONE.to_owned())).collect()
@@ -126,7 +126,7 @@ fn columns(rows: &[Row<'_>]) -> Vec<Column> {
     ]
 }
 
-/// A wait of nothing is shorter to read as 0.
+/// Formats a wait; no wait is 0.
 fn wait_text(ns: u64) -> String {
     if ns == 0 { "0".to_owned() } else { duration(ns) }
 }

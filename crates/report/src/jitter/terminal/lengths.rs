@@ -1,4 +1,4 @@
-//! A histogram of lengths: a row for each step of the length, bars on a logarithmic scale.
+//! Histogram of lengths: a row for each step of length, with bars on a logarithmic scale.
 
 use crate::jitter::figures::Jitter;
 use crate::shared::text::{BLUE, DIM, add_heading, paint};
@@ -6,12 +6,12 @@ use crate::shared::units::count;
 use hdrhistogram::Histogram;
 use lowlat_host::histogram;
 
-/// Rows; when steps of 1, 2 and 5 would be more, whole decades stand.
+/// Highest number of rows; if steps of 1, 2 and 5 need more, rows are whole decades.
 const ROWS_MAX: usize = 14;
-/// The widest bar: wider ones are not read any better.
+/// Width of the widest bar; a wider one would be no more readable.
 const BAR_MAX: usize = 72;
 
-/// One row: lengths from one edge up to the next.
+/// Row: lengths from one edge up to the next.
 #[derive(Debug, PartialEq, Eq)]
 struct Cell {
     from_ns: u64,
@@ -19,14 +19,14 @@ struct Cell {
     count: u64,
 }
 
-/// Adds the histogram over all CPUs; nothing when there was no interruption or no histogram is sound.
+/// Adds the histogram over all CPUs, if there was an interruption and a histogram is sound.
 pub fn add(out: &mut String, jitter: &Jitter<'_>, width: usize) {
     let cells = cells_of(jitter);
     let most = cells.iter().map(|cell| cell.count).max().unwrap_or(0);
     if most == 0 {
         return;
     }
-    add_heading(out, "How long, how often: interruptions on all CPUs, on logarithmic scales");
+    add_heading(out, "Lengths of interruptions on all CPUs (logarithmic scales)");
     let labels: Vec<String> = cells.iter().map(label).collect();
     let label_width = labels.iter().map(String::len).max().unwrap_or(0);
     let count_width = count(most).len();
@@ -43,7 +43,7 @@ pub fn add(out: &mut String, jitter: &Jitter<'_>, width: usize) {
     out.push('\n');
 }
 
-/// One interruption has a bar of one sign; the last decade ends at the full width.
+/// Returns the length of a bar: one character for one interruption, the full width for the last decade.
 fn bar_length(number: u64, decades: f64, width: usize) -> usize {
     if number == 0 {
         return 0;
@@ -57,7 +57,7 @@ fn place(decade: f64, decades: f64, width: usize) -> usize {
     ((decade / decades * last as f64).round() as usize).min(last)
 }
 
-/// "1        10       100      1 k" below the bars, each at the end of the bar of that many.
+/// Returns the axis "1        10       100      1k"; each number is below the end of its bar.
 fn axis(decades: f64, width: usize) -> String {
     let mut line = String::new();
     for power in 0..=20u8 {
@@ -65,7 +65,7 @@ fn axis(decades: f64, width: usize) -> String {
             break;
         }
         let word = power_word(power);
-        // The sign at the front of the line stands for the axis itself.
+        // The first character of the line is the axis itself.
         let at = 1 + place(f64::from(power), decades, width);
         if at >= line.len() + usize::from(power > 0) {
             line = format!("{line:at$}{word}");
@@ -74,7 +74,7 @@ fn axis(decades: f64, width: usize) -> String {
     line
 }
 
-/// 1, 10, 100, 1k, 10k, 100k, 1M.
+/// Returns a power of ten: 1, 10, 100, 1k, 10k, 100k, 1M.
 fn power_word(power: u8) -> String {
     let unit = ["", "k", "M", "G", "T", "P", "E"].get(usize::from(power / 3)).copied().unwrap_or("");
     format!("{}{unit}", 10u32.pow(u32::from(power % 3)))
@@ -84,12 +84,12 @@ fn label(cell: &Cell) -> String {
     format!("{} - {}", span_word(cell.from_ns), span_word(cell.to_ns))
 }
 
-/// An edge without digits that say nothing: "200 ns", "5 us".
+/// Formats an edge without trailing zeros: "200 ns", "5 us".
 fn span_word(ns: u64) -> String {
     crate::shared::units::span(ns).replace(".00", "")
 }
 
-/// The rows, from the shortest length that was seen to the longest.
+/// Returns the rows, from the shortest observed length to the longest.
 fn cells_of(jitter: &Jitter<'_>) -> Vec<Cell> {
     let sound: Vec<Histogram<u64>> =
         jitter.record.cpus.iter().filter_map(|cpu| histogram::decode(&cpu.histogram).ok()).collect();
@@ -109,7 +109,7 @@ fn cells(sound: &[Histogram<u64>], longest: u64, steps: &[u64]) -> Vec<Cell> {
         .map(|(from_ns, to_ns)| Cell { from_ns: *from_ns, to_ns: *to_ns, count: 0 })
         .collect();
     for value in sound.iter().flat_map(Histogram::iter_recorded) {
-        // A cell of the histogram reaches a little beyond the longest that was recorded in it.
+        // A cell of the histogram can end slightly above its longest recorded value.
         let length = value.value_iterated_to().min(longest.max(1));
         if let Some(cell) = cells.iter_mut().find(|cell| length >= cell.from_ns && length < cell.to_ns) {
             cell.count = cell.count.saturating_add(value.count_at_value());
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_run_from_the_shortest_to_the_longest() {
+    fn rows_go_from_the_shortest_to_the_longest() {
         let mut lengths = Histogram::<u64>::new_with_bounds(1, 1 << 40, 3).unwrap();
         for length in [150, 180, 400, 4_000] {
             lengths.record(length).unwrap();

@@ -1,4 +1,4 @@
-//! The state of a run while it goes on.
+//! Live view of a run.
 
 use crate::shared::columns;
 use crate::shared::columns::Column;
@@ -6,34 +6,34 @@ use crate::shared::text::cut;
 use crate::shared::units::{count, duration, percent, plural, rate, span};
 use lowlat_host::CpuId;
 
-/// Lines besides the rows: headline, head of the table, what is left out.
+/// Lines besides the rows: headline, table head, count of CPUs left out.
 const FRAME: usize = 3;
-/// The bar of progress.
+/// Width of the progress bar.
 const BAR: usize = 16;
-/// Columns that a row takes beyond which lines are not made wider.
+/// Columns of a row; lines are not wider.
 const WIDTH_MIN: usize = 40;
 
-/// One CPU so far.
+/// Figures of one CPU so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LiveCpu {
     /// The CPU.
     pub cpu: CpuId,
     /// Interruptions.
     pub count: u64,
-    /// Time they took.
+    /// Their total time.
     pub ns_total: u64,
-    /// The longest; 0 when there was none.
+    /// Longest interruption; 0 if there was none.
     pub ns_max: u64,
 }
 
-/// The run so far, and the room there is.
+/// The run so far, and the size of the terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LiveView<'a> {
     /// Every measured CPU.
     pub cpus: &'a [LiveCpu],
-    /// How long the run has gone on.
+    /// Elapsed time of the run.
     pub elapsed_ns: u64,
-    /// How long it is meant to go on.
+    /// Planned time of the run.
     pub duration_ns: u64,
     /// Columns of the terminal.
     pub width: usize,
@@ -41,11 +41,11 @@ pub struct LiveView<'a> {
     pub height: usize,
 }
 
-/// Plain lines without colours, fewer than the terminal has. When not every CPU fits, those with the longest
-/// interruptions stand, and the last line says how many are left out.
+/// Returns plain lines without colours, fewer than the terminal has. If not every CPU fits, shows those with the longest
+/// interruptions; the last line then counts the others.
 pub fn live_lines(view: &LiveView<'_>) -> Vec<String> {
     let width = view.width.max(WIDTH_MIN);
-    // The cursor stands on a line of its own below the text.
+    // The cursor is on a separate line below the text.
     let rows_max = view.height.saturating_sub(FRAME + 1).max(1);
     let mut shown: Vec<LiveCpu> = view.cpus.to_vec();
     if shown.len() > rows_max {
@@ -63,7 +63,7 @@ pub fn live_lines(view: &LiveView<'_>) -> Vec<String> {
     lines.iter().map(|line| cut(line, width)).collect()
 }
 
-/// "12 s of 610 s [###         ] 14 CPUs, 2.01 per s each, longest 1.28 ms".
+/// Returns "12 s of 610 s [###         ] 14 CPUs, 2.01 per s each, longest 1.28 ms".
 fn headline(view: &LiveView<'_>) -> String {
     let done = (view.elapsed_ns as f64 / view.duration_ns.max(1) as f64).clamp(0.0, 1.0);
     let total = view.cpus.iter().fold(0u64, |sum, of| sum.saturating_add(of.count));

@@ -1,4 +1,4 @@
-//! A jitter run for people at a terminal.
+//! Jitter run as terminal text.
 
 mod causes;
 mod compare;
@@ -19,19 +19,19 @@ use crate::shared::units::{clean, count, duration_fine};
 use lowlat_jitter::{CauseSource, JitterRecord, ReadinessState};
 use lowlat_result::ResultDocument;
 
-/// Warnings that are shown unless everything is.
+/// Highest number of warnings shown without --verbose.
 const WARNINGS_MAX: usize = 8;
 
-/// What a text of a jitter run shows.
+/// Options of a jitter run's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct JitterTextOptions {
-    /// Whether every CPU, cause and warning is shown.
+    /// Whether to show every CPU, cause and warning.
     pub show_all: bool,
     /// Columns of the terminal.
     pub width: usize,
 }
 
-/// What a jitter run found: headline, CPUs, lengths, causes with remedies, what makes it doubtful.
+/// Formats a jitter run: headline, CPUs, lengths, causes with remedies, warnings.
 pub fn jitter_text(document: &ResultDocument, options: JitterTextOptions) -> String {
     let width = usable(options.width);
     let mut out = String::new();
@@ -45,7 +45,7 @@ pub fn jitter_text(document: &ResultDocument, options: JitterTextOptions) -> Str
     }
     add_dim(&mut out, &counter_line(record), width);
     if document.is_interrupted {
-        out.push_str(&paint(YELLOW, "The run was cut short; what was measured until then is shown."));
+        out.push_str(&paint(YELLOW, "The run was interrupted; its results up to then are shown."));
         out.push('\n');
     }
     cpus::add(&mut out, document, &jitter, width, options.show_all);
@@ -68,7 +68,7 @@ pub fn jitter_text(document: &ResultDocument, options: JitterTextOptions) -> Str
     out
 }
 
-/// The counter, the loop's period and the samplers' priority.
+/// Describes the counter, the loop's period and the samplers' priority.
 fn counter_line(record: &JitterRecord) -> String {
     let slowest = record.cpus.iter().map(|cpu| cpu.loop_period_ns).fold(0.0, f64::max);
     let mut text = format!(
@@ -86,7 +86,7 @@ fn counter_line(record: &JitterRecord) -> String {
     text
 }
 
-/// Wrapped text of less weight, indented as its first line is.
+/// Adds wrapped, dimmed text with the indent of its first line.
 fn add_dim(out: &mut String, text: &str, width: usize) {
     let indent = text.len() - text.trim_start().len();
     for line in crate::shared::text::wrap(text, width.saturating_sub(indent)) {
@@ -95,7 +95,7 @@ fn add_dim(out: &mut String, text: &str, width: usize) {
     }
 }
 
-/// What was not ready, or could not be told; nothing when all was.
+/// Adds the points that were not ready or could not be checked, if any.
 fn add_readiness(out: &mut String, document: &ResultDocument, width: usize) {
     let open: Vec<_> =
         document.readiness.iter().filter(|point| point.state != ReadinessState::Ready).collect();

@@ -1,4 +1,4 @@
-//! What happened in one interruption.
+//! Timeline of one interruption.
 
 use crate::host::cpu_parts::CpuParts;
 use crate::jitter::causes::ranked::{Ranked, ranked};
@@ -14,17 +14,17 @@ use lowlat_host::CpuId;
 use lowlat_jitter::{CauseStudy, Explained, Remedy};
 use lowlat_result::ResultDocument;
 
-/// The widest bar of a part.
+/// Width of the widest bar.
 const BAR_MAX: usize = 40;
-/// Columns for how long a step took.
+/// Columns for a step's length.
 const TOOK_WIDTH: usize = 24;
-/// Levels by which a step is indented.
+/// Highest indentation level of a step.
 const DEPTH_MAX: usize = 10;
 
-/// The timeline of the interruption of that rank, 1 the longest: of one CPU, or of all.
+/// Formats the timeline of the interruption of a rank, of one CPU or of all. Rank 1 is the longest.
 ///
 /// # Errors
-/// A sentence for the user when the document holds no such interruption.
+/// Returns a sentence for the user if the document has no such interruption.
 pub fn explain_text(
     document: &ResultDocument,
     rank: usize,
@@ -32,7 +32,7 @@ pub fn explain_text(
     width: usize,
 ) -> Result<String, String> {
     let width = usable(width);
-    let jitter = Jitter::of(document).ok_or("the document holds no jitter measurement")?;
+    let jitter = Jitter::of(document).ok_or("the document has no jitter measurement")?;
     let of = find(&jitter, rank, cpu)?;
     let mut out = String::new();
     let part = CpuParts::of(document).get(of.cpu);
@@ -53,7 +53,7 @@ pub fn explain_text(
     Ok(out)
 }
 
-/// The interruption of a rank, or a sentence on what there is.
+/// Returns the interruption of a rank, or a sentence that says which ranks exist.
 fn find<'a>(jitter: &Jitter<'a>, rank: usize, cpu: Option<CpuId>) -> Result<Ranked<'a>, String> {
     if let Some(wanted) = cpu
         && !jitter.record.cpus.iter().any(|of| of.cpu == wanted)
@@ -63,7 +63,7 @@ fn find<'a>(jitter: &Jitter<'a>, rank: usize, cpu: Option<CpuId>) -> Result<Rank
     let place = cpu.map_or_else(String::new, |cpu| format!(" of CPU {cpu}"));
     let is_wanted = |of: CpuId| cpu.is_none_or(|wanted| wanted == of);
     let kept: usize = jitter.record.cpus.iter().filter(|of| is_wanted(of.cpu)).map(|of| of.worst.len()).sum();
-    let at = rank.checked_sub(1).ok_or("ranks begin at 1, the longest interruption")?;
+    let at = rank.checked_sub(1).ok_or("ranks start at 1, the longest interruption")?;
     ranked(jitter.record, is_wanted, rank.min(kept)).into_iter().nth(at).ok_or_else(|| {
         format!("there is no interruption of rank {rank}: the document keeps the {kept} longest{place}")
     })
@@ -72,10 +72,10 @@ fn find<'a>(jitter: &Jitter<'a>, rank: usize, cpu: Option<CpuId>) -> Result<Rank
 fn why_not(jitter: &Jitter<'_>) -> String {
     match &jitter.record.causes {
         Some(causes) if causes.source == lowlat_jitter::CauseSource::Trace => {
-            "What happened in it was not kept: it could not be compared with the trace.".to_owned()
+            "Its timeline is missing: it could not be compared with the trace.".to_owned()
         }
         Some(causes) => crate::jitter::causes::words::source(causes),
-        None => "The document is of a lowlat that did not look for causes.".to_owned(),
+        None => "The document is from a version of lowlat without causes.".to_owned(),
     }
 }
 
@@ -104,15 +104,15 @@ fn add_parts(out: &mut String, explained: &Explained, width: usize) {
     }
 }
 
-/// A sign for each part of the width; the smallest part has one.
+/// Draws a share as a bar of at least one character.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share between 0 and 1")]
 fn bar(share: f64, width: usize) -> String {
     "#".repeat(((share * width as f64).round() as usize).clamp(1, width))
 }
 
-/// A line for each activity: when it began, what it was, how long it took; nested ones indented.
+/// Adds a line for each activity: start, name, length; nested ones are indented.
 fn add_steps(out: &mut String, spans: &[Span<'_>], explained: &Explained, width: usize) {
-    add_heading(out, "Step by step: begin in ns, what ran, for how long with what ran inside of it");
+    add_heading(out, "Steps: start in ns, activity, length including nested activities");
     let offsets: Vec<String> = spans.iter().map(|span| offset(span.offset_ns)).collect();
     let offset_width = offsets.iter().map(String::len).max().unwrap_or(0);
     let room = width.saturating_sub(offset_width + TOOK_WIDTH + 6);
@@ -134,7 +134,7 @@ fn add_steps(out: &mut String, spans: &[Span<'_>], explained: &Explained, width:
         out.push_str(&format!("  {}  {name}{end}\n", paint(DIM, &format!("{offset:>offset_width$}"))));
         if span.not_traced_ns > 0 {
             let indent = offset_width + 4 + 2 * span.depth.min(DEPTH_MAX);
-            let text = format!("{} of it not traced", duration(span.not_traced_ns));
+            let text = format!("of which not traced: {}", duration(span.not_traced_ns));
             out.push_str(&format!("{:indent$}{}\n", "", paint(DIM, &text)));
         }
     }
@@ -144,7 +144,7 @@ fn add_steps(out: &mut String, spans: &[Span<'_>], explained: &Explained, width:
     }
 }
 
-/// What qualifies a step's length: an end that is not known.
+/// Returns the qualifier of a step's length if its end is unknown.
 fn qualifier(span: &Span<'_>, explained: &Explained) -> &'static str {
     match (span.is_open, explained.timeline_cut_count) {
         (false, _) => "",
@@ -153,7 +153,7 @@ fn qualifier(span: &Span<'_>, explained: &Explained) -> &'static str {
     }
 }
 
-/// What ran or happened, indented by how deep.
+/// Returns the name of an activity, indented by its depth.
 fn name(span: &Span<'_>, room: usize) -> String {
     let indent = 2 * span.depth.min(DEPTH_MAX);
     let room = room.saturating_sub(indent).max(4);
@@ -165,7 +165,7 @@ fn name(span: &Span<'_>, room: usize) -> String {
     format!("{:indent$}{text}", "")
 }
 
-/// "+1,204".
+/// Formats an offset with its sign: "+1,204".
 fn offset(ns: i64) -> String {
     let sign = if ns < 0 { '-' } else { '+' };
     format!("{sign}{}", count(ns.unsigned_abs()))
@@ -174,7 +174,7 @@ fn offset(ns: i64) -> String {
 fn add_group(out: &mut String, of: &Ranked<'_>, width: usize) {
     let Some(group) = of.group else { return };
     let Some((cpus, _)) = group_facts(group).filter(|(cpus, _)| cpus.len() > 1) else { return };
-    add_heading(out, "At the same moment");
+    add_heading(out, "At the same time");
     let text = format!("{} were interrupted together: {}.", plural(cpus.len(), "CPU"), cpu_list(&cpus, 200));
     add_wrapped(out, &text, 2, width);
     for member in group.members.iter().filter(|member| member.cpu != of.cpu).take(8) {
@@ -196,7 +196,7 @@ fn add_remedies(out: &mut String, explained: &Explained, causes: &[CauseStudy], 
             continue;
         }
         if seen.is_empty() {
-            add_heading(out, "What would remove it");
+            add_heading(out, "Remedy");
         }
         seen.push(remedy);
         add_field(out, "-", &remedy_text(remedy), 2, width);

@@ -8,34 +8,34 @@ use crate::shared::units::{count, rate};
 use lowlat_jitter::JitterCauses;
 use maud::{Markup, html};
 
-/// Rows of the table.
+/// Highest number of rows in the table.
 const ROWS_MAX: usize = 40;
 
-/// The card with the counters over all CPUs.
+/// Builds the card with the counters over all CPUs.
 pub fn card(jitter: &Jitter<'_>, causes: &JitterCauses) -> Markup {
     let all = counters(causes);
     let core_seconds = jitter.study.all.core_seconds;
     html! {
         div class="card flush" {
             div class="table-head" {
-                h3 { "What ran on the measured CPUs" }
-                p { "Counts only: no single interruption is attributed. A counter may also have moved in gaps below the threshold." }
+                h3 { "Activity on the measured CPUs" }
+                p { "Counts only: individual interruptions have no cause. A counter may also have increased in gaps below the threshold." }
             }
             @if all.is_empty() {
-                p class="empty" { "No counter moved during the run." }
+                p class="empty" { "No counter increased during the run." }
             } @else {
                 div class="scroll" tabindex="0" role="region" aria-label="Kernel counters" {
                     table class="numbers" {
                         thead {
                             tr {
                                 th scope="col" class="left" { "Counter" } th scope="col" class="left" { "CPUs" } th scope="col" { "Count" }
-                                th scope="col" { "Per second of a CPU" } th scope="col" { "Most, on CPU" }
+                                th scope="col" { "Per second and CPU" } th scope="col" { "Most, on CPU" }
                             }
                         }
                         tbody { @for of in all.iter().take(ROWS_MAX) { (row(of, core_seconds)) } }
                     }
                 }
-                @if all.len() > ROWS_MAX { p class="empty" { (count((all.len() - ROWS_MAX) as u64)) " counters that moved less are in the result document." } }
+                @if all.len() > ROWS_MAX { p class="empty" { (count((all.len() - ROWS_MAX) as u64)) " counters with smaller counts are in the result document." } }
             }
         }
     }

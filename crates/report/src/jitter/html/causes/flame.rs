@@ -1,4 +1,4 @@
-//! One interruption over time: the whole on top, what ran inside of it below, nested.
+//! One interruption over time: the whole on top, nested activities below.
 
 use crate::jitter::causes::spans::{Span, SpanKind};
 use crate::jitter::causes::{Family, label};
@@ -13,10 +13,10 @@ const LEFT: f64 = 2.0;
 const RIGHT: f64 = 2.0;
 const ROW: f64 = 22.0;
 const AXIS: f64 = 24.0;
-/// Levels that have a row of their own; what is nested deeper stands in the last.
+/// Highest number of rows; deeper activities are drawn in the last one.
 const DEPTH_MAX: usize = 9;
 
-/// The picture.
+/// Draws the picture.
 pub fn draw(explained: &Explained, spans: &[Span<'_>]) -> Markup {
     let length = explained.interruption.length_ns.max(1) as f64;
     let x = |ns: f64| LEFT + (ns / length).clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT);
@@ -26,7 +26,7 @@ pub fn draw(explained: &Explained, spans: &[Span<'_>]) -> Markup {
     let (family, name) = whole(explained, spans);
     let took = micro(&duration(explained.interruption.length_ns));
     html! {
-        svg class="chart flame" viewBox={ "0 0 " (px(WIDTH)) " " (px(bottom + AXIS)) } role="img" aria-label="What ran during the interruption, over time; the tables below hold the figures" {
+        svg class="chart flame" viewBox={ "0 0 " (px(WIDTH)) " " (px(bottom + AXIS)) } role="img" aria-label="Activities during the interruption, over time; the tables below have the figures" {
             (block(family, &name, &took, 0.0, (x(0.0), x(length))))
             @for span in spans { (shape(span, &x, bottom)) }
             (axis(length, &x, bottom))
@@ -34,8 +34,8 @@ pub fn draw(explained: &Explained, spans: &[Span<'_>]) -> Markup {
     }
 }
 
-/// The top row: the whole interruption. What nothing below covers is the kernel's entry and exit; where no step is
-/// known the row has the colour and the name of its one cause.
+/// Draws the top row: the whole interruption. Time not covered by the rows below is kernel entry and exit. If no step is
+/// known, the row has the colour and the name of its only cause.
 fn whole(explained: &Explained, spans: &[Span<'_>]) -> (Family, String) {
     match explained.parts.first() {
         Some(part) if spans.is_empty() => (Family::of(&part.cause), label(&part.cause)),
@@ -65,7 +65,7 @@ fn shape(span: &Span<'_>, x: &dyn Fn(f64) -> f64, bottom: f64) -> Markup {
     }
 }
 
-/// A bar with its name where it has room.
+/// Draws a bar, with its name if it fits.
 fn block(family: Family, name: &str, took: &str, top: f64, (start, end): (f64, f64)) -> Markup {
     let width = (end - start).max(0.8);
     let text = [format!("{name}  {took}"), name.to_owned()]
@@ -81,7 +81,7 @@ fn block(family: Family, name: &str, took: &str, top: f64, (start, end): (f64, f
     }
 }
 
-/// How many characters fit a width.
+/// Returns how many characters fit a width.
 fn chars(width: f64) -> usize {
     let each = text_width("m");
     (1..200usize).take_while(|count| *count as f64 * each <= width).count().max(1)
@@ -104,7 +104,7 @@ fn axis(length: f64, x: &dyn Fn(f64) -> f64, bottom: f64) -> Markup {
     }
 }
 
-/// A whole number in the unit that fits: "0", "500 ns", "2 µs".
+/// Formats a whole number in a suitable unit: "0", "500 ns", "2 µs".
 fn mark_word(ns: f64) -> String {
     let (divisor, unit) = match ns {
         ns if ns < 1e3 => (1.0, "ns"),

@@ -8,21 +8,21 @@ use crate::shared::units::{count, duration, plural};
 use lowlat_jitter::{Group, JitterGroups};
 use maud::{Markup, html};
 
-/// Groups that are listed.
+/// Highest number of groups listed.
 const GROUPS_MAX: usize = 10;
-/// Members of a group that are listed.
+/// Highest number of members listed per group.
 const MEMBERS_MAX: usize = 64;
-/// Sizes that have a row.
+/// Highest number of sizes with a row.
 const SIZES_MAX: usize = 24;
 
-/// The card: how many of which size, and those that took most.
+/// Builds the card: the number of groups by size, and the longest ones.
 pub fn card(groups: &JitterGroups) -> Markup {
     let most = groups.sizes.iter().map(|size| size.count).max().unwrap_or(0).max(1);
     html! {
         div class="card flush worst" {
             div class="table-head" {
                 h3 { "Several CPUs at once" }
-                p { (micro(&words::groups(groups))) " Broadcasts of the kernel and system-management interrupts show here." }
+                p { (micro(&words::groups(groups))) " Kernel broadcasts and system-management interrupts appear here." }
             }
             @if !groups.sizes.is_empty() {
                 table class="numbers sizes" {
@@ -62,7 +62,7 @@ fn entry(group: &Group) -> Markup {
             }
             div class="hit-body" {
                 table class="numbers" {
-                    thead { tr { th scope="col" { "CPU" } th scope="col" { "Behind the first" } th scope="col" { "Length" } th scope="col" class="left" { "Longest part" } } }
+                    thead { tr { th scope="col" { "CPU" } th scope="col" { "After the first" } th scope="col" { "Length" } th scope="col" class="left" { "Longest part" } } }
                     tbody {
                         @for member in group.members.iter().take(MEMBERS_MAX) {
                             tr {

@@ -1,4 +1,4 @@
-//! Causes of interruptions: where the time went, what would remove it, the longest with their timelines.
+//! Causes of interruptions: shares of time, remedies, the longest interruptions with their timelines.
 
 mod counters;
 mod flame;
@@ -19,13 +19,13 @@ use lowlat_jitter::{Cause, CauseSource, JitterMeasurement};
 use lowlat_result::ResultDocument;
 use maud::{Markup, html};
 
-/// Whether the page has the section: somebody looked for causes.
+/// Returns whether the page has the section: causes were traced.
 pub fn is_shown(jitter: Option<&Jitter<'_>>) -> bool {
     let causes = jitter.and_then(|jitter| jitter.record.causes.as_ref());
     causes.is_some_and(|causes| causes.source != CauseSource::Off || !causes.reason.is_empty())
 }
 
-/// Everything that is known of causes; nothing when nobody looked.
+/// Builds everything known about causes; nothing if they were not traced.
 pub fn section(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Markup {
     let Some(jitter) = jitter.filter(|jitter| is_shown(Some(jitter))) else { return html! {} };
     let Some(causes) = &jitter.record.causes else { return html! {} };
@@ -33,7 +33,7 @@ pub fn section(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Markup
     let body = html! {
         @match causes.source {
             CauseSource::Trace => {
-                // The page of `lowlat jitter` has the bar in its head.
+                // The page of `lowlat jitter` shows the bar in its head.
                 @if !is_own_run(document, JitterMeasurement::KIND) { (shares::card(jitter)) }
                 (table::card(document, jitter))
                 (stacked::card(document, jitter, causes))
@@ -45,18 +45,18 @@ pub fn section(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Markup
                 (counters::card(jitter, causes))
                 (source::card(jitter.record, causes))
             }
-            CauseSource::Off => p class="empty" { "Nothing is attributed in this run." }
+            CauseSource::Off => p class="empty" { "This run has no causes." }
         }
     };
     page_section("causes", "Causes", &lead, &body)
 }
 
-/// A cause with the colour of its family.
+/// Formats a cause with the colour of its family.
 pub fn cause(of: &Cause) -> Markup {
     html! { span class={ "swatch f-" (Family::of(of).class()) } {} (label(of)) }
 }
 
-/// The families that are seen, with their colours and a note each.
+/// Builds a legend of the families in use, with a note each.
 fn legend(notes: &[(Family, String)]) -> Markup {
     html! {
         ul class="legend" {

@@ -1,4 +1,4 @@
-//! Where the time of all interruptions went: one bar of families.
+//! Shares of the time of all interruptions: one bar of families.
 
 use crate::jitter::causes::{Family, by_family, words};
 use crate::jitter::figures::Jitter;
@@ -8,13 +8,13 @@ use crate::shared::units::{duration, percent};
 use lowlat_jitter::JitterCauses;
 use maud::{Markup, html};
 
-/// The card with the bar and what is named of it.
+/// Builds the card with the bar and the explained share.
 pub fn card(jitter: &Jitter<'_>) -> Markup {
     html! {
         figure class="card" {
             figcaption {
                 h3 { "Where the time went" }
-                p { "The time of all interruptions on all measured CPUs, by what took it." }
+                p { "The time of all interruptions on all measured CPUs, by cause." }
             }
             (jitter.record.causes.as_ref().map(bar).unwrap_or_default())
             @if let Some(shares) = &jitter.study.shares {
@@ -28,7 +28,7 @@ pub fn card(jitter: &Jitter<'_>) -> Markup {
     }
 }
 
-/// A bar of families with a legend that carries their shares.
+/// Draws a bar of families, with their shares in the legend.
 pub fn bar(causes: &JitterCauses) -> Markup {
     let mut sums = [0u64; Family::ALL.len()];
     for cpu in &causes.cpus {
@@ -38,7 +38,7 @@ pub fn bar(causes: &JitterCauses) -> Markup {
     }
     let total = sums.iter().fold(0u64, |sum, ns| sum.saturating_add(*ns));
     if total == 0 {
-        return html! { p class="empty" { "No interruption was attributed." } };
+        return html! { p class="empty" { "No interruption has a known cause." } };
     }
     let seen: Vec<(Family, u64)> = Family::ALL.into_iter().zip(sums).filter(|(_, ns)| *ns > 0).collect();
     let share = |ns: u64| ns as f64 / total as f64 * 100.0;
@@ -50,7 +50,7 @@ pub fn bar(causes: &JitterCauses) -> Markup {
     let notes: Vec<(Family, String)> =
         seen.iter().map(|(family, ns)| (*family, micro(&percent(share(*ns))))).collect();
     html! {
-        svg class="share-bar" viewBox="0 0 100 1" preserveAspectRatio="none" role="img" aria-label="Shares of the interruption time; the list below holds the figures" {
+        svg class="share-bar" viewBox="0 0 100 1" preserveAspectRatio="none" role="img" aria-label="Shares of the interruption time; the list below has the figures" {
             @for ((family, ns), start) in seen.iter().zip(starts) {
                 rect class={ "f-" (family.class()) } x=(format!("{start:.3}")) y="0" width=(format!("{:.3}", share(*ns))) height="1" {
                     title { (family.word()) ": " (micro(&duration(*ns))) ", " (micro(&percent(share(*ns)))) }

@@ -1,11 +1,11 @@
-//! How causes were found, what could not be told, what looking cost.
+//! Source of the causes, lost data, cost of tracing.
 
 use crate::jitter::causes::words;
 use crate::shared::page::micro;
 use lowlat_jitter::{CauseSource, JitterCauses, JitterRecord};
 use maud::{Markup, html};
 
-/// The card.
+/// Builds the card.
 pub fn card(record: &JitterRecord, causes: &JitterCauses) -> Markup {
     let mut sentences = Vec::new();
     if causes.source == CauseSource::Trace {
@@ -15,7 +15,7 @@ pub fn card(record: &JitterRecord, causes: &JitterCauses) -> Markup {
     let has_lost = !lost.is_empty();
     sentences.extend(lost);
     if causes.source == CauseSource::Trace && !has_lost {
-        sentences.push("Nothing was lost on the way.".to_owned());
+        sentences.push("No data was lost.".to_owned());
     }
     sentences.extend(words::smi(causes));
     sentences.extend(words::cost(record));

@@ -1,4 +1,4 @@
-//! Stacked causes per core: time taken in each second of a core, by family.
+//! Stacked causes per CPU: time taken per second, by family.
 
 use crate::host::cpu_parts::{CpuPart, CpuParts};
 use crate::jitter::causes::{Family, by_family};
@@ -17,16 +17,16 @@ const WIDTH: f64 = 1_080.0;
 const LEFT: f64 = 76.0;
 const RIGHT: f64 = 92.0;
 const AXIS: f64 = 30.0;
-/// Rows of each side; of more CPUs those that lost most time.
+/// Highest number of rows per side; CPUs that lost most time are kept.
 const ROWS_MAX: usize = 48;
-/// Causes that a tooltip names.
+/// Highest number of causes in a tooltip.
 const CAUSES_IN_TITLE_MAX: usize = 6;
 
-/// One CPU's bar.
+/// Bar of one CPU.
 struct Row<'a> {
     cpu: CpuId,
     causes: &'a CpuCauses,
-    /// Nanoseconds per second of the core, by family.
+    /// Nanoseconds per second, by family.
     families: [f64; Family::ALL.len()],
     runtime_s: f64,
 }
@@ -37,7 +37,7 @@ impl Row<'_> {
     }
 }
 
-/// The card: a panel for each side, each with its own scale.
+/// Builds the card: a panel for each side, each with a separate scale.
 pub fn card(document: &ResultDocument, jitter: &Jitter<'_>, causes: &JitterCauses) -> Markup {
     let seconds: BTreeMap<CpuId, f64> =
         jitter.study.cpus.iter().map(|cpu| (cpu.cpu, cpu.runtime_s)).collect();
@@ -60,12 +60,12 @@ pub fn card(document: &ResultDocument, jitter: &Jitter<'_>, causes: &JitterCause
         .filter(|(at, _)| seen(*at))
         .map(|(_, f)| (f, String::new()))
         .collect();
-    let scales = if sides.len() > 1 { " Each side has a scale of its own." } else { "" };
+    let scales = if sides.len() > 1 { " Each side has a separate scale." } else { "" };
     html! {
         figure class="card stacked" {
-            figcaption { h3 { "Causes per core" } p { "Time taken from each core in a second, by what took it." (scales) } }
+            figcaption { h3 { "Causes per CPU" } p { "Time taken from each CPU per second, by cause." (scales) } }
             @if families.is_empty() {
-                p class="empty" { "No interruption was attributed." }
+                p class="empty" { "No interruption has a known cause." }
             } @else {
                 (legend(&families))
                 @for (part, rows) in sides { (panel(part, rows)) }
@@ -92,7 +92,7 @@ fn panel(part: CpuPart, mut rows: Vec<Row<'_>>) -> Markup {
     let scale = |ns_per_s: f64| ns_per_s / end * (WIDTH - LEFT - RIGHT);
     html! {
         p class="panel-title" { span class={ "swatch p-" (part.class()) } {} (part.phrase()) span class="count" { (crate::shared::units::plural(all, "CPU")) (shown) } }
-        svg class="chart" viewBox={ "0 0 " (px(WIDTH)) " " (px(bottom + AXIS)) } role="img" aria-label={ "Causes per core, " (part.phrase()) "; the table below holds the figures" } {
+        svg class="chart" viewBox={ "0 0 " (px(WIDTH)) " " (px(bottom + AXIS)) } role="img" aria-label={ "Causes per CPU, " (part.phrase()) "; the table below has the figures" } {
             g class="axis" {
                 @for at in marks(step, end) {
                     @let x = LEFT + scale(at);
@@ -136,7 +136,7 @@ fn bar(row: &Row<'_>, top: f64, height: f64, scale: &dyn Fn(f64) -> f64) -> Mark
     }
 }
 
-/// The causes of a family on a CPU, a line each.
+/// Returns the causes of a family on a CPU, one per line.
 fn names(row: &Row<'_>, family: Family) -> String {
     let own = row.causes.totals.iter().filter(|total| Family::of(&total.cause) == family);
     own.take(CAUSES_IN_TITLE_MAX)
@@ -151,7 +151,7 @@ fn name(cause: &Cause) -> String {
     clean(&cause.label())
 }
 
-/// The same as figures.
+/// Builds the same figures as a table.
 fn as_table(rows: &[Row<'_>]) -> Markup {
     let used: Vec<usize> = (0..Family::ALL.len())
         .filter(|at| rows.iter().any(|row| row.families.get(*at).is_some_and(|ns| *ns > 0.0)))
@@ -160,8 +160,8 @@ fn as_table(rows: &[Row<'_>]) -> Markup {
         |ns_per_s: f64| if ns_per_s > 0.0 { micro(&duration_fine(ns_per_s)) } else { "0".to_owned() };
     html! {
         details class="as-text" {
-            summary { "The same as a table" }
-            div class="scroll" tabindex="0" role="region" aria-label="Causes per core" {
+            summary { "Show as table" }
+            div class="scroll" tabindex="0" role="region" aria-label="Causes per CPU" {
                 table class="numbers" {
                     thead {
                         tr {
@@ -185,7 +185,7 @@ fn as_table(rows: &[Row<'_>]) -> Markup {
     }
 }
 
-/// A step of 1, 2 or 5 times a power of ten that parts the scale in about six, and the scale's end.
+/// Returns a step of 1, 2 or 5 times a power of ten that divides the scale into about six, and the scale's end.
 fn ticks(longest: f64) -> (f64, f64) {
     if !longest.is_finite() || longest <= 0.0 {
         return (1.0, 1.0);
@@ -201,7 +201,7 @@ fn marks(step: f64, end: f64) -> impl Iterator<Item = f64> {
     (0..=20u32).map(move |at| f64::from(at) * step).take_while(move |at| *at <= end * 1.001)
 }
 
-/// A whole number of the unit that fits: "20 us", not "20.0 us".
+/// Formats a whole number in a suitable unit: "20 us", not "20.0 us".
 fn axis_word(ns: f64) -> String {
     let text = duration_fine(ns);
     match text.split_once(' ') {

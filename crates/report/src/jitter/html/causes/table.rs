@@ -1,4 +1,4 @@
-//! The table of causes, each with the setting that would remove it.
+//! Table of causes, each with the setting that would remove it.
 
 use crate::audit::html::anchors;
 use crate::jitter::causes::words::cpu_list;
@@ -13,17 +13,17 @@ use lowlat_result::ResultDocument;
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 
-/// Causes that have a row, small as their share may be.
+/// Number of causes with a row, whatever their share.
 const ROWS_MIN: usize = 12;
-/// Causes of a larger share have a row as well.
+/// Share above which further causes have a row too.
 const SHARE_MIN: f64 = 0.002;
-/// Causes that have a row at all, the folded ones too.
+/// Highest number of rows, including collapsed ones.
 const ROWS_MAX: usize = 80;
-/// Characters of a list of CPUs in its cell, and in its tooltip.
+/// Highest number of characters of a CPU list in its cell, and in its tooltip.
 const CPUS_CHARS_MAX: usize = 22;
 const CPUS_TITLE_CHARS_MAX: usize = 400;
 
-/// The card with the table.
+/// Builds the card with the table.
 pub fn card(document: &ResultDocument, jitter: &Jitter<'_>) -> Markup {
     let causes = &jitter.study.causes;
     let anchors = anchors(document);
@@ -34,12 +34,12 @@ pub fn card(document: &ResultDocument, jitter: &Jitter<'_>) -> Markup {
             div class="table-head" {
                 h3 { "Causes and remedies" }
                 p {
-                    "Time is what the cause took itself, without what ran inside of it, and with its way into the kernel and out. Count and rate are of interruptions in "
-                    "which it had a part, the rate per second of one CPU, over all measured CPUs."
+                    "Time includes kernel entry and exit but not nested activities. Count and rate are of interruptions with this cause, "
+                    "over all measured CPUs; the rate is per second and CPU."
                 }
             }
             @if causes.is_empty() {
-                p class="empty" { "No interruption was attributed." }
+                p class="empty" { "No interruption has a known cause." }
             } @else {
                 (rows("Causes and remedies", shown, &anchors))
                 @if !folded.is_empty() {
@@ -62,7 +62,7 @@ fn rows(title: &str, causes: &[CauseStudy], anchors: &BTreeMap<&str, String>) ->
                         th scope="col" class="left" { "Cause" } th scope="col" class="left" { "CPUs" }
                         th scope="col" { "Count" } th scope="col" { "Per second" } th scope="col" { "Time" }
                         th scope="col" class="left" { "Share" } th scope="col" { "Longest" }
-                        th scope="col" class="left" { "What would remove it" }
+                        th scope="col" class="left" { "Remedy" }
                     }
                 }
                 tbody { @for of in causes { (row(of, anchors)) } }
@@ -95,7 +95,7 @@ fn row(of: &CauseStudy, anchors: &BTreeMap<&str, String>) -> Markup {
     }
 }
 
-/// What to do, and the setting: a link where the page has its row.
+/// Builds the action and the setting, which is a link if the page has its row.
 pub fn remedy_text(remedy: &Remedy, anchors: &BTreeMap<&str, String>) -> Markup {
     let setting = clean(&remedy.setting);
     html! {
@@ -108,7 +108,7 @@ pub fn remedy_text(remedy: &Remedy, anchors: &BTreeMap<&str, String>) -> Markup 
     }
 }
 
-/// "23 smaller causes, together 0.031 %".
+/// Returns "23 smaller causes, together 0.031 %".
 fn rest_text(causes: &[CauseStudy]) -> String {
     let share: f64 = causes.iter().map(|of| of.share).sum();
     let left = match causes.len().saturating_sub(ROWS_MAX) {

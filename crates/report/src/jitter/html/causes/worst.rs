@@ -1,4 +1,4 @@
-//! The longest interruptions, each of which opens to its timeline.
+//! Longest interruptions; each opens to its timeline.
 
 use crate::audit::html::anchors;
 use crate::jitter::causes::ranked::Ranked;
@@ -16,18 +16,18 @@ use lowlat_result::ResultDocument;
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 
-/// Interruptions listed for each side.
+/// Highest number of interruptions listed for each side.
 const WORST_MAX: usize = 12;
-/// Levels by which a table is indented.
+/// Highest indentation level of a table.
 const DEPTH_MAX: usize = 8;
 
-/// What a list needs besides the interruption.
+/// Context of a list.
 struct Context<'a> {
     causes: &'a [CauseStudy],
     anchors: BTreeMap<&'a str, String>,
 }
 
-/// A card for each side that was measured; the first interruption stands open.
+/// Builds a card for each measured side; the first interruption is open.
 pub fn cards(document: &ResultDocument, jitter: &Jitter<'_>) -> Markup {
     let context = Context { causes: &jitter.study.causes, anchors: anchors(document) };
     let sides = sides(jitter, &document.allocation, WORST_MAX);
@@ -36,7 +36,7 @@ pub fn cards(document: &ResultDocument, jitter: &Jitter<'_>) -> Markup {
             div class="card flush worst" {
                 div class="table-head" {
                     h3 { (title) }
-                    p { "Open one for what happened in it, step by step." }
+                    p { "Open an interruption to see its steps." }
                 }
                 @if worst.is_empty() { p class="empty" { "None was recorded." } }
                 @for (place, of) in worst.iter().enumerate() {
@@ -67,12 +67,12 @@ fn entry(of: &Ranked<'_>, context: &Context<'_>, is_open: bool) -> Markup {
                 }
             }
             @if let Some(explained) = of.explained { (story(of, explained, context)) }
-            @else { p class="hit-body muted" { "The record does not say what happened in it." } }
+            @else { p class="hit-body muted" { "The record has no timeline of it." } }
         }
     }
 }
 
-/// The parts of one interruption as a bar.
+/// Draws the parts of one interruption as a bar.
 fn parts_bar(explained: &Explained) -> Markup {
     let total = explained.interruption.length_ns.max(1) as f64;
     let mut start = 0.0;
@@ -154,13 +154,13 @@ fn steps_table(spans: &[Span<'_>], cut: u64) -> Markup {
     }
 }
 
-/// "+1,204 ns".
+/// Formats an offset with its sign: "+1,204 ns".
 fn offset(ns: i64) -> String {
     let sign = if ns < 0 { '-' } else { '+' };
     micro(&format!("{sign}{} ns", count(ns.unsigned_abs())))
 }
 
-/// The other CPUs that were hit at that moment, and what would remove the parts.
+/// Builds the list of other CPUs interrupted at the same time, and the remedies.
 fn notes(of: &Ranked<'_>, explained: &Explained, context: &Context<'_>) -> Markup {
     let mut remedies: Vec<&CauseStudy> = Vec::new();
     for study in explained.parts.iter().filter_map(|part| study_of(context.causes, &part.cause)) {
@@ -174,7 +174,7 @@ fn notes(of: &Ranked<'_>, explained: &Explained, context: &Context<'_>) -> Marku
         @if group.is_some() || !remedies.is_empty() {
             dl class="notes" {
                 @if let Some((cpus, _)) = group {
-                    dt { "At the same moment" }
+                    dt { "At the same time" }
                     dd { "on " (plural(cpus.len(), "CPU")) ": " (cpu_list(&cpus, 120)) }
                 }
                 @for study in remedies {
