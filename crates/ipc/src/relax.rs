@@ -28,8 +28,12 @@ fn pauses_leave_the_core() -> bool {
         /// CPUID leaf 1, ECX bit 31: zero in every processor, set by hypervisors.
         const HYPERVISOR: u32 = 1 << 31;
         // CPUID itself exits to the hypervisor, so its result is cached.
-        static IS_GUEST: LazyLock<bool> =
-            LazyLock::new(|| std::arch::x86_64::__cpuid(1).ecx & HYPERVISOR != 0);
+        static IS_GUEST: LazyLock<bool> = LazyLock::new(|| {
+            #[allow(unused_unsafe, reason = "newer compilers treat the intrinsic as safe")]
+            // SAFETY: every x86-64 processor has CPUID and leaf 1.
+            let leaf = unsafe { std::arch::x86_64::__cpuid(1) };
+            leaf.ecx & HYPERVISOR != 0
+        });
         *IS_GUEST
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
