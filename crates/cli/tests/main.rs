@@ -17,6 +17,7 @@ mod hostile;
 mod jitter;
 mod journal;
 mod journal_record;
+mod net;
 mod pipeline_run;
 mod plan;
 mod redfish;

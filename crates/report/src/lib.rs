@@ -16,6 +16,7 @@ mod bios;
 mod host;
 mod jitter;
 mod journal;
+mod net;
 mod pipeline;
 mod plan;
 mod shared;
@@ -44,6 +45,7 @@ pub use journal::{
         journal_line, journal_notice, journal_text,
     },
 };
+pub use net::{sfnt_log_text, sfnt_reference_text};
 pub use pipeline::{
     html::matrix_html,
     terminal::{

@@ -9,6 +9,7 @@ mod host;
 mod jitter;
 mod journal;
 mod man;
+mod net;
 pub mod pipeline;
 mod tune;
 
@@ -35,6 +36,7 @@ pub const COMMANDS: &[Subcommand] = &[
     jitter::COMMAND,
     journal::COMMAND,
     tune::COMMAND,
+    net::COMMAND,
     pipeline::COMMAND,
     completions::COMMAND,
     man::COMMAND,

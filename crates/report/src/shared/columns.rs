@@ -8,7 +8,7 @@ pub const NONE: &str = "-";
 /// One column of a table.
 pub struct Column {
     /// Its head.
-    pub head: &'static str,
+    pub head: String,
     /// Its cells.
     pub cells: Vec<String>,
     /// Whether it is set flush right.
@@ -19,13 +19,13 @@ pub struct Column {
 
 impl Column {
     /// A column of figures.
-    pub fn figures(head: &'static str, rank: u8, cells: Vec<String>) -> Self {
-        Self { head, cells, is_right: true, rank }
+    pub fn figures(head: &str, rank: u8, cells: Vec<String>) -> Self {
+        Self { head: head.to_owned(), cells, is_right: true, rank }
     }
 
     /// A column of words.
-    pub fn words(head: &'static str, rank: u8, cells: Vec<String>) -> Self {
-        Self { head, cells, is_right: false, rank }
+    pub fn words(head: &str, rank: u8, cells: Vec<String>) -> Self {
+        Self { head: head.to_owned(), cells, is_right: false, rank }
     }
 
     fn width(&self) -> usize {
@@ -60,7 +60,7 @@ pub fn lines(all: Vec<Column>, width: usize) -> Vec<String> {
     let right: Vec<usize> =
         kept.iter().enumerate().filter(|(_, of)| of.is_right).map(|(place, _)| place).collect();
     let rows = kept.iter().map(|of| of.cells.len()).max().unwrap_or(0);
-    let mut lines = vec![kept.iter().map(|of| of.head.to_owned()).collect::<Vec<_>>()];
+    let mut lines = vec![kept.iter().map(|of| of.head.clone()).collect::<Vec<_>>()];
     for row in 0..rows {
         lines.push(kept.iter().map(|of| of.cells.get(row).cloned().unwrap_or_default()).collect());
     }

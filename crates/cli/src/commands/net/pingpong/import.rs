@@ -1,0 +1,42 @@
+//! Logs of sfnt-pingpong.
+
+use super::{Arguments, Format};
+use crate::output::{self, Exit};
+use anyhow::Context;
+use lowlat_net::{
+    pingpong::reference,
+    sfnt::{self, SfntLog},
+};
+use std::path::Path;
+
+/// Reads the logs and prints them.
+pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
+    let logs = if arguments.reference { reference::published()? } else { read_all(&arguments.import)? };
+    let width = output::width();
+    match arguments.format {
+        Format::Text if arguments.reference => {
+            output::print(&lowlat_report::sfnt_reference_text(&logs, width))?;
+        }
+        Format::Text => output::print(&lowlat_report::sfnt_log_text(&logs, width))?,
+        Format::Sfnt => output::print_plain(&logs.iter().map(ToString::to_string).collect::<String>())?,
+        Format::Json => output::print_json(&logs)?,
+    }
+    Ok(Exit::Clean)
+}
+
+fn read_all(files: &[impl AsRef<Path>]) -> anyhow::Result<Vec<SfntLog>> {
+    let mut logs = Vec::new();
+    for file in files {
+        logs.extend(read(file.as_ref())?);
+    }
+    Ok(logs)
+}
+
+fn read(file: &Path) -> anyhow::Result<Vec<SfntLog>> {
+    let shown = file.display();
+    let hint = "hint: name a file with the output of sfnt-pingpong";
+    let bytes = std::fs::read(file).with_context(|| format!("cannot read {shown}\n{hint}"))?;
+    // Other bytes than UTF-8 can be in names of devices.
+    sfnt::parse(&String::from_utf8_lossy(&bytes))
+        .map_err(|error| anyhow::anyhow!("cannot read {shown}: {error}\n{hint}"))
+}

@@ -1,0 +1,3 @@
+//! `lowlat net`.
+
+mod import;

@@ -1,0 +1,8 @@
+//! Network measurements: what to measure, the protocol between both ends, the records, and their figures.
+//!
+//! Pure: no I/O, no clock, no sockets.
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
+pub mod pingpong;
+pub mod sfnt;

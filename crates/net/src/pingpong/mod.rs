@@ -1,0 +1,15 @@
+//! Round trips between a client and a server.
+
+mod figures;
+pub mod protocol;
+mod record;
+pub mod reference;
+mod scenario;
+mod sizes;
+mod unsound;
+
+pub use figures::{Figures, QUANTILES, Quantile};
+pub use record::{ControlRow, EndFacts, PingpongMeasurement, PingpongRecord, Preload, SizeRecord};
+pub use scenario::{Muxer, Scenario, ScenarioError, Transport, Waiting};
+pub use sizes::{DATAGRAM_SIZES, STREAM_SIZES, SizesError, parse_sizes};
+pub use unsound::{End, Route, Setup, Severity, Unsound, judge};

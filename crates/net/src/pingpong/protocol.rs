@@ -1,0 +1,188 @@
+//! Control protocol between client and server: frames over TCP, version 1.
+//!
+//! A frame is 10 bytes of head and a body in JSON. The head: `LWPP`, the version, the length of the body; numbers are
+//! big-endian. Both directions use it. The server accepts two first frames on a connection: [`Message::Open`] makes it
+//! the control connection of a run, [`Message::Join`] the data connection of an open run.
+
+use super::{EndFacts, Scenario};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Version of the protocol. Fields of messages are only added; a change of meaning increases it.
+pub const VERSION: u16 = 1;
+/// First bytes of every frame.
+const MAGIC: [u8; 4] = *b"LWPP";
+/// Length of a frame's head.
+pub const HEAD_BYTES: usize = 10;
+/// Longest body.
+pub const BODY_BYTES_MAX: usize = 64 << 10;
+
+/// One message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "message", rename_all = "snake_case")]
+pub enum Message {
+    /// Client: starts a run.
+    Open {
+        /// What to measure.
+        scenario: Scenario,
+        /// The client.
+        client: Box<EndFacts>,
+    },
+    /// Server: accepts the run.
+    Opened {
+        /// Names the run in [`Message::Join`].
+        token: String,
+        /// The server.
+        server: Box<EndFacts>,
+        /// Its UDP port, if the scenario uses UDP.
+        #[serde(default)]
+        udp_port: Option<u16>,
+    },
+    /// Client: its UDP port.
+    Peer {
+        /// The port.
+        udp_port: u16,
+    },
+    /// Client, on a second connection: makes it the data connection of a run.
+    Join {
+        /// The run.
+        token: String,
+    },
+    /// Server: the data connection is open, or the UDP socket is connected.
+    Joined,
+    /// Client: so many messages of this size follow, each to be answered with the same size.
+    Batch {
+        /// Size of each in bytes.
+        size_bytes: u32,
+        /// Number of messages.
+        count: u64,
+    },
+    /// Server: ready for the batch.
+    Ready,
+    /// Server: the batch is complete.
+    Done {
+        /// The NIC queue that delivered its messages (SO_INCOMING_NAPI_ID).
+        #[serde(default)]
+        napi_id: Option<u32>,
+    },
+    /// Client: the run has ended.
+    End,
+    /// Server: refuses, with the cause.
+    Refused {
+        /// Cause, without "cannot".
+        why: String,
+    },
+}
+
+/// Why bytes are not a message.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ProtocolError {
+    /// The first bytes are not those of the protocol.
+    #[error("the peer does not speak the protocol of lowlat net pingpong")]
+    Magic,
+    /// Another version.
+    #[error("the peer speaks version {0} of the protocol, this lowlat version {VERSION}")]
+    Version(u16),
+    /// The body is too long.
+    #[error("a frame of {0} bytes; at most {BODY_BYTES_MAX} are allowed")]
+    TooLong(u32),
+    /// The body is not a message.
+    #[error("a damaged frame: {0}")]
+    Body(String),
+}
+
+/// Encodes a message as a frame.
+pub fn encode(message: &Message) -> Vec<u8> {
+    // Messages have no maps with other keys than strings, so they serialize.
+    let body = serde_json::to_vec(message).unwrap_or_default();
+    let length = u32::try_from(body.len()).unwrap_or(u32::MAX);
+    let mut frame = Vec::with_capacity(HEAD_BYTES + body.len());
+    frame.extend(MAGIC);
+    frame.extend(VERSION.to_be_bytes());
+    frame.extend(length.to_be_bytes());
+    frame.extend(body);
+    frame
+}
+
+/// Returns the length of the body that follows a head.
+///
+/// # Errors
+/// [`ProtocolError`] if the head is not one of this version, or announces too long a body.
+pub fn body_bytes(head: [u8; HEAD_BYTES]) -> Result<usize, ProtocolError> {
+    let [m0, m1, m2, m3, v0, v1, length @ ..] = head;
+    if [m0, m1, m2, m3] != MAGIC {
+        return Err(ProtocolError::Magic);
+    }
+    let version = u16::from_be_bytes([v0, v1]);
+    if version != VERSION {
+        return Err(ProtocolError::Version(version));
+    }
+    let length = u32::from_be_bytes(length);
+    usize::try_from(length)
+        .ok()
+        .filter(|bytes| *bytes <= BODY_BYTES_MAX)
+        .ok_or(ProtocolError::TooLong(length))
+}
+
+/// Decodes the body of a frame.
+///
+/// # Errors
+/// [`ProtocolError::Body`] if it is not a message.
+pub fn decode(body: &[u8]) -> Result<Message, ProtocolError> {
+    serde_json::from_slice(body).map_err(|error| ProtocolError::Body(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decoded(frame: &[u8]) -> Result<Message, ProtocolError> {
+        let head = frame.first_chunk::<HEAD_BYTES>().expect("a head");
+        let length = body_bytes(*head)?;
+        assert_eq!(length, frame.len() - HEAD_BYTES);
+        decode(&frame[HEAD_BYTES..])
+    }
+
+    #[test]
+    fn every_message_survives() {
+        for message in [
+            Message::Open { scenario: Scenario::default(), client: Box::default() },
+            Message::Opened { token: "t".into(), server: Box::default(), udp_port: Some(7) },
+            Message::Peer { udp_port: 9 },
+            Message::Join { token: "t".into() },
+            Message::Joined,
+            Message::Batch { size_bytes: 32, count: 1_000 },
+            Message::Ready,
+            Message::Done { napi_id: None },
+            Message::End,
+            Message::Refused { why: "busy".into() },
+        ] {
+            assert_eq!(decoded(&encode(&message)), Ok(message));
+        }
+    }
+
+    #[test]
+    fn the_frame_is_the_documented_one() {
+        let frame = encode(&Message::End);
+        assert_eq!(frame, b"LWPP\0\x01\0\0\0\x11{\"message\":\"end\"}");
+    }
+
+    #[test]
+    fn hostile_heads_and_bodies_are_refused() {
+        let mut frame = encode(&Message::Ready);
+        frame[5] = 2;
+        assert_eq!(decoded(&frame), Err(ProtocolError::Version(2)));
+        assert_eq!(body_bytes(*b"GET / HTTP"), Err(ProtocolError::Magic));
+        assert_eq!(body_bytes(*b"LWPP\0\x01\xff\xff\xff\xff"), Err(ProtocolError::TooLong(u32::MAX)));
+        for body in [&b""[..], b"{}", b"[]", b"{\"message\":\"dance\"}", &[b'['; 60_000]] {
+            assert!(matches!(decode(body), Err(ProtocolError::Body(_))), "{body:?}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_panic(head: [u8; HEAD_BYTES], body in proptest::collection::vec(0u8..=255, 0..200)) {
+            let _ = (body_bytes(head), decode(&body));
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! What a run wrote down.
+
+use super::{Figures, Quantile, Scenario, Unsound};
+use hdrhistogram::Histogram;
+use lowlat_host::{
+    CpuId,
+    histogram::{self, HistogramError},
+};
+use serde::{Deserialize, Serialize};
+
+/// Longest half round trip that a histogram tracks, in nanoseconds: an hour. Longer ones count as an hour.
+const NS_MAX: u64 = 3_600_000_000_000;
+/// Digits of the histograms.
+const DIGITS: u8 = 3;
+
+/// A run of ping-pong with its results.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct PingpongMeasurement {
+    /// The record.
+    pub record: PingpongRecord,
+}
+
+impl PingpongMeasurement {
+    /// The measurement's kind in a document.
+    pub const KIND: &str = "pingpong";
+    /// The subcommand that writes it.
+    pub const COMMAND: &str = "net pingpong";
+}
+
+impl From<PingpongRecord> for PingpongMeasurement {
+    fn from(record: PingpongRecord) -> Self {
+        Self { record }
+    }
+}
+
+/// The raw facts of a run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PingpongRecord {
+    /// What was measured.
+    pub scenario: Scenario,
+    /// The server as the user named it; empty for local transports.
+    pub server_name: String,
+    /// Command line of the client.
+    pub command_line: String,
+    /// The client.
+    pub client: EndFacts,
+    /// The server.
+    pub server: EndFacts,
+    /// Whether both ends ran on one host.
+    pub is_same_host: bool,
+    /// Counter that timed the round trips.
+    pub counter: String,
+    /// Its frequency.
+    pub counter_hz: u64,
+    /// Percentile of [`Figures::percentile_ns`], between 0 and 100.
+    pub percentile: f64,
+    /// Results, in the order of measurement.
+    pub sizes: Vec<SizeRecord>,
+    /// Round trips of a cache line between the two CPUs, taken between sizes; empty if the ends were not pinned on one
+    /// host.
+    pub controls: Vec<ControlRow>,
+    /// Why there are none.
+    pub control_missing: Option<String>,
+    /// What makes the set-up unsound.
+    pub unsound: Vec<Unsound>,
+    /// What makes the figures doubtful. One sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// One end of a run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EndFacts {
+    /// Boot id of its kernel: equal on both ends if they are on one host.
+    pub boot_id: String,
+    /// Kernel release and architecture.
+    pub kernel: String,
+    /// Version of lowlat.
+    pub lowlat_version: String,
+    /// CPU that its thread was pinned to.
+    pub cpu: Option<CpuId>,
+    /// CPUs that its process could use.
+    pub cpus_allowed: u32,
+    /// Address of its socket; empty for local transports.
+    pub address: String,
+    /// Id of the NIC queue that delivered the messages (SO_INCOMING_NAPI_ID). 0: none, so busy polling has no effect.
+    pub napi_id: Option<u32>,
+    /// Whether it held its CPUs out of idle states.
+    pub holds_idle: bool,
+    /// Library that replaces the kernel's sockets, if one was asked for.
+    pub preload: Option<Preload>,
+    /// What its waiting mode needed but could not get. One sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// A library in LD_PRELOAD that replaces the kernel's sockets.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Preload {
+    /// LD_PRELOAD.
+    pub library: String,
+    /// Whether the process has mapped it. A static binary ignores LD_PRELOAD.
+    pub is_loaded: bool,
+    /// Whether the measured socket belongs to the library; `None` if that is unknown.
+    pub is_accelerated: Option<bool>,
+    /// Variables of the library: `EF_POLL_USEC=100000`.
+    #[serde(default)]
+    pub variables: Vec<String>,
+}
+
+/// Results of one size.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct SizeRecord {
+    /// Size of the messages.
+    pub size_bytes: u32,
+    /// Columns of sfnt-pingpong; with a rate from the time when the messages were due.
+    pub figures: Figures,
+    /// Quantiles that the count supports, from the samples themselves.
+    pub quantiles: Vec<Quantile>,
+    /// Half round trips in nanoseconds: HdrHistogram V2, deflated, base64.
+    pub histogram: String,
+    /// With a rate: the same from the time of sending, which hides delays that a late answer causes to the next
+    /// messages.
+    #[serde(default)]
+    pub from_send: Option<Figures>,
+    /// How long the size was measured.
+    #[serde(default)]
+    pub elapsed_ns: u64,
+}
+
+/// One control: the time that a cache line takes between the CPUs of both ends.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ControlRow {
+    /// Sizes that had been measured before it.
+    pub sizes_before: u32,
+    /// CPU of the client.
+    pub client_cpu: CpuId,
+    /// CPU of the server.
+    pub server_cpu: CpuId,
+    /// Figures of half a round trip.
+    pub figures: Figures,
+}
+
+impl SizeRecord {
+    /// Makes the record from samples of half round trips, which it sorts.
+    pub fn of(size_bytes: u32, samples_ns: &mut [u64], percentile: f64, elapsed_ns: u64) -> Option<Self> {
+        let figures = Figures::of(samples_ns, percentile)?;
+        Some(Self {
+            size_bytes,
+            figures,
+            quantiles: Figures::quantiles(samples_ns),
+            histogram: encoded(samples_ns),
+            from_send: None,
+            elapsed_ns,
+        })
+    }
+
+    /// Decodes the histogram.
+    ///
+    /// # Errors
+    /// [`HistogramError`] if the document is damaged.
+    pub fn half_round_trips(&self) -> Result<Histogram<u64>, HistogramError> {
+        histogram::decode(&self.histogram)
+    }
+}
+
+impl PingpongRecord {
+    /// Ratio of the slowest to the fastest control, by median; `None` with fewer than two.
+    pub fn control_ratio(&self) -> Option<f64> {
+        let medians = || self.controls.iter().map(|row| row.figures.median_ns.max(1));
+        let (low, high) = (medians().min()?, medians().max()?);
+        (self.controls.len() > 1).then(|| high as f64 / low as f64)
+    }
+}
+
+fn encoded(samples_ns: &[u64]) -> String {
+    // The bounds are constants that the histogram accepts; samples are cut to them.
+    let Ok(mut held) = Histogram::<u64>::new_with_bounds(1, NS_MAX, DIGITS) else { return String::new() };
+    for ns in samples_ns {
+        held.saturating_record(*ns);
+    }
+    histogram::encode(&held)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_of_samples_reads_back() {
+        let mut samples: Vec<u64> = (1..=1_000).map(|n| n * 10).collect();
+        let record = SizeRecord::of(32, &mut samples, 99.0, 5).unwrap();
+        let held = record.half_round_trips().unwrap();
+        assert_eq!((held.len(), record.figures.iterations), (1_000, 1_000));
+        assert_eq!(held.value_at_quantile(1.0) / 10, 1_000);
+        assert_eq!(record.quantiles.iter().map(|q| q.ns).collect::<Vec<_>>(), [5_010, 9_010, 9_910]);
+        assert_eq!(SizeRecord::of(32, &mut [], 99.0, 5), None);
+    }
+
+    #[test]
+    fn the_control_s_movement_needs_two_rows() {
+        let row = |median_ns| ControlRow {
+            figures: Figures { median_ns, ..Figures::default() },
+            ..ControlRow::default()
+        };
+        let mut record = PingpongRecord { controls: vec![row(60)], ..PingpongRecord::default() };
+        assert_eq!(record.control_ratio(), None);
+        record.controls.push(row(240));
+        assert!((record.control_ratio().unwrap() - 4.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn fields_of_later_versions_do_not_matter_and_missing_ones_have_defaults() {
+        let record: PingpongRecord =
+            serde_json::from_str(r#"{"server_name":"h","scenario":{"transport":"udp"},"later":1}"#).unwrap();
+        assert_eq!((record.scenario.transport.word(), record.scenario.iterations_max), ("udp", 1_000_000));
+    }
+}

@@ -1,0 +1,118 @@
+//! Output of sfnt-pingpong, with its doubts.
+
+use crate::shared::columns::{self, Column};
+use crate::shared::text::{BOLD, DIM, YELLOW, add_heading, add_wrapped, paint, usable, wrap};
+use crate::shared::units::{clean, count, duration, plural};
+use lowlat_net::pingpong::{Figures, reference::MISTAKES};
+use lowlat_net::sfnt::{SfntLog, doubts};
+
+/// Formats the runs of a file: what was measured, the table with units, the doubts.
+pub fn sfnt_log_text(logs: &[SfntLog], width: usize) -> String {
+    let width = usable(width);
+    let mut out = String::new();
+    for log in logs {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        add_log(&mut out, log, width);
+    }
+    out
+}
+
+/// Formats the published tables, marked doubtful, with the mistakes of the text around them.
+pub fn sfnt_reference_text(logs: &[SfntLog], width: usize) -> String {
+    let mut out = sfnt_log_text(logs, width);
+    add_heading(&mut out, "Mistakes in the text that these tables were published with");
+    for mistake in MISTAKES {
+        add_wrapped(&mut out, mistake, 2, usable(width));
+    }
+    out
+}
+
+fn add_log(out: &mut String, log: &SfntLog, width: usize) {
+    for line in wrap(&clean(&headline(log)), width) {
+        out.push_str(&paint(BOLD, &line));
+        out.push('\n');
+    }
+    for key in ["cmdline", "cpu", "uname", "date"] {
+        if let Some(value) = log.value(key) {
+            let value = value
+                .strip_prefix("model name")
+                .map_or(value, |model| model.trim_start_matches(['\t', ' ', ':']));
+            for line in wrap(&clean(value), width.saturating_sub(2)) {
+                out.push_str(&format!("  {}\n", paint(DIM, &line)));
+            }
+        }
+    }
+    let sizes: Vec<String> = log.rows.iter().map(|row| count(u64::from(row.size_bytes))).collect();
+    let figures: Vec<&Figures> = log.rows.iter().map(|row| &row.figures).collect();
+    let percentile =
+        log.percentile().map_or_else(|| "%ile".to_owned(), |percentile| format!("p{percentile}"));
+    out.push_str(&columns::table(columns_of(&sizes, &figures, &percentile), width));
+    let doubts = doubts(log);
+    if !doubts.is_empty() {
+        out.push_str(&format!("{}\n", paint(YELLOW, "Doubtful")));
+        for doubt in doubts {
+            add_wrapped(out, &clean(&doubt), 2, width);
+        }
+    }
+}
+
+/// Sentence such as "tcp over 127.0.0.1, 17 sizes: half round trip of 32 bytes 6.83 us at the median, 7.88 us at p99".
+fn headline(log: &SfntLog) -> String {
+    let line = log.command_line().unwrap_or_default();
+    let transport = line.transport.as_deref().unwrap_or("sfnt-pingpong");
+    let host = line.host.as_deref().map(|host| format!(" over {host}")).unwrap_or_default();
+    let sizes = plural(log.rows.len(), "size");
+    // 32 bytes is the size that people quote.
+    let Some(row) = log.rows.iter().find(|row| row.size_bytes == 32).or(log.rows.first()) else {
+        return format!("{transport}{host}: nothing was measured");
+    };
+    let what = if log.is_round_trip() { "round trip" } else { "half round trip" };
+    let percentile = log.percentile().map_or(String::new(), |percentile| {
+        format!(", {} at p{percentile}", duration(row.figures.percentile_ns))
+    });
+    format!(
+        "{transport}{host}, {sizes}: {what} of {} bytes {} at the median{percentile}",
+        row.size_bytes,
+        duration(row.figures.median_ns)
+    )
+}
+
+/// The columns of sfnt-pingpong, with units.
+pub(super) fn columns_of(sizes: &[String], figures: &[&Figures], percentile: &str) -> Vec<Column> {
+    let cells =
+        |of: &dyn Fn(&Figures) -> String| -> Vec<String> { figures.iter().map(|one| of(one)).collect() };
+    vec![
+        Column::figures("bytes", 0, sizes.to_vec()),
+        Column::figures("mean", 1, cells(&|one| duration(one.mean_ns))),
+        Column::figures("min", 2, cells(&|one| duration(one.min_ns))),
+        Column::figures("median", 0, cells(&|one| duration(one.median_ns))),
+        Column::figures(percentile, 0, cells(&|one| duration(one.percentile_ns))),
+        Column::figures("max", 0, cells(&|one| duration(one.max_ns))),
+        Column::figures("stddev", 3, cells(&|one| duration(one.stddev_ns))),
+        Column::figures("iterations", 4, cells(&|one| count(one.iterations))),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowlat_net::pingpong::reference;
+
+    #[test]
+    fn the_published_tables_show_their_figures_and_doubts() {
+        let logs = reference::published().unwrap();
+        let text = anstream::adapter::strip_str(&sfnt_reference_text(&logs, 80)).to_string();
+        for part in [
+            "tcp over 127.0.0.1, 17 sizes: half round trip of 32 bytes 6.83 us at the",
+            "   bytes     mean      min   median      p99      max    stddev  iterations",
+            "      32  6.89 us  6.12 us  6.83 us  7.88 us  15.8 us    384 ns     723,000",
+            "Doubtful",
+            "The longest is 15.773 us.",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+}
