@@ -2,15 +2,15 @@
 
 use crate::shared::text::{BOLD, DIM, GREEN, RED, paint, wrap};
 use crate::shared::units::{clean, size};
+use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDiffConfig};
 use lowlat_plan::outcome::{StateText, ThreeWay};
-use similar::{ChangeTag, TextDiff};
 
 /// Highest number of lines shown of one diff.
 const SHOWN_MAX: usize = 30;
 /// Longest text to compare line by line: the worst case takes time proportional to the square of the length.
 const LINES_MAX: usize = 2_000;
 /// Context lines around a change.
-const CONTEXT: usize = 2;
+const CONTEXT: u32 = 2;
 
 /// Adds the two diffs of one object.
 pub fn add_three_way(out: &mut String, three: &ThreeWay, width: usize) {
@@ -59,20 +59,20 @@ fn in_words(state: &StateText) -> String {
 }
 
 fn add_difference(out: &mut String, from: &str, to: &str, width: usize) {
-    let difference = TextDiff::from_lines(from, to);
-    let mut shown = 0;
-    for group in difference.grouped_ops(CONTEXT) {
-        for change in group.iter().flat_map(|op| difference.iter_changes(op)) {
-            shown += 1;
-            if shown > SHOWN_MAX {
-                continue;
-            }
-            let sign = match change.tag() {
-                ChangeTag::Delete => '-',
-                ChangeTag::Insert => '+',
-                ChangeTag::Equal => ' ',
-            };
-            add_line(out, sign, change.value().trim_end_matches(['\n', '\r']), width);
+    let input = InternedInput::new(from, to);
+    let mut difference = Diff::compute(Algorithm::Histogram, &input);
+    difference.postprocess_lines(&input);
+    let mut context = UnifiedDiffConfig::default();
+    context.context_len(CONTEXT);
+    let printed =
+        difference.unified_diff(&BasicLineDiffPrinter(&input.interner), context, &input).to_string();
+    let mut shown = 0_usize;
+    for line in printed.lines() {
+        let mut characters = line.chars();
+        let Some(sign @ ('-' | '+' | ' ')) = characters.next() else { continue };
+        shown += 1;
+        if shown <= SHOWN_MAX {
+            add_line(out, sign, characters.as_str(), width);
         }
     }
     if let Some(more) = shown.checked_sub(SHOWN_MAX).filter(|more| *more > 0) {
