@@ -104,14 +104,16 @@ mod tests {
     fn the_published_tables_show_their_figures_and_doubts() {
         let logs = reference::published().unwrap();
         let text = anstream::adapter::strip_str(&sfnt_reference_text(&logs, 80)).to_string();
+        // Column widths follow the widest cell.
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         for part in [
             "tcp over 127.0.0.1, 17 sizes: half round trip of 32 bytes 6.83 us at the",
-            "   bytes     mean      min   median      p99      max    stddev  iterations",
-            "      32  6.89 us  6.12 us  6.83 us  7.88 us  15.8 us    384 ns     723,000",
+            "bytes mean min median p99 max stddev iterations",
+            "32 6.89 us 6.12 us 6.83 us 7.88 us 15.8 us 384 ns 723,000",
             "Doubtful",
             "The longest is 15.773 us.",
         ] {
-            assert!(text.contains(part), "{part}: {text}");
+            assert!(words.contains(part), "{part}: {text}");
         }
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
