@@ -8,6 +8,7 @@ pub mod ethtool;
 pub mod evidence;
 pub mod huge_pages;
 pub mod msr;
+mod netlink;
 pub mod open_files;
 pub mod output;
 pub mod proc_stat;

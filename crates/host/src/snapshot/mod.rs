@@ -4,6 +4,7 @@
 //! *Knobs* are single small files that settings of the catalogue name in `reads`. They are kept by path in
 //! [`HostSnapshot::files`], so that a new setting needs no new reader.
 
+mod bypass;
 mod cpu;
 mod firmware;
 mod interrupts;
@@ -13,12 +14,16 @@ mod nic;
 mod services;
 mod tasks;
 
+pub use bypass::Bypass;
 pub use cpu::{CpuFacts, CpuFreq, IdleState};
 pub use firmware::FirmwareFacts;
 pub use interrupts::{Counter, InterruptFacts, Irq};
 pub use kernel::{KernelFacts, SysctlAssignment};
 pub use memory::{HugePages, MemoryFacts, MemoryModule, Swap};
-pub use nic::{Channels, Coalescing, Disk, Nic, PcieLink, QueueMask, Rings, Timestamping};
+pub use nic::{
+    Channels, Coalescing, Disk, Eee, Fec, Napi, NapiField, Nic, Pause, PcieLink, QueueMask, Rings,
+    Timestamping,
+};
 pub use services::{CpusetPartition, IrqbalanceFacts, Service, ServiceFacts, ServiceSource, TunedFacts};
 pub use tasks::{KernelThread, SchedPolicy, TaskFacts, Workqueue};
 
@@ -51,6 +56,9 @@ pub struct HostSnapshot {
     pub services: ServiceFacts,
     /// Network interfaces.
     pub nics: Vec<Nic>,
+    /// Network stacks that bypass the kernel's.
+    #[serde(default)]
+    pub bypasses: Vec<Bypass>,
     /// Block devices.
     pub disks: Vec<Disk>,
     /// Whether this is a virtual machine, and how much time the hypervisor took.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 /// One network interface.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Nic {
     /// "eth0".
     pub name: String,
@@ -13,6 +14,10 @@ pub struct Nic {
     pub is_physical: bool,
     /// "up", "down", "unknown".
     pub operstate: Reading<String>,
+    /// Whether the other end of the cable answers; absent while the interface is administratively down.
+    pub carrier: Reading<bool>,
+    /// IP addresses with their prefix: "10.0.0.1/24".
+    pub addresses: Reading<Vec<String>>,
     /// Link speed.
     pub speed_mbps: Reading<u32>,
     /// Largest packet.
@@ -45,6 +50,21 @@ pub struct Nic {
     pub offloads: Reading<BTreeMap<String, bool>>,
     /// Time stamping.
     pub timestamping: Reading<Timestamping>,
+    /// Pause frames.
+    pub pause: Reading<Pause>,
+    /// Forward error correction.
+    pub fec: Reading<Fec>,
+    /// Energy-Efficient Ethernet.
+    pub eee: Reading<Eee>,
+    /// Receive side scaling: the queue of each entry of the indirection table.
+    pub rss_indirection: Reading<Vec<u32>>,
+    /// NAPI instances with their queues.
+    pub napis: Reading<Vec<Napi>>,
+    /// XDP abilities by the kernel's name: "basic", "xsk-zerocopy".
+    pub xdp_features: Reading<Vec<String>>,
+    /// Packets dropped or received with errors since the driver was loaded, by the kernel's name of the counter
+    /// (/sys/class/net/IF/statistics).
+    pub drops: BTreeMap<String, u64>,
     /// Interrupts of the device (msi_irqs), in ascending order.
     pub irqs: Vec<u32>,
     /// Receive packet steering, a mask per receive queue.
@@ -110,11 +130,14 @@ pub struct Rings {
 
 /// Interrupt coalescing (`ethtool -c`); a field that the driver lacks is `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Coalescing {
     /// Wait before a receive interrupt.
     pub rx_usecs: Option<u32>,
     /// Packets before a receive interrupt.
     pub rx_frames: Option<u32>,
+    /// Wait before a receive interrupt while the CPU is in an interrupt. Drivers such as sfc use it alone.
+    pub rx_usecs_irq: Option<u32>,
     /// Wait before a transmit interrupt.
     pub tx_usecs: Option<u32>,
     /// Packets before a transmit interrupt.
@@ -123,6 +146,115 @@ pub struct Coalescing {
     pub adaptive_rx: Option<bool>,
     /// Whether the driver changes tx_usecs automatically.
     pub adaptive_tx: Option<bool>,
+}
+
+/// Pause frames (`ethtool -a`).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Pause {
+    /// Whether both ends agree on pause frames automatically.
+    pub autoneg: bool,
+    /// Whether the interface stops sending when it receives one.
+    pub rx: bool,
+    /// Whether the interface sends them when its ring is full.
+    pub tx: bool,
+}
+
+/// Forward error correction (`ethtool --show-fec`), in ethtool's words: "auto", "off", "rs", "baser", "llrs".
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Fec {
+    /// Configured encodings.
+    pub configured: Vec<String>,
+    /// Encoding in use on the link; `None` without a link.
+    pub active: Option<String>,
+}
+
+/// Energy-Efficient Ethernet (`ethtool --show-eee`).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Eee {
+    /// Whether it is configured.
+    pub eee: bool,
+    /// Whether the link uses it.
+    pub is_active: bool,
+}
+
+/// One NAPI instance: the context in which the kernel polls some queues (kernel Documentation/networking/napi.rst).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Napi {
+    /// Name that outlives a boot: the first queue that it polls, or its place among the interface's instances if the
+    /// driver does not link queues: "rx-0", "napi-0".
+    pub name: String,
+    /// Number, which changes when the queues do.
+    pub id: u32,
+    /// Interrupt.
+    pub irq: Option<u32>,
+    /// Queues that it polls: "rx-0", "tx-0".
+    pub queues: Vec<String>,
+    /// Empty polls before the interrupt is enabled again.
+    pub defer_hard_irqs: Option<u32>,
+    /// Time until the kernel polls while the interrupt is deferred.
+    pub gro_flush_timeout_ns: Option<u64>,
+    /// Time for which the interrupt stays off while an application busy-polls successfully (6.13).
+    pub irq_suspend_timeout_ns: Option<u64>,
+    /// "disabled", "enabled" or "busy-poll": whether a thread polls instead of the softirq.
+    pub threaded: Option<String>,
+    /// Process id of that thread.
+    pub pid: Option<u32>,
+}
+
+impl Napi {
+    /// A value, as plans write it; `None` if the kernel does not report it.
+    pub fn value(&self, field: NapiField) -> Option<String> {
+        match field {
+            NapiField::DeferHardIrqs => self.defer_hard_irqs.map(|polls| polls.to_string()),
+            NapiField::GroFlushTimeout => self.gro_flush_timeout_ns.map(|time| time.to_string()),
+            NapiField::IrqSuspendTimeout => self.irq_suspend_timeout_ns.map(|time| time.to_string()),
+            NapiField::Threaded => self.threaded.clone(),
+        }
+    }
+
+    /// Sets a value; leaves it alone if the text is not of its type.
+    pub fn set(&mut self, field: NapiField, value: &str) {
+        match field {
+            NapiField::DeferHardIrqs => self.defer_hard_irqs = value.parse().ok().or(self.defer_hard_irqs),
+            NapiField::GroFlushTimeout => {
+                self.gro_flush_timeout_ns = value.parse().ok().or(self.gro_flush_timeout_ns);
+            }
+            NapiField::IrqSuspendTimeout => {
+                self.irq_suspend_timeout_ns = value.parse().ok().or(self.irq_suspend_timeout_ns);
+            }
+            NapiField::Threaded => self.threaded = Some(value.to_owned()),
+        }
+    }
+}
+
+/// A value of a NAPI instance that can be changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NapiField {
+    /// Empty polls before the interrupt is enabled again.
+    DeferHardIrqs,
+    /// Nanoseconds until the kernel polls while the interrupt is deferred.
+    GroFlushTimeout,
+    /// Nanoseconds for which the interrupt stays off while an application busy-polls successfully.
+    IrqSuspendTimeout,
+    /// Whether a thread polls.
+    Threaded,
+}
+
+impl NapiField {
+    /// Every field, by the kernel's name.
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("defer-hard-irqs", Self::DeferHardIrqs),
+        ("gro-flush-timeout", Self::GroFlushTimeout),
+        ("irq-suspend-timeout", Self::IrqSuspendTimeout),
+        ("threaded", Self::Threaded),
+    ];
+
+    /// Splits "rx-0/gro-flush-timeout" into the instance's name and the field.
+    pub fn split(name: &str) -> Option<(&str, Self)> {
+        let (napi, field) = name.split_once('/')?;
+        let (_, field) = Self::ALL.iter().find(|(known, _)| *known == field)?;
+        Some((napi, *field))
+    }
 }
 
 /// Time stamping that the interface offers (`ethtool -T`).

@@ -7,7 +7,7 @@
 use super::{Proposal, WhyLeftOut};
 use crate::{Context, Setting};
 use lowlat_host::cmdline::LINE_BYTES_MAX;
-use lowlat_host::{CpuSet, cmdline::split};
+use lowlat_host::{CpuSet, cmdline::split, snapshot::NapiField};
 
 /// Longest path that Linux opens, in bytes, the ending zero left out (PATH_MAX).
 const PATH_BYTES_MAX: usize = 4_095;
@@ -36,6 +36,14 @@ pub(crate) const INTERFACE: Grammar = Grammar {
 };
 pub(crate) const QUEUE: Grammar =
     Grammar { what: "the name of a queue", expected: "rx-N or tx-N", fits: is_queue };
+pub(crate) const NAPI: Grammar = Grammar {
+    what: "the name of a NAPI instance's value",
+    expected: "a queue or napi-N, and a value such as rx-0/gro-flush-timeout",
+    fits: |text| {
+        let is_name = |name: &str| is_queue(name) || name.strip_prefix("napi-").is_some_and(is_unsigned);
+        NapiField::split(text).is_some_and(|(name, _)| is_name(name))
+    },
+};
 pub(crate) const HANDLER: Grammar = Grammar {
     what: "the name of an interrupt handler, kernel thread or idle state",
     expected: "at most 128 letters, digits, spaces and _.,:@+/#=()[]-",

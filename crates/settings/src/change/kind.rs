@@ -222,7 +222,8 @@ pub enum Rival {
 pub struct Ethtool {
     /// The kind of target in the undo log.
     pub undo_kind: &'static str,
-    /// The option of ethtool(8) that sets them: "-L". The one that shows them is the same letter in lower case.
+    /// The option of ethtool(8) that sets them: "-L", "--set-eee". The one that shows them is the same letter in lower
+    /// case, or `--show` for `--set`. Empty if ethtool(8) cannot set them.
     pub option: &'static str,
     /// What names are expected, for errors.
     pub expected: &'static str,
@@ -246,6 +247,12 @@ pub enum Wire {
     },
     /// The bitset of features, by name.
     Features,
+    /// Encodings of forward error correction.
+    Fec,
+    /// The indirection table of receive side scaling.
+    Indirection,
+    /// Values of the NAPI instance that polls a queue, through the family `netdev`.
+    Napi,
 }
 
 /// The place of one parameter.

@@ -1,6 +1,7 @@
 //! Readers: each turns one part of a host into facts. They do not judge, and they never fail: a reading
 //! states what could not be read.
 
+mod bypass;
 mod cpu;
 mod cpuinfo;
 mod disks;
@@ -22,7 +23,7 @@ mod words;
 
 pub use kernel::load_average;
 pub use memory::memory_total;
-pub(crate) use nics::ethtool;
+pub(crate) use nics::{addresses::INTERFACE as ADDRESSES, ethtool};
 
 use crate::{Root, root::manifest::Manifest};
 use lowlat_host::{
@@ -46,6 +47,7 @@ pub fn read(root: &Root, catalogue: Catalogue) -> HostSnapshot {
         tasks: tasks::read(root),
         services: services::read(root),
         nics: nics::read(root),
+        bypasses: bypass::read(root),
         disks: disks::read(root),
         virtualization: virtualization::read(root),
         files: knobs::read(root, &catalogue.knob_globs()),

@@ -70,6 +70,9 @@ mod tests {
             let name = match group.wire {
                 Wire::Fields { fields, .. } => fields[0].name,
                 Wire::Features => "rx-lro",
+                Wire::Fec => "encoding",
+                Wire::Indirection => "equal",
+                Wire::Napi => "rx-0/gro-flush-timeout",
             };
             (group.undo_kind.to_owned(), format!("enp1s0 {name}"))
         });

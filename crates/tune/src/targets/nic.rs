@@ -54,7 +54,7 @@ impl Target for Nics {
             return Err(HostError::State { path, kind: self.0.undo_kind, wanted });
         };
         let value = setting.value(text).map_err(|error| failed("set", &spec.name, error))?;
-        setting.set(nic, value).map_err(|error| {
+        setting.set(nic, &value).map_err(|error| {
             if error.is_refusal() {
                 refused("set", &spec.name, error)
             } else {
@@ -67,7 +67,7 @@ impl Target for Nics {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_settings::change::nic::{NicKind, channels, coalescing, feature, rings};
+    use lowlat_settings::change::nic::{NicKind, channels, coalescing, feature, napi, rings};
     use lowlat_sys::undo::{Comparison, OnFailure, Step, UndoLog};
     use std::process::Command;
 
@@ -128,6 +128,53 @@ mod tests {
             for step in &steps {
                 assert_eq!(log.present(&step.target).unwrap(), step.new);
             }
+            assert!(log.rollback_where(|_| true).is_complete());
+            for step in &steps {
+                assert_eq!(log.present(&step.target).unwrap(), step.old);
+            }
+        });
+        if !is_run {
+            eprintln!("skipped: may not make a network namespace with interfaces, or there is no ip command");
+        }
+    }
+
+    /// A pair of virtual interfaces with GRO has a NAPI instance for each receive queue, and each of them has values of
+    /// its own since Linux 6.13.
+    #[test]
+    fn one_napi_instance_is_changed_and_comes_back() {
+        let is_run = in_namespace(|| {
+            for interface in ["lowlat0", "lowlat1"] {
+                let up = Command::new("ip").args(["link", "set", interface, "up"]).status().unwrap();
+                assert!(up.success());
+            }
+            let dir = tempfile::tempdir().unwrap();
+            let mut log = log(&dir);
+            let value = |text: &str| State::Value(text.into());
+            let gro = Setting::of(feature::KIND.ethtool().unwrap(), "rx-gro").unwrap();
+            gro.set("lowlat0", &gro.value("on").unwrap()).unwrap();
+            let wanted = [
+                ("napi-1/defer-hard-irqs", "100"),
+                ("napi-1/gro-flush-timeout", "20000"),
+                ("napi-1/irq-suspend-timeout", "20000000"),
+                ("napi-3/gro-flush-timeout", "5000"),
+            ];
+            let steps = wanted.map(|(name, new)| {
+                let target = spec(&napi::KIND, &format!("lowlat0 {name}"));
+                Step { id: name.into(), old: log.present(&target).unwrap(), target, new: value(new) }
+            });
+            if steps.iter().any(|step| step.old == State::Absent) {
+                eprintln!("skipped: this kernel has no values of one NAPI instance (6.13)");
+                return;
+            }
+            log.apply("p", &steps, OnFailure::RollBack).unwrap();
+            for step in &steps {
+                assert_eq!(
+                    (step.old.clone(), log.present(&step.target).unwrap()),
+                    (value("0"), step.new.clone())
+                );
+            }
+            let other = spec(&napi::KIND, "lowlat0 napi-0/gro-flush-timeout");
+            assert_eq!(log.present(&other).unwrap(), value("0"), "the other instances keep theirs");
             assert!(log.rollback_where(|_| true).is_complete());
             for step in &steps {
                 assert_eq!(log.present(&step.target).unwrap(), step.old);

@@ -14,7 +14,7 @@ mod pattern;
 mod tokens;
 
 use super::assemble::CaptureTree;
-use crate::smbios;
+use crate::{root::INTERFACES, smbios, snapshot::ADDRESSES};
 use lowlat_settings::Catalogue;
 use pattern::Pseudonyms;
 use std::collections::BTreeMap;
@@ -112,6 +112,9 @@ impl Redactor {
         if is_of_process(path) {
             pattern::ip_addresses(bytes);
         }
+        if path.strip_prefix(INTERFACES).and_then(|name| name.strip_prefix('/')) == Some(ADDRESSES) {
+            addresses(bytes);
+        }
         if !keeps_well_known_ids(path) {
             pattern::hardware_addresses(bytes);
             self.pseudonyms.replace(bytes);
@@ -137,6 +140,14 @@ fn swaps(bytes: &mut [u8]) {
     for line in bytes.split_mut(|byte| *byte == b'\n').skip(1) {
         let end = line.iter().position(u8::is_ascii_whitespace).unwrap_or(line.len());
         tokens::redact_device(&mut line[..end]);
+    }
+}
+
+/// Zeroes every address in the JSON text of interfaces and their addresses; the number of addresses stays. Texts with a
+/// slash are addresses: no interface has one in its name.
+fn addresses(bytes: &mut [u8]) {
+    for text in bytes.split_mut(|byte| *byte == b'"').filter(|text| text.contains(&b'/')) {
+        pattern::zero_digits(text);
     }
 }
 
@@ -189,6 +200,13 @@ mod tests {
         assert_eq!(files["/proc/version"], "Linux (root@XXX) db12 XXX.XXXXXXX XXX-swap");
         assert_eq!(files[HOSTNAME], "XXX.XXX.XXXXXXX\n");
         assert!(warnings.is_empty());
+    }
+
+    #[test]
+    fn addresses_of_interfaces_are_zeroed_and_their_number_stays() {
+        let path = "/.lowlat/interface/addresses";
+        let (files, _) = redacted(&[(path, r#"{"eth0":["10.1.2.3/24","fe80::1a/64"],"lo":[]}"#)]);
+        assert_eq!(files[path], r#"{"eth0":["00.0.0.0/00","0000::00/00"],"lo":[]}"#);
     }
 
     #[test]

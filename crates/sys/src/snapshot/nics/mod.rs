@@ -1,13 +1,16 @@
 //! Reads network interfaces: location from sysfs; queues, rings, coalescing, features and time stamping from
-//! ethtool.
+//! ethtool; NAPI instances and XDP from netdev.
 
+pub(crate) mod addresses;
 pub(crate) mod ethtool;
+mod napi;
 mod sysfs;
 mod vendor;
 
 use crate::Root;
 use ethtool::Answers;
 use lowlat_host::{Reading, snapshot::Nic};
+use serde::{Serialize, de::DeserializeOwned};
 use vendor::Vendors;
 
 /// Maximum number of interfaces read; a host with containers has hundreds, a broken one tens of thousands.
@@ -18,15 +21,46 @@ pub(super) fn read(root: &Root) -> Vec<Nic> {
     // Files such as bonding_masters are listed among the interfaces.
     let is_interface = |name: &String| root.exists(&format!("/sys/class/net/{name}/address"));
     let mut vendors = Vendors::new(root);
+    let addresses = addresses::read(root);
     let names = names.into_iter().filter(is_interface).take(INTERFACES_MAX);
-    names.map(|name| nic(root, &name, &mut vendors)).collect()
+    names
+        .map(|name| {
+            let own = addresses.as_ref().map(|all| all.get(&name).cloned().unwrap_or_default());
+            Nic { addresses: own, ..nic(root, &name, &mut vendors) }
+        })
+        .collect()
 }
 
 fn nic(root: &Root, name: &str, vendors: &mut Vendors<'_>) -> Nic {
     let answers = ethtool::answers(root, name);
-    let mut nic = sysfs::read(root, name);
+    let netdev = kept(root, "netdev", name, || napi::ask(name));
+    let mut nic = with_answers(sysfs::read(root, name), answers);
     nic.oui_vendor = nic.mac.as_ref().and_then(|mac| vendors.of(mac));
-    with_answers(nic, answers)
+    nic.napis = netdev.as_ref().and_then(|answers| answers.napis.clone());
+    nic.xdp_features = netdev.and_then(|answers| answers.xdp_features);
+    nic
+}
+
+/// The answers of the live host about an interface, or as a capture kept them under `directory`.
+fn kept<T: Serialize + DeserializeOwned>(
+    root: &Root,
+    directory: &str,
+    interface: &str,
+    ask: impl FnOnce() -> T,
+) -> Reading<T> {
+    let name = format!("{directory}/{}", plain(interface));
+    let bytes = root.interface(&name, || Reading::Known(serde_json::to_vec(&ask()).unwrap_or_default()));
+    bytes.and_then(|bytes| match serde_json::from_slice(&bytes) {
+        Ok(answers) => Reading::Known(answers),
+        Err(error) => Reading::unparsable(&name, &error.to_string(), "the kernel's answers as JSON"),
+    })
+}
+
+/// An interface's name may contain almost any byte; in the capture's file name other bytes become `_`.
+fn plain(interface: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '@');
+    let name: String = interface.chars().map(|c| if is_plain(c) { c } else { '_' }).collect();
+    name.replace("..", "__")
 }
 
 /// The file system takes precedence over ethtool if both have a value.
@@ -45,6 +79,10 @@ fn with_answers(nic: Nic, answers: Reading<Answers>) -> Nic {
         rings: answers.as_ref().and_then(|answers| answers.rings.clone()),
         coalescing: answers.as_ref().and_then(|answers| answers.coalescing.clone()),
         offloads: answers.as_ref().and_then(|answers| answers.offloads.clone()),
+        pause: answers.as_ref().and_then(|answers| answers.pause.clone()),
+        fec: answers.as_ref().and_then(|answers| answers.fec.clone()),
+        eee: answers.as_ref().and_then(|answers| answers.eee.clone()),
+        rss_indirection: answers.as_ref().and_then(|answers| answers.rss_indirection.clone()),
         timestamping: answers.and_then(|answers| answers.timestamping),
         ..nic
     }

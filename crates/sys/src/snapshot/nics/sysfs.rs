@@ -8,6 +8,7 @@ use lowlat_host::{
     CpuSet, Reading,
     snapshot::{Nic, PcieLink, QueueMask},
 };
+use std::collections::BTreeMap;
 
 /// Queues whose masks are kept; the largest adapters have a few hundred.
 const QUEUES_MAX: usize = 4_096;
@@ -22,6 +23,11 @@ pub(super) fn read(root: &Root, name: &str) -> Nic {
         name: name.to_owned(),
         is_physical: root.exists(&file("device")),
         operstate: root.read(&file("operstate")),
+        carrier: root.read(&file("carrier")).parse("carrier", "0 or 1", |text| match text {
+            "0" => Some(false),
+            "1" => Some(true),
+            _ => None,
+        }),
         speed_mbps: speed_mbps(root, &file("speed")),
         mtu_bytes: root.read_as(&file("mtu"), "a number of bytes"),
         mac: root.read(&file("address")),
@@ -36,8 +42,26 @@ pub(super) fn read(root: &Root, name: &str) -> Nic {
         irqs: function.known().map(|function| irqs(root, &function.directory)).unwrap_or_default(),
         rps: queue_masks(root, &file("queues"), "rx-", "rps_cpus"),
         xps: queue_masks(root, &file("queues"), "tx-", "xps_cpus"),
+        drops: drops(root, &file("statistics")),
         ..Nic::default()
     }
+}
+
+/// Counters of packets that were lost or damaged (kernel Documentation/networking/statistics.rst).
+const LOSSES: [&str; 8] = [
+    "rx_dropped",
+    "rx_missed_errors",
+    "rx_fifo_errors",
+    "rx_errors",
+    "rx_crc_errors",
+    "tx_dropped",
+    "tx_errors",
+    "tx_fifo_errors",
+];
+
+fn drops(root: &Root, directory: &str) -> BTreeMap<String, u64> {
+    let count = |name: &str| root.read_as(&format!("{directory}/{name}"), "a number of packets").into_known();
+    LOSSES.iter().filter_map(|&name| Some((name.to_owned(), count(name)?))).collect()
 }
 
 fn base_name(path: Reading<String>) -> Reading<String> {

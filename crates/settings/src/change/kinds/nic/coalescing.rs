@@ -20,6 +20,7 @@ pub static KIND: NicKind = NicKind {
             match name {
                 "rx-usecs" => number(now.rx_usecs),
                 "rx-frames" => number(now.rx_frames),
+                "rx-usecs-irq" => number(now.rx_usecs_irq),
                 "tx-usecs" => number(now.tx_usecs),
                 "tx-frames" => number(now.tx_frames),
                 "adaptive-rx" => now.adaptive_rx.map(on_off),
@@ -34,6 +35,7 @@ pub static KIND: NicKind = NicKind {
         match name {
             "rx-usecs" => now.rx_usecs = value.parse().ok(),
             "rx-frames" => now.rx_frames = value.parse().ok(),
+            "rx-usecs-irq" => now.rx_usecs_irq = value.parse().ok(),
             "tx-usecs" => now.tx_usecs = value.parse().ok(),
             "tx-frames" => now.tx_frames = value.parse().ok(),
             "adaptive-rx" => now.adaptive_rx = Some(value == "on"),

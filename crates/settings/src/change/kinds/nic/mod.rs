@@ -4,9 +4,14 @@
 
 pub mod channels;
 pub mod coalescing;
+pub mod eee;
 pub mod feature;
+pub mod fec;
+pub mod napi;
+pub mod pause;
 pub mod rings;
 pub mod rps;
+pub mod rss;
 pub mod xps;
 
 use crate::change::{
@@ -22,8 +27,19 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser::Se
 use std::{cmp::Ordering, fmt};
 
 /// Every kind of change to an interface.
-pub const KINDS: &[&NicKind] =
-    &[&channels::KIND, &coalescing::KIND, &feature::KIND, &rings::KIND, &rps::KIND, &xps::KIND];
+pub const KINDS: &[&NicKind] = &[
+    &channels::KIND,
+    &coalescing::KIND,
+    &eee::KIND,
+    &feature::KIND,
+    &fec::KIND,
+    &napi::KIND,
+    &pause::KIND,
+    &rings::KIND,
+    &rps::KIND,
+    &rss::KIND,
+    &xps::KIND,
+];
 
 /// A kind of change to an interface, such as its ring sizes.
 pub struct NicKind {

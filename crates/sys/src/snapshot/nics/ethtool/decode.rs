@@ -1,7 +1,7 @@
 //! Decodes answers of the ethtool family into facts. Attribute numbers are those of linux/ethtool_netlink.h.
 
-use super::message::{Attributes, text, u32_at};
-use lowlat_host::snapshot::{Channels, Coalescing, Rings, Timestamping};
+use crate::netlink::message::{Attributes, text, u32_at};
+use lowlat_host::snapshot::{Channels, Coalescing, Eee, Fec, Pause, Rings, Timestamping};
 use std::collections::BTreeMap;
 
 fn number(answer: &Attributes<'_>, kind: u16) -> Option<u32> {
@@ -37,10 +37,40 @@ pub(super) fn coalescing(answer: &[u8]) -> Coalescing {
     Coalescing {
         rx_usecs: number(&answer, 2),
         rx_frames: number(&answer, 3),
+        rx_usecs_irq: number(&answer, 4),
         tx_usecs: number(&answer, 6),
         tx_frames: number(&answer, 7),
         adaptive_rx: flag(&answer, 11),
         adaptive_tx: flag(&answer, 12),
+    }
+}
+
+pub(super) fn pause(answer: &[u8]) -> Pause {
+    let is_on = |kind| flag(&Attributes(answer), kind).unwrap_or(false);
+    Pause { autoneg: is_on(2), rx: is_on(3), tx: is_on(4) }
+}
+
+pub(super) fn eee(answer: &[u8]) -> Eee {
+    let is_on = |kind| flag(&Attributes(answer), kind).unwrap_or(false);
+    Eee { is_active: is_on(4), eee: is_on(5) }
+}
+
+/// Encodings of forward error correction: bit of the link mode, its name in link modes, ethtool's word.
+pub(super) const FEC_ENCODINGS: [(u32, &str, &str); 4] =
+    [(49, "None", "off"), (50, "RS", "rs"), (51, "BASER", "baser"), (74, "LLRS", "llrs")];
+
+pub(super) fn fec(answer: &[u8]) -> Fec {
+    const MODES: u16 = 2;
+    const AUTO: u16 = 3;
+    const ACTIVE: u16 = 4;
+    let answer = Attributes(answer);
+    let word = |bit: u32| FEC_ENCODINGS.iter().find(|(known, ..)| *known == bit).map(|(.., word)| *word);
+    let is_auto = flag(&answer, AUTO) == Some(true);
+    let modes = answer.value_of(MODES).map(bits).into_iter().flatten();
+    let modes = modes.filter_map(|bit| word(bit.index?));
+    Fec {
+        configured: is_auto.then_some("auto").into_iter().chain(modes).map(str::to_owned).collect(),
+        active: number(&answer, ACTIVE).and_then(word).map(str::to_owned),
     }
 }
 

@@ -3,11 +3,9 @@
 //! It cannot distinguish an unsupported coalescing value from a zero: both are zero here, as `ethtool -c`
 //! shows them.
 
-use super::{
-    Driver,
-    message::{text, u32_at},
-};
-use lowlat_host::snapshot::{Channels, Coalescing, Rings, Timestamping};
+use super::Driver;
+use crate::netlink::message::{text, u32_at};
+use lowlat_host::snapshot::{Channels, Coalescing, Eee, Pause, Rings, Timestamping};
 use rustix::{
     io::Errno,
     ioctl::{Opcode, Updater},
@@ -28,23 +26,29 @@ pub(super) mod command {
     pub(in super::super) const DRIVER: u32 = 0x03;
     pub(in super::super) const COALESCING: u32 = 0x0E;
     pub(in super::super) const RINGS: u32 = 0x10;
+    pub(in super::super) const PAUSE: u32 = 0x12;
     pub(in super::super) const STRINGS: u32 = 0x1B;
     pub(in super::super) const SET_SIZES: u32 = 0x37;
     pub(in super::super) const FEATURES: u32 = 0x3A;
     pub(in super::super) const CHANNELS: u32 = 0x3C;
     pub(in super::super) const SET_FEATURES: u32 = 0x3B;
+    pub(in super::super) const INDIRECTION: u32 = 0x38;
+    pub(in super::super) const SET_INDIRECTION: u32 = 0x39;
     pub(in super::super) const TIMESTAMPING: u32 = 0x41;
+    pub(in super::super) const EEE: u32 = 0x44;
 }
 
 /// Every readable structure of fixed size: the command that fills it, the command that writes it back (0 if
 /// none), and its size. The kernel writes that many bytes regardless of the buffer, so no command outside
 /// this table is run.
-const STRUCTURES: [(u32, u32, usize); 5] = [
+const STRUCTURES: [(u32, u32, usize); 7] = [
     (command::DRIVER, 0, 196),
     (command::COALESCING, 0x0F, 23 * 4),
     (command::RINGS, 0x11, 9 * 4),
     (command::CHANNELS, 0x3D, 9 * 4),
     (command::TIMESTAMPING, 0, 11 * 4),
+    (command::PAUSE, 0x13, 4 * 4),
+    (command::EEE, 0x45, 10 * 4),
 ];
 
 /// The row of a reading command.
@@ -130,11 +134,60 @@ pub(super) fn coalescing(interface: &str) -> Result<Coalescing, Errno> {
     Ok(Coalescing {
         rx_usecs: Some(word(&data, 1)),
         rx_frames: Some(word(&data, 2)),
+        rx_usecs_irq: Some(word(&data, 3)),
         tx_usecs: Some(word(&data, 5)),
         tx_frames: Some(word(&data, 6)),
         adaptive_rx: Some(word(&data, 10) != 0),
         adaptive_tx: Some(word(&data, 11) != 0),
     })
+}
+
+pub(super) fn pause(interface: &str) -> Result<Pause, Errno> {
+    let data = fixed(interface, command::PAUSE)?;
+    let is_on = |at| word(&data, at) != 0;
+    Ok(Pause { autoneg: is_on(1), rx: is_on(2), tx: is_on(3) })
+}
+
+pub(super) fn eee(interface: &str) -> Result<Eee, Errno> {
+    let data = fixed(interface, command::EEE)?;
+    Ok(Eee { is_active: word(&data, 4) != 0, eee: word(&data, 5) != 0 })
+}
+
+/// Maximum number of entries of an indirection table that are read; the largest adapters have a few thousand.
+const INDIRECTION_ENTRIES_MAX: usize = 1 << 16;
+
+/// The queue of each entry of the indirection table. It is read here because netlink has it since 6.3 only and sets it
+/// since 6.17 only.
+pub(super) fn indirection(interface: &str) -> Result<Vec<u32>, Errno> {
+    let mut size = vec![0; 8];
+    put(&mut size, 0, command::INDIRECTION);
+    // SAFETY: asked for no entries, the kernel writes the two words with the size of its table.
+    unsafe { run(interface, &mut size) }?;
+    let entries = usize::try_from(word(&size, 1)).map_err(|_| Errno::OVERFLOW)?;
+    if entries == 0 {
+        return Err(Errno::OPNOTSUPP);
+    }
+    if entries > INDIRECTION_ENTRIES_MAX {
+        return Err(Errno::OVERFLOW);
+    }
+    let mut data = vec![0; 8 + entries * 4];
+    put(&mut data, 0, command::INDIRECTION);
+    put(&mut data, 4, word(&size, 1));
+    // SAFETY: the kernel writes two words, and no more entries than the second word asked for.
+    unsafe { run(interface, &mut data) }?;
+    Ok((2..2 + entries).map(|at| word(&data, at)).collect())
+}
+
+/// Replaces the indirection table.
+pub(super) fn set_indirection(interface: &str, table: &[u32]) -> Result<(), Errno> {
+    let mut data = vec![0; 8 + table.len() * 4];
+    put(&mut data, 0, command::SET_INDIRECTION);
+    put(&mut data, 4, u32::try_from(table.len()).map_err(|_| Errno::OVERFLOW)?);
+    for (at, queue) in table.iter().enumerate() {
+        put(&mut data, 8 + at * 4, *queue);
+    }
+    // SAFETY: the kernel reads two words and as many entries as the second word says, and writes nothing.
+    unsafe { run(interface, &mut data) }
 }
 
 pub(super) fn timestamping(interface: &str) -> Result<Timestamping, Errno> {

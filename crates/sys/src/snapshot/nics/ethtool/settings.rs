@@ -2,11 +2,13 @@
 //! used first, because it explains a driver's errors. The ioctl is for kernels whose netlink does not support
 //! the request (channels and features came with 5.7 and 5.8).
 
-use super::{
-    ioctl,
-    message::{Attributes, NESTED, attribute, u32_at},
-    netlink::{Connection, Refusal, request},
-};
+mod feature;
+mod fec;
+mod field;
+mod indirection;
+
+use super::napi;
+use crate::netlink::{Connection, Family, Refusal};
 use lowlat_settings::change::{Ethtool, Field, Wire};
 use rustix::io::Errno;
 use std::fmt;
@@ -25,15 +27,23 @@ enum Parameter {
     Field { get: u8, set: u8, ioctl: u32, field: Field },
     /// A feature by the kernel's name.
     Feature(String),
+    /// Encodings of forward error correction.
+    Fec,
+    /// The indirection table.
+    Indirection,
+    /// A value of the NAPI instance that polls a queue.
+    Napi(napi::Parameter),
 }
 
 /// The value of a setting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
-    /// A count of queues or frames, or microseconds.
-    Number(u32),
+    /// A count of queues or frames, microseconds, or nanoseconds.
+    Number(u64),
     /// On or off.
     Switch(bool),
+    /// Words, or numbers with commas between.
+    Text(String),
 }
 
 impl fmt::Display for Value {
@@ -41,6 +51,7 @@ impl fmt::Display for Value {
         match self {
             Self::Number(number) => number.fmt(f),
             Self::Switch(is_on) => f.write_str(if *is_on { "on" } else { "off" }),
+            Self::Text(text) => f.write_str(text),
         }
     }
 }
@@ -104,23 +115,37 @@ impl Setting {
                     !name.is_empty() && name.len() < 32 && name.chars().all(|c| c.is_ascii_graphic());
                 Parameter::Feature(is_name.then(|| name.to_owned())?)
             }
+            Wire::Fec => (name == fec::NAME).then_some(Parameter::Fec)?,
+            Wire::Indirection => (name == indirection::NAME).then_some(Parameter::Indirection)?,
+            Wire::Napi => Parameter::Napi(napi::Parameter::parse(name)?),
         };
         Some(Self { group, parameter })
     }
 
     /// Parses a value of this setting.
     pub fn value(&self, text: &str) -> Result<Value, EthtoolError> {
-        let is_switch = match &self.parameter {
-            Parameter::Field { field, .. } => field.is_switch,
-            Parameter::Feature(_) => true,
+        let text = text.trim();
+        let on_off = || match text {
+            "on" => Some(Value::Switch(true)),
+            "off" => Some(Value::Switch(false)),
+            _ => None,
         };
-        let value = match (is_switch, text.trim()) {
-            (true, "on") => Some(Value::Switch(true)),
-            (true, "off") => Some(Value::Switch(false)),
-            (true, _) => None,
-            (false, number) => number.parse().ok().map(Value::Number),
+        let number = || text.parse().ok().map(Value::Number);
+        let (value, expected) = match &self.parameter {
+            Parameter::Feature(_) => (on_off(), SWITCH),
+            Parameter::Field { field, .. } if field.is_switch => (on_off(), SWITCH),
+            Parameter::Field { .. } => (number().filter(|value| value.raw().is_some()), NUMBER),
+            Parameter::Fec => (fec::is_valid(text).then(|| Value::Text(text.to_owned())), fec::EXPECTED),
+            Parameter::Indirection => (
+                number().or_else(|| indirection::is_table(text).then(|| Value::Text(text.to_owned()))),
+                indirection::EXPECTED,
+            ),
+            Parameter::Napi(parameter) if parameter.is_threaded() => {
+                let is_mode = napi::THREADED.contains(&text);
+                (is_mode.then(|| Value::Text(text.to_owned())), "disabled, enabled or busy-poll")
+            }
+            Parameter::Napi(_) => (number(), NUMBER),
         };
-        let expected = if is_switch { "\"on\" or \"off\"" } else { "a number such as 8" };
         value.ok_or_else(|| EthtoolError::Value { found: text.chars().take(80).collect(), expected })
     }
 
@@ -128,8 +153,11 @@ impl Setting {
     /// setting.
     pub fn get(&self, interface: &str) -> Result<Option<Value>, EthtoolError> {
         let found = match &self.parameter {
-            Parameter::Field { get, ioctl, field, .. } => get_field(interface, *get, *ioctl, *field),
-            Parameter::Feature(name) => feature(interface, name),
+            Parameter::Field { get, ioctl, field, .. } => field::get(interface, *get, *ioctl, *field),
+            Parameter::Feature(name) => feature::get(interface, name),
+            Parameter::Fec => fec::get(interface),
+            Parameter::Indirection => indirection::get(interface),
+            Parameter::Napi(parameter) => parameter.get(interface),
         };
         match found {
             Ok(found) => Ok(found),
@@ -139,33 +167,19 @@ impl Setting {
     }
 
     /// Sets the value. A change of queues can take the link down for a moment.
-    pub fn set(&self, interface: &str, to: Value) -> Result<(), EthtoolError> {
-        let (request, attributes) = match &self.parameter {
-            Parameter::Field { set, field, .. } => (*set, encode(*field, to)),
-            Parameter::Feature(name) => (request::SET_FEATURES, wanted(name, to)),
-        };
-        let by_netlink = match Connection::open() {
-            Ok(mut connection) => connection.set(interface, request, &attributes),
-            Err(errno) => Err(Refusal { errno, text: String::new() }),
-        };
-        let set = match by_netlink {
-            Err(refusal) if is_without_netlink(refusal.errno) => {
-                self.set_by_ioctl(interface, to).map_err(|errno| Refusal { errno, text: refusal.text })
-            }
-            other => other,
+    pub fn set(&self, interface: &str, to: &Value) -> Result<(), EthtoolError> {
+        let set = match &self.parameter {
+            Parameter::Field { set, ioctl, field, .. } => field::set(interface, (*set, *ioctl), *field, to),
+            Parameter::Feature(name) => feature::set(interface, name, *to == Value::Switch(true)),
+            Parameter::Fec => fec::set(interface, &to.to_string()),
+            Parameter::Indirection => indirection::set(interface, to).map_err(Refusal::from),
+            Parameter::Napi(parameter) => parameter.set(interface, to),
         };
         set.map_err(|refusal| self.error(interface, &refusal))?;
         // A feature that cannot be changed is ignored without an error.
         match (&self.parameter, self.get(interface)?) {
-            (Parameter::Feature(_), Some(found)) if found != to => Err(EthtoolError::Ineffective { found }),
+            (Parameter::Feature(_), Some(found)) if found != *to => Err(EthtoolError::Ineffective { found }),
             _ => Ok(()),
-        }
-    }
-
-    fn set_by_ioctl(&self, interface: &str, to: Value) -> Result<(), Errno> {
-        match &self.parameter {
-            Parameter::Field { ioctl, field, .. } => ioctl::set_word(interface, *ioctl, field.word, to.raw()),
-            Parameter::Feature(name) => ioctl::set_feature(interface, name, to == Value::Switch(true)),
         }
     }
 
@@ -197,67 +211,45 @@ impl Setting {
     }
 }
 
+const SWITCH: &str = "\"on\" or \"off\"";
+const NUMBER: &str = "a number such as 8";
+
 /// Kernels without the family or the request, and sandboxes that hide netlink.
 fn is_without_netlink(errno: Errno) -> bool {
     matches!(errno, Errno::OPNOTSUPP | Errno::NOENT | Errno::AFNOSUPPORT | Errno::PROTONOSUPPORT)
 }
 
 impl Value {
-    fn raw(self) -> u32 {
+    /// The value in the 32 bits of a field; `None` if it does not fit.
+    fn raw(&self) -> Option<u32> {
         match self {
-            Self::Number(number) => number,
-            Self::Switch(is_on) => u32::from(is_on),
+            Self::Number(number) => u32::try_from(*number).ok(),
+            Self::Switch(is_on) => Some(u32::from(*is_on)),
+            Self::Text(_) => None,
         }
     }
 }
 
-/// The attribute of a request. Switches are bytes, numbers are words.
-fn encode(field: Field, to: Value) -> Vec<u8> {
-    match to {
-        Value::Number(number) => attribute(field.attribute, &number.to_ne_bytes()),
-        Value::Switch(is_on) => attribute(field.attribute, &[u8::from(is_on)]),
-    }
+/// Asks a query of the family `ethtool`.
+fn ask(interface: &str, request: u8) -> Result<Vec<u8>, Errno> {
+    Connection::open(Family::Ethtool)?.ask_about(interface, request)
 }
 
-fn decode(field: Field, answer: &[u8]) -> Option<Value> {
-    let value = Attributes(answer).value_of(field.attribute)?;
-    if field.is_switch {
-        value.first().map(|byte| Value::Switch(*byte != 0))
-    } else {
-        u32_at(value, 0).map(Value::Number)
-    }
-}
-
-fn get_field(interface: &str, get: u8, ioctl: u32, field: Field) -> Result<Option<Value>, Errno> {
-    match Connection::open().and_then(|mut connection| connection.ask(interface, get)) {
-        Ok(answer) => Ok(decode(field, &answer)),
-        Err(errno) if is_without_netlink(errno) => {
-            let word = ioctl::word_of(interface, ioctl, field.word)?;
-            Ok(Some(if field.is_switch { Value::Switch(word != 0) } else { Value::Number(word) }))
+/// Changes by netlink, or by the ioctl where netlink cannot.
+fn set_by(
+    interface: &str,
+    request: u8,
+    attributes: &[u8],
+    ioctl: impl FnOnce() -> Result<(), Errno>,
+) -> Result<(), Refusal> {
+    let by_netlink = match Connection::open(Family::Ethtool) {
+        Ok(mut connection) => connection.set_of(interface, request, attributes),
+        Err(errno) => Err(errno.into()),
+    };
+    match by_netlink {
+        Err(refusal) if is_without_netlink(refusal.errno) => {
+            ioctl().map_err(|errno| Refusal { errno, text: refusal.text })
         }
-        Err(errno) => Err(errno),
+        other => other,
     }
-}
-
-fn feature(interface: &str, name: &str) -> Result<Option<Value>, Errno> {
-    let features =
-        match Connection::open().and_then(|mut connection| connection.ask(interface, request::FEATURES)) {
-            Ok(answer) => super::decode::features(&answer),
-            Err(errno) if is_without_netlink(errno) => ioctl::features(interface)?,
-            Err(errno) => return Err(errno),
-        };
-    Ok(features.get(name).copied().map(Value::Switch))
-}
-
-/// A request for one feature: a bitset with one named bit. A bit without the value flag means off.
-fn wanted(name: &str, to: Value) -> Vec<u8> {
-    const WANTED: u16 = 3;
-    const BITS: u16 = 3;
-    const BIT: u16 = 1;
-    const NAME: u16 = 2;
-    const VALUE: u16 = 3;
-    let value = if to == Value::Switch(true) { attribute(VALUE, &[]) } else { Vec::new() };
-    let bit = [attribute(NAME, &[name.as_bytes(), &[0]].concat()), value].concat();
-    let bits = attribute(BITS | NESTED, &attribute(BIT | NESTED, &bit));
-    attribute(WANTED | NESTED, &bits)
 }

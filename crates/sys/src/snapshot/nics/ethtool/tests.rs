@@ -1,4 +1,5 @@
-use super::{message::attribute, *};
+use super::{super::plain, *};
+use crate::netlink::message::{self, attribute};
 use crate::testing::TestTree;
 use lowlat_settings::change::nic::{self, NicKind};
 use std::process::Command;
@@ -48,25 +49,6 @@ fn features_and_time_stamps_come_from_bitsets() {
         [bitset(2, &[bit(0, "hardware-transmit"), bit(4, "software-system-clock")]), number(5, 3)].concat();
     let expected = Timestamping { hardware_rx: false, hardware_tx: true, phc_index: Some(3) };
     assert_eq!(decode::timestamping(&answer), expected);
-}
-
-fn packet(kind: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(16 + body.len()).unwrap();
-    let head = [&length.to_ne_bytes()[..], &kind.to_ne_bytes(), &[0, 0], &sequence.to_ne_bytes(), &[0; 4]];
-    [&head.concat()[..], body].concat()
-}
-
-#[test]
-fn the_answer_is_distinguished_from_other_messages_and_errors() {
-    let acknowledgement = packet(2, 7, &0i32.to_ne_bytes());
-    let other = packet(30, 6, &[9; 8]);
-    let answer = packet(30, 7, &[1, 1, 0, 0, 5, 5, 5, 5]);
-    let all = [other.clone(), acknowledgement.clone(), answer].concat();
-    assert_eq!(message::answer_to(7, &all), Some(Ok(&[5, 5, 5, 5][..])));
-    assert_eq!(message::answer_to(7, &other), None);
-    let refused = packet(2, 7, &(-95i32).to_ne_bytes());
-    assert_eq!(message::answer_to(7, &refused), Some(Err(Errno::OPNOTSUPP)));
-    assert_eq!(message::answer_to(7, &acknowledgement), None);
 }
 
 #[test]
@@ -128,28 +110,6 @@ fn a_virtual_interface_answers_over_netlink_and_ioctl() {
 }
 
 #[test]
-fn the_end_of_a_change_carries_the_words_of_the_driver() {
-    const CAPPED: u16 = 0x100;
-    const WITH_WORDS: u16 = 0x200;
-    let error = |flags: u16, quoted: &[u8]| {
-        let length = u32::try_from(16 + quoted.len()).unwrap().to_ne_bytes();
-        let header = [&length[..], &[0; 12], quoted].concat();
-        let words = attribute(1, b"only one queue\0");
-        let mut bytes = packet(2, 7, &[&(-22i32).to_ne_bytes()[..], &header, &words].concat());
-        bytes.splice(6..8, flags.to_ne_bytes());
-        bytes
-    };
-    let refused = |text: &str| Some(Err((Errno::INVAL, text.to_owned())));
-    assert_eq!(message::end_of(7, &error(WITH_WORDS, &[9; 8])), refused("only one queue"));
-    assert_eq!(message::end_of(7, &error(WITH_WORDS | CAPPED, &[])), refused("only one queue"));
-    assert_eq!(message::end_of(7, &error(0, &[9; 8])), refused(""));
-    let (answer, done) = (packet(30, 7, &[0; 8]), packet(2, 7, &0i32.to_ne_bytes()));
-    assert_eq!(message::end_of(7, &[answer.clone(), done].concat()), Some(Ok(())));
-    assert_eq!(message::end_of(7, &answer), None);
-    assert_eq!(message::end_of(8, &error(0, &[])), None);
-}
-
-#[test]
 fn values_are_read_by_what_the_setting_takes() {
     let channels = setting(&nic::channels::KIND, "combined").unwrap();
     assert_eq!(channels.value("8\n").unwrap(), Value::Number(8));
@@ -173,15 +133,15 @@ fn a_virtual_interface_is_changed_over_netlink_and_ioctl() {
     let is_run = in_namespace_with_veth(|| {
         let (on, off) = (Value::Switch(true), Value::Switch(false));
         let checksum = setting(&nic::feature::KIND, "tx-checksum-ip-generic").unwrap();
-        assert_eq!(checksum.get("lowlat0").unwrap(), Some(on));
-        checksum.set("lowlat0", off).unwrap();
-        assert_eq!(checksum.get("lowlat0").unwrap(), Some(off));
+        assert_eq!(checksum.get("lowlat0").unwrap(), Some(on.clone()));
+        checksum.set("lowlat0", &off).unwrap();
+        assert_eq!(checksum.get("lowlat0").unwrap(), Some(off.clone()));
         ioctl::set_feature("lowlat0", "tx-checksum-ip-generic", true).unwrap();
-        assert_eq!(checksum.get("lowlat0").unwrap(), Some(on));
+        assert_eq!(checksum.get("lowlat0").unwrap(), Some(on.clone()));
         // Software segmentation needs scatter-gather: without it the kernel ignores the request.
-        setting(&nic::feature::KIND, "tx-scatter-gather").unwrap().set("lowlat0", off).unwrap();
+        setting(&nic::feature::KIND, "tx-scatter-gather").unwrap().set("lowlat0", &off).unwrap();
         let error =
-            setting(&nic::feature::KIND, "tx-generic-segmentation").unwrap().set("lowlat0", on).unwrap_err();
+            setting(&nic::feature::KIND, "tx-generic-segmentation").unwrap().set("lowlat0", &on).unwrap_err();
         assert!(
             error.to_string().starts_with("the driver accepted the change but left the value off: "),
             "{error}"
@@ -189,11 +149,12 @@ fn a_virtual_interface_is_changed_over_netlink_and_ioctl() {
         let rx = setting(&nic::channels::KIND, "rx").unwrap();
         match rx.get("lowlat0").unwrap() {
             Some(Value::Number(count @ 2..)) => {
-                rx.set("lowlat0", Value::Number(count - 1)).unwrap();
+                rx.set("lowlat0", &Value::Number(count - 1)).unwrap();
                 assert_eq!(rx.get("lowlat0").unwrap(), Some(Value::Number(count - 1)));
-                ioctl::set_word("lowlat0", ioctl::command::CHANNELS, 5, count).unwrap();
+                ioctl::set_word("lowlat0", ioctl::command::CHANNELS, 5, u32::try_from(count).unwrap())
+                    .unwrap();
                 assert_eq!(rx.get("lowlat0").unwrap(), Some(Value::Number(count)));
-                let error = rx.set("lowlat0", Value::Number(9_999)).unwrap_err().to_string();
+                let error = rx.set("lowlat0", &Value::Number(9_999)).unwrap_err().to_string();
                 assert!(error.contains("requested channel count exceeds maximum"), "{error}");
                 assert!(
                     error.ends_with("the driver does not accept this value; leave this step out"),
@@ -204,13 +165,13 @@ fn a_virtual_interface_is_changed_over_netlink_and_ioctl() {
         }
         let usecs = setting(&nic::coalescing::KIND, "rx-usecs").unwrap();
         assert_eq!(usecs.get("lowlat0").unwrap(), None);
-        let error = usecs.set("lowlat0", Value::Number(0)).unwrap_err().to_string();
+        let error = usecs.set("lowlat0", &Value::Number(0)).unwrap_err().to_string();
         assert!(error.contains("the driver does not support this setting"), "{error}");
         assert_eq!(checksum.get("none0").unwrap(), None);
-        let error = checksum.set("none0", on).unwrap_err().to_string();
+        let error = checksum.set("none0", &on).unwrap_err().to_string();
         assert!(error.ends_with("the interface does not exist; make a new plan"), "{error}");
         for bad in ["a name that is too long", ""] {
-            assert!(checksum.set(bad, on).is_err(), "{bad}");
+            assert!(checksum.set(bad, &on).is_err(), "{bad}");
         }
     });
     if !is_run {
@@ -229,15 +190,80 @@ fn a_tap_interface_has_its_coalescing_changed() {
         }
         let frames = setting(&nic::coalescing::KIND, "rx-frames").unwrap();
         assert_eq!(frames.get("lowlat2").unwrap(), Some(Value::Number(0)));
-        frames.set("lowlat2", Value::Number(8)).unwrap();
+        frames.set("lowlat2", &Value::Number(8)).unwrap();
         assert_eq!(frames.get("lowlat2").unwrap(), Some(Value::Number(8)));
         ioctl::set_word("lowlat2", ioctl::command::COALESCING, 2, 4).unwrap();
         assert_eq!(frames.get("lowlat2").unwrap(), Some(Value::Number(4)));
         let error = setting(&nic::coalescing::KIND, "adaptive-rx")
             .unwrap()
-            .set("lowlat2", Value::Switch(true))
+            .set("lowlat2", &Value::Switch(true))
             .unwrap_err();
         assert!(error.to_string().contains("leave this step out"), "{error}");
+    });
+    if !is_run {
+        eprintln!("skipped: may not make a network namespace with a veth pair, or there is no ip command");
+    }
+}
+
+#[test]
+fn a_capture_of_an_earlier_version_does_not_say_that_the_driver_lacks_what_it_was_not_asked() {
+    let absent = r#"{"driver":"absent","channels":"absent","rings":"absent","coalescing":"absent",
+        "offloads":"absent","timestamping":"absent"}"#;
+    let tree = TestTree::new().file("/.lowlat/interface/ethtool/eth0", absent.as_bytes());
+    let answers = answers(&tree.root(), "eth0").into_known().unwrap();
+    assert!(answers.channels.is_absent());
+    assert!(matches!(answers.pause, Reading::Unparsable(_)), "{:?}", answers.pause);
+    assert!(matches!(answers.rss_indirection, Reading::Unparsable(_)));
+}
+
+#[test]
+fn pause_frames_energy_saving_and_error_correction_are_decoded() {
+    let on = |kind: u16| attribute(kind, &[1]);
+    let pause = Pause { autoneg: false, rx: true, tx: false };
+    assert_eq!(decode::pause(&[attribute(2, &[0]), on(3)].concat()), pause);
+    assert_eq!(decode::eee(&[attribute(4, &[0]), on(5)].concat()), Eee { eee: true, is_active: false });
+    let modes = bitset(2, &[bit(50, "RS"), bit(51, "BASER")]);
+    let fec = Fec { configured: vec!["auto".into(), "rs".into(), "baser".into()], active: Some("rs".into()) };
+    assert_eq!(decode::fec(&[modes, on(3), number(4, 50)].concat()), fec);
+    assert_eq!(decode::fec(&bitset(2, &[bit(49, "None")])).configured, ["off"]);
+}
+
+#[test]
+fn each_value_of_a_napi_instance_is_changed_on_a_virtual_interface() {
+    let is_run = in_namespace_with_veth(|| {
+        for arguments in ["link set lowlat0 up", "link set lowlat1 up", "addr add 10.9.8.7/24 dev lowlat0"] {
+            assert!(Command::new("ip").args(arguments.split(' ')).status().unwrap().success(), "{arguments}");
+        }
+        let gro = setting(&nic::feature::KIND, "rx-gro").unwrap();
+        gro.set("lowlat0", &Value::Switch(true)).unwrap();
+        let answers = napi::ask("lowlat0");
+        let Reading::Known(napis) = &answers.napis else {
+            eprintln!("skipped: this kernel does not list NAPI instances ({:?})", answers.napis);
+            return;
+        };
+        assert_eq!(napis.len(), 4, "one for each receive queue with GRO: {napis:?}");
+        // veth does not link its queues with their instances.
+        let names: Vec<&str> = napis.iter().map(|napi| napi.name.as_str()).collect();
+        assert_eq!(names, ["napi-0", "napi-1", "napi-2", "napi-3"]);
+        assert!(answers.xdp_features.known().unwrap().contains(&"basic".to_owned()), "{answers:?}");
+        let timeout = setting(&nic::napi::KIND, "napi-2/gro-flush-timeout").unwrap();
+        assert_eq!(timeout.get("lowlat0").unwrap(), Some(Value::Number(0)));
+        if let Err(error) = timeout.set("lowlat0", &Value::Number(20_000)) {
+            eprintln!("skipped: this kernel does not change one NAPI instance (6.13): {error}");
+            return;
+        }
+        assert_eq!(timeout.get("lowlat0").unwrap(), Some(Value::Number(20_000)));
+        let other = setting(&nic::napi::KIND, "napi-1/gro-flush-timeout").unwrap();
+        assert_eq!(other.get("lowlat0").unwrap(), Some(Value::Number(0)), "only one instance changed");
+        for name in ["napi-0/defer-hard-irqs", "napi-0/irq-suspend-timeout"] {
+            let value = setting(&nic::napi::KIND, name).unwrap();
+            value.set("lowlat0", &Value::Number(100)).unwrap();
+            assert_eq!(value.get("lowlat0").unwrap(), Some(Value::Number(100)), "{name}");
+        }
+        let none = setting(&nic::napi::KIND, "napi-9/defer-hard-irqs").unwrap();
+        assert_eq!(none.get("lowlat0").unwrap(), None);
+        let entries = crate::netlink::list_addresses().unwrap();
+        assert!(entries.iter().any(|entry| entry.windows(4).any(|bytes| bytes == [10, 9, 8, 7])));
     });
     if !is_run {
         eprintln!("skipped: may not make a network namespace with a veth pair, or there is no ip command");
@@ -250,11 +276,7 @@ proptest::proptest! {
         for bytes in [bytes.clone(), attribute(kind, &bytes), bitset(kind, &[attribute(1, &bytes)])] {
             let _ = (decode::channels(&bytes), decode::rings(&bytes), decode::coalescing(&bytes));
             let _ = (decode::features(&bytes), decode::timestamping(&bytes));
-            let _ = (message::answer_to(0, &bytes), message::text(&bytes));
-            let _ = message::answer_to(7, &packet(2, 7, &bytes));
-            let mut with_words = packet(2, 7, &[&(-1i32).to_ne_bytes()[..], &bytes].concat());
-            with_words.splice(6..8, 0x200u16.to_ne_bytes());
-            let _ = (message::end_of(7, &with_words), message::end_of(0, &bytes));
+            let _ = (decode::pause(&bytes), decode::eee(&bytes), decode::fec(&bytes));
         }
         let tree = TestTree::new().file("/.lowlat/interface/ethtool/eth0", &bytes);
         let _ = answers(&tree.root(), "eth0");
