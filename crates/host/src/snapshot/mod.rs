@@ -57,7 +57,7 @@ pub struct HostSnapshot {
     /// Network interfaces.
     pub nics: Vec<Nic>,
     /// Network stacks that bypass the kernel's.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bypasses: Vec<Bypass>,
     /// Block devices.
     pub disks: Vec<Disk>,

@@ -15,8 +15,10 @@ pub struct Nic {
     /// "up", "down", "unknown".
     pub operstate: Reading<String>,
     /// Whether the other end of the cable answers; absent while the interface is administratively down.
+    #[serde(skip_serializing_if = "Reading::is_absent")]
     pub carrier: Reading<bool>,
     /// IP addresses with their prefix: "10.0.0.1/24".
+    #[serde(skip_serializing_if = "Reading::is_absent")]
     pub addresses: Reading<Vec<String>>,
     /// Link speed.
     pub speed_mbps: Reading<u32>,
@@ -51,19 +53,26 @@ pub struct Nic {
     /// Time stamping.
     pub timestamping: Reading<Timestamping>,
     /// Pause frames.
+    #[serde(skip_serializing_if = "Reading::is_absent")]
     pub pause: Reading<Pause>,
     /// Forward error correction.
+    #[serde(skip_serializing_if = "Reading::is_absent")]
     pub fec: Reading<Fec>,
     /// Energy-Efficient Ethernet.
+    #[serde(skip_serializing_if = "Reading::is_absent")]
     pub eee: Reading<Eee>,
     /// Receive side scaling: the queue of each entry of the indirection table.
+    #[serde(skip_serializing_if = "Reading::is_absent")]
     pub rss_indirection: Reading<Vec<u32>>,
     /// NAPI instances with their queues.
+    #[serde(skip_serializing_if = "Reading::is_absent")]
     pub napis: Reading<Vec<Napi>>,
     /// XDP abilities by the kernel's name: "basic", "xsk-zerocopy".
+    #[serde(skip_serializing_if = "Reading::is_absent")]
     pub xdp_features: Reading<Vec<String>>,
     /// Packets dropped or received with errors since the driver was loaded, by the kernel's name of the counter
     /// (/sys/class/net/IF/statistics).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub drops: BTreeMap<String, u64>,
     /// Interrupts of the device (msi_irqs), in ascending order.
     pub irqs: Vec<u32>,
@@ -137,6 +146,7 @@ pub struct Coalescing {
     /// Packets before a receive interrupt.
     pub rx_frames: Option<u32>,
     /// Wait before a receive interrupt while the CPU is in an interrupt. Drivers such as sfc use it alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rx_usecs_irq: Option<u32>,
     /// Wait before a transmit interrupt.
     pub tx_usecs: Option<u32>,
