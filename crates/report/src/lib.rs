@@ -45,7 +45,7 @@ pub use journal::{
         journal_line, journal_notice, journal_text,
     },
 };
-pub use net::{sfnt_log_text, sfnt_reference_text};
+pub use net::{Interrupt, NicView, Solarflare, nics_text, sfnt_log_text, sfnt_reference_text};
 pub use pipeline::{
     html::matrix_html,
     terminal::{

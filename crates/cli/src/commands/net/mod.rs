@@ -1,19 +1,22 @@
 //! `lowlat net`: network cards and network latency.
 
+mod nics;
 mod pingpong;
 
 use super::{Subcommand, examples, group, run_member};
 use crate::output::Exit;
 use clap::{ArgMatches, Command};
+use lowlat_host::{HostSnapshot, snapshot::Nic};
 
 pub const COMMAND: Subcommand = Subcommand { name: "net", declare, run };
 
 /// The subcommands, in help order. A new one adds its file and its line here.
-const MEMBERS: &[Subcommand] = &[pingpong::COMMAND];
+const MEMBERS: &[Subcommand] = &[nics::COMMAND, pingpong::COMMAND];
 
 fn declare(command: Command) -> Command {
     group(command, MEMBERS).about("Measure network latency, and read measurements of other tools").after_help(
         examples(&[
+            ("lowlat net nics", "show every physical interface, and whether it can be measured"),
             (
                 "lowlat net pingpong --import sfnt.log",
                 "read the output of sfnt-pingpong, and say what makes it doubtful",
@@ -25,4 +28,15 @@ fn declare(command: Command) -> Command {
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     run_member("net", MEMBERS, matches)
+}
+
+/// The interface of this name.
+fn found<'a>(host: &'a HostSnapshot, name: &str) -> anyhow::Result<&'a Nic> {
+    host.nics.iter().find(|nic| nic.name == name).ok_or_else(|| {
+        let names: Vec<&str> = host.nics.iter().map(|nic| nic.name.as_str()).collect();
+        anyhow::anyhow!(
+            "cannot use interface {name}: this host has no such interface\nhint: choose one of {}",
+            names.join(", ")
+        )
+    })
 }

@@ -146,6 +146,7 @@ pub fn coalescing_text(coalescing: &Coalescing) -> String {
     };
     [
         number(coalescing.rx_usecs, "rx ", " us"),
+        number(coalescing.rx_usecs_irq, "rx in interrupts ", " us"),
         number(coalescing.rx_frames, "rx ", " frames"),
         number(coalescing.tx_usecs, "tx ", " us"),
         number(coalescing.tx_frames, "tx ", " frames"),

@@ -1,0 +1,66 @@
+//! `lowlat net nics`: shows every network interface, and whether a measurement over it is meaningful.
+
+use crate::commands::{Subcommand, examples};
+use crate::{
+    host::HostArgs,
+    output::{self, Exit},
+};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use lowlat_host::{HostSnapshot, snapshot::Nic};
+use lowlat_report::NicView;
+use serde_json::json;
+
+pub const COMMAND: Subcommand = Subcommand { name: "nics", declare, run };
+
+#[derive(Debug, Args)]
+struct Arguments {
+    /// Show these interfaces [default: every physical one]
+    #[arg(value_name = "IF")]
+    interfaces: Vec<String>,
+    #[command(flatten)]
+    host: HostArgs,
+    /// Print the interfaces as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("Show network interfaces: card, link, place, queues, interrupts, NAPI and what they lack")
+        .after_help(format!(
+            "A port without carrier is marked as unusable for measurement.\n\n\
+             Exit codes: 0 every interface is usable, 1 one is not, 2 error.\n\n{}",
+            examples(&[
+                ("lowlat net nics", "Show every physical interface."),
+                ("lowlat net nics enp1s0f1", "Show one interface."),
+                ("lowlat net nics --root desk7.tar.gz --json", "Print those of a captured host as JSON."),
+            ])
+        ))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    let host = arguments.host.read()?;
+    let isolated = &host.allocation.isolated;
+    let nics = chosen(&host.snapshot, &arguments.interfaces)?;
+    let views: Vec<NicView<'_>> =
+        nics.into_iter().map(|nic| NicView::of(&host.snapshot, isolated, nic)).collect();
+    if arguments.json {
+        output::print_json(&json!({ "nics": views, "bypasses": host.snapshot.bypasses }))?;
+    } else if views.is_empty() {
+        output::talk("No physical interface was found. Name an interface to see a virtual one.");
+        output::print(&lowlat_report::nics_text(&host.snapshot, isolated, &views, output::width()))?;
+    } else {
+        output::print(&lowlat_report::nics_text(&host.snapshot, isolated, &views, output::width()))?;
+    }
+    let is_usable = views.iter().all(|view| view.unusable.is_none());
+    Ok(if is_usable { Exit::Clean } else { Exit::Findings })
+}
+
+/// The interfaces named, or every physical one.
+fn chosen<'a>(host: &'a HostSnapshot, names: &[String]) -> anyhow::Result<Vec<&'a Nic>> {
+    if names.is_empty() {
+        return Ok(host.nics.iter().filter(|nic| nic.is_physical).collect());
+    }
+    names.iter().map(|name| super::found(host, name)).collect()
+}
