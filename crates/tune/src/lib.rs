@@ -1,4 +1,4 @@
-//! Carries plans out on a host, and takes them back: the action beside the facts of `lowlat-sys` and the judgement of
+//! Applies plans to a host, and rolls them back: the action, with facts from `lowlat-sys` and judgement from
 //! `lowlat-plan`.
 //!
 //! ```text
@@ -7,8 +7,9 @@
 //!              ->  StateDir            which plan is in force
 //! ```
 //!
-//! All writes go through the undo log ([`lowlat_sys::undo`]), so that each can be taken back after a crash at any
-//! moment. What is neither a file nor a value of the kernel (services, threads, interfaces) has a [`targets`] entry.
+//! All writes go through the undo log ([`lowlat_sys::undo`]), so each can be rolled back after a crash at
+//! any moment. Targets that are neither files nor values of the kernel (services, threads, interfaces) are
+//! in [`targets`].
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod boot_loader;

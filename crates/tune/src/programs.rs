@@ -1,4 +1,4 @@
-//! Other people's programs that lowlat calls: boot loaders' generators, mostly.
+//! External programs that lowlat runs, mostly generators of boot loaders.
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{
@@ -9,24 +9,24 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What a program did.
+/// Result of a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// Whether it ended with 0.
+    /// Whether its exit code was 0.
     pub is_success: bool,
-    /// What it wrote to stdout.
+    /// Its stdout.
     pub stdout: Vec<u8>,
-    /// What it wrote to stderr, with replacement characters.
+    /// Its stderr, with replacement characters.
     pub stderr: String,
 }
 
-/// Runs programs; a test has its own.
+/// Runs programs; tests replace it.
 pub trait Programs: std::fmt::Debug {
-    /// Runs a program found by its name in the usual directories, with the C locale and no input, and waits for it. One
-    /// that hangs is ended, and the error is `TimedOut`.
+    /// Runs a program found by its name in the usual directories, with the C locale and no input, and waits
+    /// for it. A program that hangs is killed, and the error is `TimedOut`.
     fn run(&self, program: &str, arguments: &[&str]) -> io::Result<Outcome>;
 
-    /// As [`Programs::run`], with something to read on stdin. Who runs no such programs says so with `Unsupported`.
+    /// As [`Programs::run`], with input on stdin. Implementations without it return `Unsupported`.
     fn run_with_input(&self, _program: &str, _arguments: &[&str], _input: &[u8]) -> io::Result<Outcome> {
         Err(io::ErrorKind::Unsupported.into())
     }
@@ -36,7 +36,7 @@ pub trait Programs: std::fmt::Debug {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemPrograms;
 
-/// Where programs of an administrator are. The caller's own path may lead anywhere.
+/// Directories of an administrator's programs. The caller's PATH is not trusted.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 impl Programs for SystemPrograms {
@@ -49,19 +49,20 @@ impl Programs for SystemPrograms {
     }
 }
 
-/// How long a program may take. The slowest known, a new initial RAM disk for each kernel, takes minutes.
+/// Time limit of a program. The slowest known, which builds an initial RAM disk for each kernel, takes
+/// minutes.
 const LONGEST: Duration = Duration::from_secs(20 * 60);
-/// How often is looked whether it has ended.
+/// Interval of checks whether it has ended.
 const TURN: Duration = Duration::from_millis(10);
 
-/// Runs it to its end, or ends it and what it started when `longest` is over.
+/// Runs it to its end, or kills it and its children after `longest`.
 fn finish(command: &mut Command, input: &[u8], longest: Duration) -> io::Result<Outcome> {
-    // A process group of its own, so that children of a shell script are ended with it.
+    // A separate process group, so that children of a shell script are killed with it.
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     thread::scope(|scope| {
-        // A program that answers before it has read everything must not wait for who writes, nor the reverse. One that
-        // reads no further closes the pipe; its status tells what it made of it.
+        // Separate threads, so that neither side waits for the other. A program that stops reading closes
+        // the pipe, and its exit status decides.
         scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(input)));
         let stdout = scope.spawn(move || read_all(stdout));
         let stderr = scope.spawn(move || read_all(stderr));
@@ -85,7 +86,7 @@ fn wait(child: &mut Child, longest: Duration) -> io::Result<ExitStatus> {
             return Ok(status);
         }
         if start.elapsed() >= longest {
-            let text = format!("it had not ended after {} s, and was ended", longest.as_secs_f64());
+            let text = format!("killed after {} s", longest.as_secs_f64());
             return Err(io::Error::new(io::ErrorKind::TimedOut, text));
         }
         thread::sleep(TURN);

@@ -1,19 +1,20 @@
-//! Which plan is in force: lowlat's own small files beside the undo log.
+//! lowlat's state files beside the undo log, which record the plan in force.
 //!
 //! ```text
 //! /var/lib/lowlat
 //!   huge-pages/       the undo log of pages reserved for a run of the pipeline
-//!   undo/             the undo log: what was changed, and the way back
-//!   plans/ID.json     each plan that was ever applied, as it was
-//!   in-force.json     which of them is in force, since when, and whether it still waits for its confirmation
-//!   untold.json       unit files that a rollback takes back, until systemd has been told
-//!   resting.json      the boot in which the dead-man switch rests, since the plan was confirmed before its reboot
-//!   taken-back.json   the boot whose kernel still has parameters that were taken back
-//!   lost.json         changes that no rollback can undo any more, since their records are lost
+//!   undo/             the undo log: all changes, with what restores them
+//!   plans/ID.json     each plan that was ever applied
+//!   in-force.json     which of them is in force, since when, and whether it waits for confirmation
+//!   untold.json       unit files that a rollback removes, until systemd has reloaded its units
+//!   resting.json      the boot in which the dead-man switch is disarmed, because the plan was confirmed
+//! before its reboot
+//!   taken-back.json   the boot whose kernel still has parameters that were rolled back
+//!   lost.json         changes that no rollback can undo, because their records are lost
 //! ```
 //!
-//! in-force.json also records where the undo log ended and which lasting changes it held ([`LogSeal`]). So a log that is
-//! shortened, exchanged or deleted is noticed, and what it no longer knows can still be named.
+//! in-force.json also records where the undo log ended and which lasting changes it contained ([`LogSeal`]).
+//! So a truncated, exchanged or deleted log is detected, and the changes missing from it can be named.
 
 use lowlat_plan::Plan;
 use lowlat_sys::undo::{Faults, HostError, LogMark, LoggedState, PrivateDirectory, TargetSpec};
@@ -40,23 +41,24 @@ pub struct InForce {
     pub applied_unix_ms: u64,
     /// The boot in which it was applied, /proc/sys/kernel/random/boot_id.
     pub applied_boot_id: String,
-    /// Whether every step of it was applied. Without, a crash came between: apply it again, or roll it back.
+    /// Whether every step of it was applied. If not, it was interrupted: apply it again, or roll it back.
     pub is_complete: bool,
-    /// Within how many seconds of each boot it must be confirmed before it is rolled back; none when it needs no
-    /// confirmation, or has it.
+    /// Seconds after each boot within which it must be confirmed or is rolled back; none if it needs no
+    /// confirmation or is confirmed.
     pub confirm_within_s: Option<u64>,
-    /// The plan that was in force before, and is again when this one is taken back.
+    /// The plan that was in force before, and is again after this one is rolled back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<Box<InForce>>,
 }
 
-/// What the undo log held when in-force.json was written.
+/// Content of the undo log when in-force.json was written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogSeal {
     /// Where the log ended.
     #[serde(flatten)]
     pub mark: LogMark,
-    /// The lasting changes in force: files, services, the boot line. What a reboot takes away is not among them.
+    /// The lasting changes in force: files, services, the command line. Changes that a reboot resets are
+    /// excluded.
     pub wrote: Vec<Wrote>,
 }
 
@@ -65,11 +67,11 @@ pub struct LogSeal {
 pub struct Wrote {
     /// What was changed.
     pub target: TargetSpec,
-    /// What lowlat made of it.
+    /// The state that lowlat wrote.
     pub state: LoggedState,
 }
 
-/// in-force.json. Before it had a seal, lowlat wrote the plan in force alone.
+/// in-force.json. Earlier versions wrote it without the seal.
 #[derive(Debug, Serialize, Deserialize)]
 struct Note {
     #[serde(flatten)]
@@ -78,40 +80,42 @@ struct Note {
     undo_log: Option<LogSeal>,
 }
 
-/// Why lowlat's own files cannot be read or written.
+/// Why lowlat's state files cannot be read or written.
 #[derive(Debug, Error)]
 pub enum StateError {
-    /// The system refused.
+    /// The system reported an error.
     #[error("cannot {doing} {path}: {source}{}", hint(.source))]
     Io {
         /// What was attempted.
         doing: &'static str,
-        /// On which file.
+        /// The file.
         path: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file or directory is not one that lowlat made.
+    /// lowlat did not create this file or directory.
     #[error(transparent)]
     Host(HostError),
-    /// A file is not what lowlat wrote.
+    /// A file has unexpected content.
     #[error(
-        "cannot parse {path}: {source}; found {raw:?}, expected what lowlat wrote\nhint: restore it from a backup, or run `lowlat tune rollback --dry-run`, which needs the undo log only"
+        "cannot parse {path}: {source}; found {raw:?}, expected a document of lowlat\nhint: restore it from a \
+         backup, or run `lowlat tune rollback --dry-run`, which only needs the undo log"
     )]
     Format {
         /// The file.
         path: String,
-        /// What the parser said.
+        /// The parser's error.
         source: serde_json::Error,
-        /// The first letters.
+        /// The first characters.
         raw: String,
     },
-    /// The plan that is in force is not kept.
+    /// The file of the plan in force is missing.
     #[error(
-        "cannot read {path}: the file of the plan in force is missing\nhint: run `lowlat tune rollback`, which needs the undo log only"
+        "cannot read {path}: the file of the plan in force is missing\nhint: run `lowlat tune rollback`, which only \
+         needs the undo log"
     )]
     NoPlan {
-        /// Where it should be.
+        /// Its path.
         path: String,
     },
 }
@@ -132,18 +136,18 @@ impl From<HostError> for StateError {
     }
 }
 
-/// lowlat's directory on a host. Below the base no link is followed: a tree may come from anybody.
+/// lowlat's directory on a host. Below the base no link is followed, because a tree may come from any source.
 #[derive(Debug, Clone)]
 pub struct StateDir {
     base: PathBuf,
     names: Vec<&'static str>,
 }
 
-/// Bytes of lowlat's own files at most; a plan of a host with a thousand CPUs has some megabytes.
+/// Maximum size of lowlat's state files; a plan of a host with a thousand CPUs has some megabytes.
 const BYTES_MAX: u64 = 256 << 20;
 
 impl StateDir {
-    /// Where it is below the root of a host.
+    /// Its path below the root of a host.
     pub const PATH: &str = "/var/lib/lowlat";
 
     /// The directory of the host whose root is `root`: "/" for the running one.
@@ -151,33 +155,33 @@ impl StateDir {
         let mut names: Vec<&'static str> = Self::PATH.split('/').filter(|name| !name.is_empty()).collect();
         let mut base = root.to_owned();
         if root == Path::new("/") {
-            // Administrators do link /var elsewhere, and nobody else can.
+            // Administrators do link /var elsewhere, and other users cannot.
             base.extend(names.drain(..names.len() - 1));
         }
         Self { base, names }
     }
 
-    /// The directory itself, for one that is elsewhere.
+    /// A directory at another path.
     pub fn at(dir: impl Into<PathBuf>) -> Self {
         Self { base: dir.into(), names: Vec::new() }
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> PathBuf {
         self.base.join(self.names.join("/"))
     }
 
-    /// Where the undo log is.
+    /// Path of the undo log.
     pub fn undo_log(&self) -> PathBuf {
         self.path().join(UNDO)
     }
 
-    /// The undo log's directory; none when it is missing.
+    /// Opens the undo log's directory; none if it is missing.
     pub fn open_undo_log(&self) -> Result<Option<PrivateDirectory>, HostError> {
         self.open()?.map_or(Ok(None), |dir| dir.sub(UNDO))
     }
 
-    /// The undo log's directory, made if missing.
+    /// Opens the undo log's directory, and creates it if missing.
     pub fn make_undo_log(&self) -> Result<PrivateDirectory, HostError> {
         PrivateDirectory::create(&self.base, &self.names)?.make_sub(UNDO)
     }
@@ -186,7 +190,7 @@ impl StateDir {
         PrivateDirectory::open(&self.base, &self.names)
     }
 
-    /// The plan in force; none when nothing is.
+    /// Reads the plan in force, if any.
     pub fn in_force(&self) -> Result<Option<(InForce, Plan)>, StateError> {
         let Some(Note { in_force, .. }) = self.read(&[], IN_FORCE)? else { return Ok(None) };
         match self.plan(&in_force.plan_id)? {
@@ -195,13 +199,13 @@ impl StateDir {
         }
     }
 
-    /// The note of what is in force, without its plan, and of where the undo log ended then; none when nothing is, and no
-    /// seal where an earlier version wrote the note.
+    /// Reads the record of the plan in force without the plan, and the end of the undo log then. None if no
+    /// plan is in force; no seal if an earlier version wrote it.
     pub fn note(&self) -> Result<Option<(InForce, Option<LogSeal>)>, StateError> {
         Ok(self.read::<Note>(&[], IN_FORCE)?.map(|note| (note.in_force, note.undo_log)))
     }
 
-    /// Notes, durably, where the undo log ends by now. Without a plan in force there is nothing to note it with.
+    /// Records durably where the undo log ends. Does nothing without a plan in force.
     pub fn seal(&self, seal: &LogSeal) -> Result<(), StateError> {
         match self.read::<Note>(&[], IN_FORCE)? {
             Some(note) if note.undo_log.as_ref() != Some(seal) => {
@@ -211,21 +215,21 @@ impl StateDir {
         }
     }
 
-    /// A plan that was applied at some time; none when it is not kept.
+    /// Reads a plan that was applied at some time; none if it is missing.
     pub fn plan(&self, id: &str) -> Result<Option<Plan>, StateError> {
-        // The id may come from a user: it names a file here and leads nowhere else.
+        // The ID may come from a user, so it must not leave this directory.
         if id.is_empty() || !id.chars().all(|c| c.is_ascii_alphanumeric()) {
             return Ok(None);
         }
         self.read(&[PLANS], &plan_file(id))
     }
 
-    /// Where a plan is kept.
+    /// Path of a plan's file.
     pub fn plan_path(&self, id: &str) -> PathBuf {
         self.path().join(PLANS).join(plan_file(id))
     }
 
-    /// Notes which plan is in force, durably; the plan itself is kept first. What is noted of the undo log stays, until
+    /// Writes the plan, then records durably that it is in force. The seal of the undo log stays until
     /// [`StateDir::seal`] renews it.
     pub fn put_in_force(&self, in_force: &InForce, plan: &Plan) -> Result<(), StateError> {
         self.write(&[PLANS], &plan_file(&in_force.plan_id), plan)?;
@@ -233,38 +237,38 @@ impl StateDir {
         self.write(&[], IN_FORCE, &Note { in_force: in_force.clone(), undo_log })
     }
 
-    /// Notes that no plan is in force. Plans stay kept.
+    /// Records that no plan is in force. The files of plans stay.
     pub fn take_out_of_force(&self) -> Result<(), StateError> {
         self.remove(IN_FORCE)
     }
 
-    /// Unit files that a rollback was about to take back when it ended, without telling systemd.
+    /// Unit files that an interrupted rollback removed without notifying systemd.
     pub fn untold(&self) -> Result<BTreeSet<String>, StateError> {
         self.read(&[], UNTOLD).map(Option::unwrap_or_default)
     }
 
-    /// Notes, durably, of which unit files systemd is still to be told.
+    /// Records durably of which unit files systemd must still be notified.
     pub fn put_untold(&self, paths: &BTreeSet<String>) -> Result<(), StateError> {
         if paths.is_empty() { self.remove(UNTOLD) } else { self.write(&[], UNTOLD, paths) }
     }
 
-    /// The boot, by its id, in which parameters of the kernel were last taken back that were in effect: they are until
-    /// it ends. None when that never was.
+    /// ID of the boot in which active kernel parameters were last rolled back; they stay active until it
+    /// ends.
     pub fn taken_back_in(&self) -> Result<Option<String>, StateError> {
         self.read(&[], TAKEN_BACK)
     }
 
-    /// Notes that boot, durably.
+    /// Records that boot durably.
     pub fn put_taken_back_in(&self, boot_id: &str) -> Result<(), StateError> {
         self.write(&[], TAKEN_BACK, &boot_id)
     }
 
-    /// The boot, by its id, in which the dead-man switch was last put to rest until the reboot.
+    /// ID of the boot in which the dead-man switch was last disarmed until the reboot.
     pub fn resting_in(&self) -> Result<Option<String>, StateError> {
         self.read(&[], RESTING)
     }
 
-    /// Notes that boot, durably; none when the switch is armed.
+    /// Records that boot durably; none if the switch is armed.
     pub fn put_resting_in(&self, boot_id: Option<&str>) -> Result<(), StateError> {
         match boot_id {
             Some(boot_id) => self.write(&[], RESTING, &boot_id),
@@ -272,12 +276,12 @@ impl StateDir {
         }
     }
 
-    /// Lasting changes whose records are lost, so that no rollback can undo them.
+    /// Lasting changes whose records are lost, so no rollback can undo them.
     pub fn lost(&self) -> Result<Vec<Wrote>, StateError> {
         self.read(&[], LOST).map(Option::unwrap_or_default)
     }
 
-    /// Notes them, durably.
+    /// Records them durably.
     pub fn put_lost(&self, lost: &[Wrote]) -> Result<(), StateError> {
         if lost.is_empty() { self.remove(LOST) } else { self.write(&[], LOST, &lost) }
     }
@@ -303,7 +307,7 @@ impl StateDir {
         })
     }
 
-    /// Writes a document as a whole.
+    /// Writes a document atomically.
     fn write(&self, below: &[&str], name: &str, value: &impl Serialize) -> Result<(), StateError> {
         let mut dir = PrivateDirectory::create(&self.base, &self.names)?;
         for name in below {
@@ -319,9 +323,9 @@ impl StateDir {
     }
 }
 
-/// Folder of the plans.
+/// Directory of the plans.
 const PLANS: &str = "plans";
-/// Folder of the undo log.
+/// Directory of the undo log.
 const UNDO: &str = "undo";
 
 fn plan_file(id: &str) -> String {

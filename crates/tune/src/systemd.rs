@@ -1,21 +1,21 @@
-//! What has to be told to systemd after files were written or removed: units it has in memory are as they were.
+//! Notifies systemd after files were written or removed, because it keeps units in memory.
 
 use lowlat_sys::systemd::{Systemd, SystemdError};
 use std::collections::BTreeSet;
 
-/// Where systemd reads units and links, as far as an administrator writes there.
+/// Directories of units and links that an administrator writes.
 const UNIT_DIRECTORIES: [&str; 2] = ["/etc/systemd/system/", "/run/systemd/system/"];
-/// Services that read their configuration when they start, by their files. Only such as take a restart without loss
-/// are here: TuneD would take its profile back.
+/// Services that read their configuration at start, by file. Only those that can be restarted safely: TuneD
+/// would roll its profile back.
 const READ_AT_START: [(&str, &str); 2] =
     [("/etc/default/irqbalance", "irqbalance.service"), ("/etc/sysconfig/irqbalance", "irqbalance.service")];
 
-/// Has systemd read all unit files and links again.
+/// Reloads all unit files and links.
 pub fn daemon_reload() -> Result<(), SystemdError> {
     Systemd::live().daemon_reload()
 }
 
-/// Restarts a unit if it is up; returns whether it was.
+/// Restarts a unit if it is running; returns whether it was.
 pub fn restart_unit(unit: &str) -> Result<bool, SystemdError> {
     let systemd = Systemd::live();
     match systemd.unit(unit)? {
@@ -24,17 +24,17 @@ pub fn restart_unit(unit: &str) -> Result<bool, SystemdError> {
     }
 }
 
-/// What follows from files that were written or removed, by apply and by rollback alike.
+/// Actions needed after files were written or removed, by apply or rollback.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Consequences {
-    /// Whether systemd has to read unit files again.
+    /// Whether systemd must reload its units.
     pub needs_reload: bool,
-    /// Units to be restarted if they are up, so that they take the new configuration.
+    /// Units to restart if they are running, so that they read the new configuration.
     pub restarts: BTreeSet<String>,
 }
 
 impl Consequences {
-    /// Those of files by their paths.
+    /// The actions for these paths.
     pub fn of<'a>(paths: impl IntoIterator<Item = &'a str>) -> Self {
         let mut found = Self::default();
         for path in paths {
@@ -50,12 +50,12 @@ impl Consequences {
         found
     }
 
-    /// Whether there is nothing to tell.
+    /// Whether no action is needed.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Tells systemd. Returns the units that were restarted, to be shown and noted.
+    /// Runs the actions. Returns the restarted units.
     pub fn carry_out(&self) -> Result<Vec<String>, SystemdError> {
         if self.needs_reload {
             daemon_reload()?;

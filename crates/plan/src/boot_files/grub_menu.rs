@@ -257,7 +257,8 @@ impl GrubMenu {
             let mut faults = super::missing(line, tokens);
             let (bytes, bytes_max) = (line.len(), lowlat_host::cmdline::LINE_BYTES_MAX);
             if bytes > bytes_max {
-                faults.push(format!("its line has {bytes} bytes, the kernel takes {bytes_max}"));
+                faults
+                    .push(format!("its command line has {bytes} bytes, and the kernel supports {bytes_max}"));
             }
             faults
         })
@@ -363,7 +364,7 @@ menuentry 'Other' {
         assert_eq!(menu.line(&menu.entries[0]).unwrap(), "BOOT_IMAGE=/a ro nohz_full=1-7 panic=-1");
         assert_eq!(
             menu.faults(&[token("nohz_full", Some("1-7"))]),
-            ["\"Ubuntu\": nohz_full=1 stands where nohz_full=1-7 was expected"]
+            ["\"Ubuntu\": found nohz_full=1, expected nohz_full=1-7"]
         );
     }
 
@@ -380,7 +381,7 @@ menuentry 'Other' {
         let other = "menuentry 'Windows' {\n chainloader /x\n}\n";
         assert_eq!(GrubMenu::parse(other).faults(&[]), ["no menuentry loads a kernel of this host"]);
         let long = MENU.replace("quiet", &format!("quiet x={}", "y".repeat(2048)));
-        assert!(GrubMenu::parse(&long).faults(&[])[0].contains("the kernel takes 2047"));
+        assert!(GrubMenu::parse(&long).faults(&[])[0].contains("the kernel supports 2047"));
     }
 
     proptest::proptest! {

@@ -45,7 +45,7 @@ impl fmt::Display for GrubEnvFault {
             }
             Self::Line(raw) => write!(f, "found {raw:?} before the padding, expected a line end"),
             Self::TooLarge(bytes) => {
-                write!(f, "its variables would take {bytes} bytes, and it holds {BYTES}")
+                write!(f, "its variables need {bytes} bytes, and it has {BYTES}")
             }
         }
     }
@@ -194,7 +194,7 @@ mod tests {
         assert!(told(&block("kernelopts=x")).contains("kernelopts=x"));
         let env = GrubEnv::parse(&block("a=b\n")).unwrap();
         let full = env.with("x", &"y".repeat(1024)).unwrap_err();
-        assert_eq!(full.to_string(), "its variables would take 1056 bytes, and it holds 1024");
+        assert_eq!(full.to_string(), "its variables need 1056 bytes, and it has 1024");
         assert_eq!(env.with("x", &"y".repeat(1024 - 32)).unwrap().len(), BYTES, "to the last byte");
     }
 

@@ -93,14 +93,14 @@ pub fn missing(line: &str, tokens: &[BootToken]) -> Vec<String> {
         let standing = boot_line::standing(&parsed, &token.name);
         let count = parsed.all(&token.name).count();
         let Some(wanted) = boot_line::spell(token) else {
-            return standing.map(|standing| format!("{standing} still stands there"));
+            return standing.map(|standing| format!("{standing} is still present"));
         };
         let Some(standing) = standing else { return Some(format!("{wanted} is missing")) };
         if parsed.last(&token.name) != token.value.as_deref() {
-            return Some(format!("{standing} stands where {wanted} was expected"));
+            return Some(format!("found {standing}, expected {wanted}"));
         }
         let is_many = count > 1 && !STANDS_OFTEN.iter().any(|name| same_name(name, &token.name));
-        is_many.then(|| format!("{} stands {count} times: {standing}", token.name))
+        is_many.then(|| format!("{} occurs {count} times: {standing}", token.name))
     };
     tokens.iter().filter_map(fault).collect()
 }
@@ -142,19 +142,19 @@ mod tests {
         assert_eq!(
             missing("nohz_full=2 nohz-full=3 nohz=off", &tokens),
             [
-                "nohz_full=2 nohz-full=3 stands where nohz_full=1-7 was expected",
-                "nohz=off still stands there",
+                "found nohz_full=2 nohz-full=3, expected nohz_full=1-7",
+                "nohz=off is still present",
                 "quiet is missing"
             ]
         );
         assert_eq!(
             missing("nohz_full=1-7 quiet -- nohz_full=1-7 nohz_full=1-7", &tokens),
             [""; 0],
-            "what is init's does not count"
+            "parameters of init do not count"
         );
         assert_eq!(
             missing("nohz_full=1-7 nohz_full=1-7 quiet", &tokens),
-            ["nohz_full stands 2 times: nohz_full=1-7 nohz_full=1-7"]
+            ["nohz_full occurs 2 times: nohz_full=1-7 nohz_full=1-7"]
         );
     }
 

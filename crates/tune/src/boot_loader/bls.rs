@@ -1,5 +1,5 @@
-//! GRUB that takes its entries from /boot/loader/entries (Red Hat 8 and later, Fedora): the entries themselves, the
-//! variable kernelopts where they refer to it, and the files from which future kernels get their line.
+//! GRUB with entries in /boot/loader/entries (Red Hat 8 and later, Fedora): the entries, the variable
+//! kernelopts that they may refer to, and the files that give kernels installed later their command line.
 
 use super::{
     BootLoader, BootLoaderError, EntryLine, FileChange, files, grub_defaults,
@@ -16,11 +16,11 @@ use lowlat_plan::boot_files::{
 use lowlat_settings::change::BootToken;
 use lowlat_sys::Root;
 
-/// Where entries are.
+/// Directory of the entries.
 pub(super) const ENTRIES: &str = "/boot/loader/entries";
-/// From which kernels that are installed later get their line.
+/// Command line of kernels that are installed later.
 pub(super) const KERNEL_COMMAND_LINE: &str = "/etc/kernel/cmdline";
-/// The variable in which Red Hat 8 keeps the line of all entries.
+/// The variable with the command line of all entries on Red Hat 8.
 const KERNELOPTS: &str = "kernelopts";
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(super) struct GrubBls {
 }
 
 impl GrubBls {
-    /// The variable of the entries' line, changed, and its new value.
+    /// The change of the variable kernelopts, and its new value.
     fn kernelopts(&self, root: &Root, tokens: &[BootToken]) -> Result<(FileChange, String), BootLoaderError> {
         let path = self.menu.grubenv(root);
         let fault = |fault: &str, advice: &str| BootLoaderError::File {
@@ -39,17 +39,17 @@ impl GrubBls {
         };
         let Some(env) = self.menu.read_grubenv(root)? else {
             return Err(fault(
-                "it is not there, and entries take their line from it",
-                "make it with `grub2-editenv create`",
+                "it is missing, and boot entries refer to it",
+                "create it with `grub2-editenv create`",
             ));
         };
         let menu = GrubMenu::parse(&files::text(root, &self.menu.path)?.unwrap_or_default());
-        // Where the block does not set it, the menu does; a variable without root= would leave the host without one.
+        // If the block does not set it, the menu does. An empty value would boot the host without root=.
         let present = env.get(KERNELOPTS).filter(|value| !value.trim().is_empty());
         let Some(present) = present.or_else(|| menu.variable(KERNELOPTS).map(str::to_owned)) else {
             return Err(fault(
-                "found no kernelopts, expected the line of the entries that refer to it",
-                "set it with `grub2-mkconfig -o /etc/grub2.cfg`, which takes it from /etc/default/grub",
+                "found no kernelopts, expected the command line of the entries that refer to it",
+                "set it with `grub2-mkconfig -o /etc/grub2.cfg`, which reads /etc/default/grub",
             ));
         };
         let new = boot_files::edited(&present, tokens);
@@ -69,7 +69,7 @@ impl GrubBls {
     }
 }
 
-/// The line that the kernel gets from an entry.
+/// The command line of an entry.
 fn line(menu: &GrubMenu, text: &str) -> String {
     let image = entry::values(text, "linux").first().copied().unwrap_or_default();
     format!("BOOT_IMAGE={image} {}", menu.expand(&entry::options(text))).trim_end().to_owned()
@@ -86,8 +86,7 @@ impl BootLoader for GrubBls {
         if usual.is_empty() {
             return Err(BootLoaderError::File {
                 path: ENTRIES.to_owned(),
-                fault: "found entries for rescue alone, expected one that boots a kernel in the usual way"
-                    .to_owned(),
+                fault: "found rescue entries only, expected one for normal boots".to_owned(),
                 advice: "install a kernel".to_owned(),
             });
         }
@@ -102,7 +101,7 @@ impl BootLoader for GrubBls {
         let menu = self.menu_with(root, kernelopts.as_deref())?;
         let off = taken_off(tokens);
         for file in &usual {
-            // What an entry says beside the variable would come behind it and win.
+            // Words that an entry adds to the variable follow it and win.
             let new = entry::edit(&file.text, if refers(file) { &off } else { tokens });
             let path = format!("{ENTRIES}/{}.conf", file.id);
             files::check_length(&path, &line(&menu, &new))?;
@@ -144,10 +143,10 @@ impl BootLoader for GrubBls {
             let path = format!("{ENTRIES}/{}.conf", file.id);
             if entry::refers_to(&file.text, KERNELOPTS) {
                 format!(
-                    "{path} is left alone, but takes its line from the variable kernelopts, which is changed."
+                    "{path} is unchanged, but reads its command line from the variable kernelopts, which changes."
                 )
             } else {
-                format!("{path} is left alone, so that it starts as before.")
+                format!("{path} is unchanged, so it boots as before.")
             }
         };
         left.iter()
@@ -158,8 +157,8 @@ impl BootLoader for GrubBls {
     }
 }
 
-/// The files from which kernels get their line that are installed later. The order matters: where /etc/kernel/cmdline is
-/// older than /etc/default/grub, installing a kernel has it written anew.
+/// The files that give kernels installed later their command line. The order matters: if /etc/kernel/cmdline
+/// is older than /etc/default/grub, installing a kernel rewrites it.
 fn future_kernels(root: &Root, tokens: &[BootToken]) -> Result<Vec<FileChange>, BootLoaderError> {
     let mut changes = Vec::new();
     if let Some(text) = files::text(root, grub_defaults::PATH)?
@@ -173,9 +172,13 @@ fn future_kernels(root: &Root, tokens: &[BootToken]) -> Result<Vec<FileChange>, 
     Ok(changes)
 }
 
-/// Entries boot without /etc/default/grub, so a line there that cannot be edited is told, and stops nothing.
+/// The note on a line of /etc/default/grub that cannot be edited. Entries boot without that file, so this is
+/// no error.
 fn defaults_note(root: &Root, tokens: &[BootToken]) -> Option<String> {
     let text = files::text(root, grub_defaults::PATH).ok()??;
     let fault = defaults::edit_for_every_entry(&text, tokens).err()?;
-    Some(format!("{} is left alone ({fault}): kernels installed later may go without.", grub_defaults::PATH))
+    Some(format!(
+        "{} is unchanged ({fault}): kernels installed later may boot without these parameters.",
+        grub_defaults::PATH
+    ))
 }

@@ -1,4 +1,5 @@
-//! Boot loaders that lowlat finds and does not write, and hosts on which it finds none: told with the line to set.
+//! Boot loaders that lowlat detects but does not configure, and hosts without a known one. The error names
+//! the parameters to set manually.
 
 use super::{BootLoader, BootLoaderError, FileChange, error, files};
 use crate::Programs;
@@ -6,18 +7,18 @@ use lowlat_host::Reading;
 use lowlat_settings::change::BootToken;
 use lowlat_sys::Root;
 
-/// A host whose line is set by hand.
+/// A host whose command line must be set manually.
 #[derive(Debug)]
 pub(super) enum ByHand {
-    /// Something else reads a file.
+    /// Another boot loader, configured by a file.
     Other { name: &'static str, file: String },
-    /// The firmware starts an image that holds the line.
+    /// The firmware boots an image that contains the command line.
     Image { image: String },
-    /// Nothing was found.
+    /// No boot loader was found.
     Unknown { looked_at: String },
 }
 
-/// Other boot loaders, by the file that holds the line.
+/// Other boot loaders with the files that contain the command line.
 const OTHERS: [(&str, &str); 8] = [
     ("extlinux", "/boot/extlinux/extlinux.conf"),
     ("extlinux", "/extlinux/extlinux.conf"),

@@ -10,7 +10,7 @@ use lowlat_sys::Root;
 /// Files that only containers have.
 const CONTAINER_FILES: [&str; 3] = ["/run/systemd/container", "/run/.containerenv", "/.dockerenv"];
 
-/// Where boot loaders keep what they read; whoever may not look there cannot tell which one it is.
+/// Directories of boot loader configurations. If one cannot be read, the boot loader is unknown.
 const LOOKED_AT: [&str; 8] = [
     "/boot",
     "/boot/grub",
@@ -22,11 +22,11 @@ const LOOKED_AT: [&str; 8] = [
     "/boot/firmware",
 ];
 
-/// Finds the host's boot loader: by what it left in the firmware's variables where it does, else by its files.
+/// Finds the host's boot loader from the firmware's variables, or from its files.
 ///
 /// # Errors
-/// In a container, and where a directory that decides may not be read. A boot loader that lowlat cannot write is
-/// found; setting the line with it is what fails, with the line to set.
+/// In a container, and if a directory that decides cannot be read. A boot loader that lowlat cannot
+/// configure is found; setting the command line with it fails, with the parameters to set.
 pub fn detect(root: &Root) -> Result<Box<dyn BootLoader>, BootLoaderError> {
     if let Some(found) = container(root) {
         return Err(BootLoaderError::Container { found });
@@ -56,7 +56,7 @@ pub fn detect(root: &Root) -> Result<Box<dyn BootLoader>, BootLoaderError> {
     Ok(Box::new(ByHand::unknown(looked_at(root))))
 }
 
-/// Which way GRUB's line is set on this host.
+/// How GRUB's command line is configured on this host.
 fn grub(root: &Root, menu: MenuFile) -> Result<Box<dyn BootLoader>, BootLoaderError> {
     if menu.has_blscfg && !files::entries(root, super::bls::ENTRIES)?.is_empty() {
         return Ok(Box::new(GrubBls { menu }));
@@ -67,22 +67,21 @@ fn grub(root: &Root, menu: MenuFile) -> Result<Box<dyn BootLoader>, BootLoaderEr
     Ok(Box::new(GrubDefaults { menu }))
 }
 
-/// By what the host shows that it is a container.
+/// The evidence that this is a container, if it is one.
 pub(crate) fn container(root: &Root) -> Option<String> {
     let file = CONTAINER_FILES.into_iter().find(|path| root.exists(path)).map(str::to_owned);
     file.or_else(|| {
         let environment = root.read_bytes("/proc/1/environ").into_known()?;
         let is_word = |word: &&[u8]| word.starts_with(b"container=");
         let word = environment.split(|byte| *byte == 0).find(is_word)?;
-        Some(format!("/proc/1/environ says {}", String::from_utf8_lossy(word)))
+        Some(format!("/proc/1/environ contains {}", String::from_utf8_lossy(word)))
     })
 }
 
-/// Where was looked in vain, and why that may be.
+/// The places searched in vain, and a possible reason.
 fn looked_at(root: &Root) -> String {
     let there: Vec<&str> = LOOKED_AT.into_iter().filter(|path| root.exists(path)).collect();
-    let mut text =
-        if there.is_empty() { "there is no /boot and no /efi".to_owned() } else { there.join(", ") };
+    let mut text = if there.is_empty() { "no /boot and no /efi".to_owned() } else { there.join(", ") };
     let fstab = root.read("/etc/fstab");
     let is_mount = |line: &&str| {
         let place = line.split_whitespace().nth(1).unwrap_or_default();
@@ -90,7 +89,7 @@ fn looked_at(root: &Root) -> String {
     };
     if let Some(line) = fstab.text().lines().find(is_mount) {
         let place = line.split_whitespace().nth(1).unwrap_or_default();
-        text += &["; /etc/fstab has ", place, ": see to it that it is mounted"].concat();
+        text += &["; /etc/fstab has ", place, ", check that it is mounted"].concat();
     }
     text
 }

@@ -13,30 +13,30 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum BootLoaderError {
     /// No boot loader that lowlat knows.
-    #[error(
-        "no boot loader that lowlat knows was found (looked at: {looked_at}); set the command line by hand: {line}"
-    )]
+    #[error("no known boot loader found (searched: {looked_at}); set the kernel parameters manually: {line}")]
     Unknown {
-        /// Where was looked.
+        /// The places searched.
         looked_at: String,
         /// The parameters to add.
         line: String,
     },
-    /// A boot loader that lowlat knows, and whose files it does not write.
-    #[error("this host starts with {name}, whose {file} lowlat does not write; set there by hand: {line}")]
+    /// A known boot loader that lowlat does not configure.
+    #[error(
+        "this host boots with {name}, which lowlat does not configure; set the kernel parameters manually in \
+         {file}: {line}"
+    )]
     NotWritten {
         /// The boot loader.
         name: &'static str,
-        /// The file that holds the line.
+        /// The file that contains the command line.
         file: String,
         /// The parameters to add.
         line: String,
     },
-    /// The line is inside a signed or measured image.
+    /// The command line is inside a signed or measured image.
     #[error(
-        "this host starts with the unified kernel image {image}, which holds the command line: set it by hand in \
-         /etc/kernel/cmdline ({line}), build the image again with the tool that built it (mkinitcpio -P, dracut \
-         --regenerate-all, or kernel-install add), restart, and run `lowlat tune verify`"
+        "this host boots the unified kernel image {image}, which contains the command line; set it manually in \
+         /etc/kernel/cmdline ({line}), rebuild the image (mkinitcpio -P, dracut --regenerate-all, or kernel-install add), reboot, and run `lowlat tune verify`"
     )]
     Image {
         /// The image.
@@ -44,75 +44,74 @@ pub enum BootLoaderError {
         /// The parameters to add.
         line: String,
     },
-    /// Deployments of ostree have their own way to change the line, with a way back of their own.
-    #[error(
-        "this host is deployed by ostree, which keeps the command line itself: run `{command}`, then restart"
-    )]
+    /// ostree changes the command line of its deployments, and rolls it back, with its own tool.
+    #[error("ostree manages the command line of this host; run `{command}`, then reboot")]
     Ostree {
-        /// What to run, whole.
+        /// The complete command to run.
         command: String,
     },
-    /// Hosts that are images: the line is a part of the image.
+    /// The host is an image that contains the command line.
     #[error(
-        "this host is deployed by bootc, and the command line is a part of its image: put `{setting}` into \
-         /usr/lib/bootc/kargs.d/99-lowlat.toml of the image{taken_off}, build it, run `bootc upgrade`, then restart"
+        "bootc deploys this host, and the command line is part of its image; add `{setting}` to \
+         /usr/lib/bootc/kargs.d/99-lowlat.toml of the image{taken_off}, build it, run `bootc upgrade`, then reboot"
     )]
     Bootc {
         /// The line of the file.
         setting: String,
-        /// What is to be taken off, as a part of the sentence.
+        /// The parameters to remove, as a part of the sentence.
         taken_off: String,
     },
-    /// A container has no kernel of its own.
-    #[error("this is a container ({found}): its kernel's command line belongs to the host; run lowlat there")]
+    /// A container shares its host's kernel.
+    #[error(
+        "this is a container ({found}), and the command line belongs to the host's kernel; run lowlat on the \
+         host"
+    )]
     Container {
-        /// What tells so.
+        /// The evidence.
         found: String,
     },
-    /// What is to be read may not be.
-    #[error("{path}: denied; run as root")]
+    /// Permission denied.
+    #[error("cannot read {path}: permission denied; run as root")]
     Denied {
         /// The path.
         path: String,
     },
-    /// A file is not what it should be.
+    /// A file has unexpected content.
     #[error("{path}: {fault}; {advice}")]
     File {
         /// The file.
         path: String,
-        /// What was found and expected.
+        /// What was found, and what was expected.
         fault: String,
         /// The next step.
         advice: String,
     },
-    /// A parameter that boot loaders' files cannot hold.
+    /// A parameter that boot loaders' files cannot contain.
     #[error("{0}; leave its setting out of the plan")]
     Token(TokenFault),
-    /// The whole line is longer than the kernel takes.
+    /// The whole command line exceeds the kernel's limit.
     #[error(
-        "{place}: the command line would have {bytes} bytes, and the kernel cuts it off behind {LINE_BYTES_MAX}; take \
-         parameters off that nobody needs, and plan again"
+        "{place}: the command line would have {bytes} bytes, and the kernel truncates it after {LINE_BYTES_MAX}; \
+         remove unneeded parameters, and plan again"
     )]
     TooLong {
         /// The entry or file.
         place: String,
-        /// What it would come to.
+        /// Its length.
         bytes: usize,
     },
-    /// The generator of the menu failed.
-    #[error(
-        "`{program}` failed: {said}; correct what it complains of, or take the change back with `lowlat tune rollback`"
-    )]
+    /// The program that generates the menu failed.
+    #[error("`{program}` failed: {said}; correct the cause, or roll back with `lowlat tune rollback`")]
     Generator {
         /// The program.
         program: String,
-        /// What it said.
+        /// Its error message.
         said: String,
     },
-    /// What the generator wrote is not what was asked for. It was not put in place.
+    /// The generated menu is wrong. It was not installed.
     #[error(
-        "the menu that `{program}` wrote is not used: {faults}; look at what else sets GRUB_CMDLINE_LINUX in \
-         /etc/default/grub, /etc/default/grub.d and /etc/grub.d, or take the change back with `lowlat tune rollback`"
+        "cannot use the menu that `{program}` generated: {faults}; check what else sets GRUB_CMDLINE_LINUX in \
+         /etc/default/grub, /etc/default/grub.d and /etc/grub.d, or roll back with `lowlat tune rollback`"
     )]
     Generated {
         /// The program.
@@ -127,18 +126,20 @@ impl BootLoaderError {
         Self::File {
             path: path.to_owned(),
             fault: fault.to_string(),
-            advice: format!("write the assignment so, or set it by hand: {}", by_hand(tokens)),
+            advice: format!(
+                "write the assignment in that form, or set the parameters manually: {}",
+                by_hand(tokens)
+            ),
         }
     }
 
     pub(super) fn grubenv(path: &str, fault: &GrubEnvFault) -> Self {
         let advice = match fault {
             GrubEnvFault::TooLarge(_) => {
-                "the line of these entries is the variable kernelopts: take variables out of the block that nobody \
-                 needs (`grub2-editenv - list`), or write the line itself into the entries of /boot/loader/entries in \
-                 the place of $kernelopts, where it has room, and plan again"
+                "these entries read their command line from the variable kernelopts; remove unneeded variables from \
+                 the block (`grub2-editenv - list`), or replace $kernelopts in /boot/loader/entries by the command line itself, and plan again"
             }
-            _ => "restore the block with `grub2-editenv create` and set its variables again",
+            _ => "recreate the block with `grub2-editenv create`, and set its variables again",
         };
         Self::File { path: path.to_owned(), fault: fault.to_string(), advice: advice.to_owned() }
     }
@@ -148,18 +149,18 @@ impl BootLoaderError {
     }
 }
 
-/// Parameters as a person is told to set them.
+/// The parameters as text, for a person who sets them manually.
 pub(super) fn by_hand(tokens: &[BootToken]) -> String {
     let set: Vec<String> = tokens.iter().filter_map(spell).collect();
     let off: Vec<&str> = tokens.iter().filter(|t| t.value.is_none()).map(|t| t.name.as_str()).collect();
     let again = tokens.iter().any(|t| t.value.is_some() && t.before.is_some());
     let mut text = set.join(" ");
     if again {
-        text += " (in the place of what stands there of the same names)";
+        text += " (replacing the present values)";
     }
     if !off.is_empty() {
         let and = if text.is_empty() { "" } else { ", and " };
-        text += &[and, "take off ", &off.join(" ")].concat();
+        text += &[and, "remove ", &off.join(" ")].concat();
     }
     text
 }

@@ -12,13 +12,13 @@ use lowlat_sys::{
 /// Entries of one directory at most; boot menus have a few.
 const ENTRIES_MAX: usize = 512;
 
-/// The bytes of a file; none when it is not there.
+/// The bytes of a file; none if it is missing.
 pub(super) fn bytes(root: &Root, path: &str) -> Result<Option<Vec<u8>>, BootLoaderError> {
     match root.read_bytes(path) {
         Reading::Known(bytes) if bytes.len() as u64 >= FILE_BYTES_MAX => Err(BootLoaderError::File {
             path: path.to_owned(),
             fault: format!("found {} bytes or more, expected less than {FILE_BYTES_MAX}", bytes.len()),
-            advice: "look at what it is".to_owned(),
+            advice: "check this file".to_owned(),
         }),
         Reading::Known(bytes) => Ok(Some(bytes)),
         Reading::Absent => Ok(None),
@@ -26,18 +26,18 @@ pub(super) fn bytes(root: &Root, path: &str) -> Result<Option<Vec<u8>>, BootLoad
         Reading::Unparsable(why) => Err(BootLoaderError::File {
             path: path.to_owned(),
             fault: why.to_string(),
-            advice: "look at what it is".to_owned(),
+            advice: "check this file".to_owned(),
         }),
     }
 }
 
-/// The text of a file, byte for byte; none when it is not there.
+/// The text of a file, byte for byte; none if it is missing.
 pub(super) fn text(root: &Root, path: &str) -> Result<Option<String>, BootLoaderError> {
     let Some(bytes) = bytes(root, path)? else { return Ok(None) };
     String::from_utf8(bytes).map(Some).map_err(|error| BootLoaderError::File {
         path: path.to_owned(),
-        fault: format!("byte {} is no UTF-8, expected text", error.utf8_error().valid_up_to()),
-        advice: "correct it".to_owned(),
+        fault: format!("byte {} is not UTF-8, expected text", error.utf8_error().valid_up_to()),
+        advice: "correct the file".to_owned(),
     })
 }
 
@@ -47,8 +47,8 @@ pub(super) fn variable(root: &Root, path: &str, variable: &'static str, value: S
     FileChange { path, variable: Some(variable), new: State::Value(value) }
 }
 
-/// A change of a file that keeps mode and owner as they are; a new one is root's, and everybody's to read. Links are
-/// followed: it is the file that changes, and not the link to it.
+/// A change of a file that keeps its mode and owner; a new file belongs to root and is readable by all.
+/// Links are followed: the file changes, not the link to it.
 pub(super) fn change(root: &Root, path: &str, bytes: impl Into<Vec<u8>>) -> FileChange {
     let path = root.real_path(path).into_known().unwrap_or_else(|| path.to_owned());
     let mut state = FileState::of_root(bytes, 0o644);

@@ -57,7 +57,8 @@ impl Directory {
 }
 
 impl GrubDropIn {
-    /// Whether the generator reads drop-ins: its own text tells; where that is not to be had, the distribution does.
+    /// Whether the generator reads drop-ins, according to its source, or to the distribution if that cannot
+    /// be read.
     pub(super) fn is_read(root: &Root) -> bool {
         let texts = ["/usr/sbin/grub-mkconfig", "/usr/bin/grub-mkconfig"].map(|path| root.read(path));
         match texts.iter().find_map(Reading::known) {
@@ -79,7 +80,7 @@ impl BootLoader for GrubDropIn {
             let last = directory.others.last().cloned().unwrap_or_default();
             return Err(BootLoaderError::File {
                 path: format!("{DIRECTORY}/{last}"),
-                fault: "its name sorts behind every name that lowlat takes for its own file".to_owned(),
+                fault: "its name sorts after every name that lowlat uses for its drop-in".to_owned(),
                 advice: "rename it".to_owned(),
             });
         };
@@ -111,7 +112,7 @@ impl BootLoader for GrubDropIn {
         let usual = drop_in::name_that_sorts_last([]);
         let name = directory.name().filter(|name| Some(*name) != usual).map(|name| {
             let last = directory.others.last().cloned().unwrap_or_default();
-            format!("The drop-in is called {name}, so that it sorts behind {DIRECTORY}/{last}.")
+            format!("The drop-in is named {name}, so that it sorts after {DIRECTORY}/{last}.")
         });
         name.into_iter().chain(tuned_note(&self.menu, root, tokens)).collect()
     }

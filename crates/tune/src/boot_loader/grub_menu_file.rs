@@ -117,9 +117,9 @@ impl MenuFile {
         let checker = format!("{}-script-check", self.prefix(root));
         match programs.run_with_input(&checker, &[], &outcome.stdout) {
             Ok(verdict) if !verdict.is_success => {
-                return Err(refused(format!("{checker} says {}", end_of(&verdict.stderr))));
+                return Err(refused(format!("{checker} reported {}", end_of(&verdict.stderr))));
             }
-            // Some distributions have it in a package of its own.
+            // Some distributions ship it in a separate package.
             Err(error) if ![io::ErrorKind::NotFound, io::ErrorKind::Unsupported].contains(&error.kind()) => {
                 return Err(BootLoaderError::generator(&checker, &error));
             }
@@ -129,7 +129,7 @@ impl MenuFile {
     }
 }
 
-/// The menu beside GRUB on the EFI partition: of several the one in the distribution's directory.
+/// The menu next to GRUB on the EFI partition; of several, the one in the distribution's directory.
 fn beside_grub(root: &Root) -> Option<String> {
     let paths = root.glob("/boot/efi/EFI/*/grub.cfg");
     let release = root.read("/etc/os-release");
@@ -146,16 +146,16 @@ fn beside_grub(root: &Root) -> Option<String> {
     own.or_else(|| if let [only] = paths.as_slice() { Some(only.clone()) } else { None })
 }
 
-/// The last words of what a program said.
+/// The end of a program's output.
 fn end_of(said: &str) -> String {
     let said = said.trim();
     let skip = said.chars().count().saturating_sub(SAID_MAX);
     let end: String = said.chars().skip(skip).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if end.is_empty() { "it gave no reason".to_owned() } else { end }
+    if end.is_empty() { "no reason given".to_owned() } else { end }
 }
 
-/// Parameters of TuneD's in GRUB's variable `tuned_params` that are the plan's as well: they come behind the plan's,
-/// and win.
+/// The note on parameters of the plan that TuneD also sets in GRUB's variable `tuned_params`, which follows
+/// the plan's and wins.
 pub(super) fn tuned_note(
     menu: &MenuFile,
     root: &Root,
@@ -171,8 +171,8 @@ pub(super) fn tuned_note(
         return None;
     }
     Some(format!(
-        "TuneD's profile sets {} in GRUB's variable tuned_params, which comes behind these and wins: change to a profile \
-         that does not set them",
+        "TuneD's profile sets {} in GRUB's variable tuned_params, which follows these parameters and wins. Switch \
+         to a profile that does not set them.",
         standing.join(" ")
     ))
 }

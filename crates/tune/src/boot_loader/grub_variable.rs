@@ -36,13 +36,13 @@ fn failed(doing: &'static str, name: &str, why: String) -> HostError {
 
 fn of_block(path: &str, fault: &GrubEnvFault) -> HostError {
     let advice = match fault {
-        GrubEnvFault::TooLarge(_) => "take variables out of it that nobody needs (`grub2-editenv - list`)",
-        _ => "restore it with `grub2-editenv create`, and set its variables again",
+        GrubEnvFault::TooLarge(_) => "remove unneeded variables from it (`grub2-editenv - list`)",
+        _ => "recreate it with `grub2-editenv create`, and set its variables again",
     };
     failed("use GRUB's block of variables", path, format!("{fault}; {advice}"))
 }
 
-/// The block, and the file that it is; none when there is none.
+/// The block and its file; none if it is missing.
 fn block(writer: &Writer, path: &str) -> Result<Option<(GrubEnv, FileState)>, HostError> {
     match writer.read_file(path)? {
         State::Absent => Ok(None),
@@ -74,7 +74,7 @@ impl Target for GrubVariable {
             if *to == State::Absent {
                 return Ok(());
             }
-            let why = "there is no block; make it with `grub2-editenv create`".to_owned();
+            let why = "the block is missing; create it with `grub2-editenv create`".to_owned();
             return Err(failed("set GRUB's variable", &spec.name, why));
         };
         let bytes = match to {

@@ -1,5 +1,6 @@
 //! Hosts deployed by ostree (Silverblue, CoreOS, `bootc` images): the line belongs to the deployment. The tool that
-//! changes it makes a new deployment, and rolls back to the one before; lowlat tells the command, and writes nothing.
+//! changes it makes a new deployment, and rolls back to the one before; lowlat prints the command, and
+//! writes nothing.
 
 use super::{BootLoader, BootLoaderError, FileChange, files};
 use crate::Programs;
@@ -38,7 +39,8 @@ impl BootLoader for Ostree {
     }
 }
 
-/// What stands there is taken off word by word, since a parameter that stands there twice cannot be replaced.
+/// The command that sets the parameters. Present words are deleted one by one, because a repeated parameter
+/// cannot be replaced.
 fn command(tokens: &[BootToken]) -> String {
     let off = tokens.iter().flat_map(|token| {
         let before = token.before.as_deref().unwrap_or_default().split_whitespace();
@@ -61,6 +63,6 @@ fn bootc(tokens: &[BootToken]) -> BootLoaderError {
     let list: Vec<String> = words.map(|word| format!("\"{}\"", word.replace('"', "\\\""))).collect();
     let off: Vec<&str> = tokens.iter().filter_map(|token| token.before.as_deref()).collect();
     let taken_off =
-        if off.is_empty() { String::new() } else { format!(" and take off what sets {}", off.join(" ")) };
+        if off.is_empty() { String::new() } else { format!(" and remove what sets {}", off.join(" ")) };
     BootLoaderError::Bootc { setting: format!("kargs = [{}]", list.join(", ")), taken_off }
 }

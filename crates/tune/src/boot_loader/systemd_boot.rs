@@ -1,5 +1,6 @@
 //! systemd-boot, and others that read the same entries: the files of loader/entries, and /etc/kernel/cmdline for
-//! kernels that are installed later. Images that hold their line themselves (type 2) are told, and not changed.
+//! kernels that are installed later. Images that contain their command line (type 2) are reported, not
+//! changed.
 
 use super::{
     BootLoader, BootLoaderError, EntryLine, FileChange, bls::KERNEL_COMMAND_LINE, efi, error, files,
@@ -18,13 +19,13 @@ use lowlat_sys::{
 
 /// Where the EFI partition and the partition for kernels are mounted.
 const PARTITIONS: [&str; 3] = ["/efi", "/boot", "/boot/efi"];
-/// What the vendor sets where /etc/kernel/cmdline is not there.
+/// The vendor's command line, used if /etc/kernel/cmdline is missing.
 const VENDOR_COMMAND_LINE: &str = "/usr/lib/kernel/cmdline";
 
 #[derive(Debug)]
 pub(super) struct SystemdBoot;
 
-/// An entry, and where its file is.
+/// An entry and the path of its file.
 #[derive(Debug)]
 struct Placed {
     path: String,
@@ -32,7 +33,7 @@ struct Placed {
 }
 
 impl SystemdBoot {
-    /// Whether entries or images are there, or a configuration of the boot loader.
+    /// Whether the host has entries or images.
     pub(super) fn is_there(root: &Root) -> Result<bool, BootLoaderError> {
         Ok(!entries(root)?.is_empty() || !images(root).is_empty())
     }
@@ -59,12 +60,12 @@ fn is_image(id: &str) -> bool {
     id.rsplit_once('.').is_some_and(|(_, end)| end == "efi")
 }
 
-/// The images that hold their line themselves.
+/// The images that contain their command line.
 fn images(root: &Root) -> Vec<String> {
     PARTITIONS.iter().flat_map(|partition| root.glob(&format!("{partition}/EFI/Linux/*.efi"))).collect()
 }
 
-/// The entry that boots next: an entry with its text, or an image without any.
+/// The entry that boots next; an image has no text.
 fn next(root: &Root) -> Result<Option<Placed>, BootLoaderError> {
     let mut all = entries(root)?;
     let release = root.read("/etc/os-release");
@@ -85,7 +86,7 @@ fn next(root: &Root) -> Result<Option<Placed>, BootLoaderError> {
     Ok(all.into_iter().find(|placed| Some(&placed.file.id) == chosen.as_ref()))
 }
 
-/// Names of the entry that is to boot, the first that exists counts.
+/// Names of the entry to boot; the first that exists counts.
 fn wanted(root: &Root) -> Vec<String> {
     let set = ["LoaderEntryOneShot", "LoaderEntryDefault"].map(|name| efi::variable(root, name));
     let configured = PARTITIONS.iter().find_map(|partition| {
@@ -98,7 +99,7 @@ fn wanted(root: &Root) -> Vec<String> {
     set.into_iter().flatten().chain(configured).filter_map(last).collect()
 }
 
-/// The image, when that is what boots.
+/// The image, if an image boots.
 fn image_that_boots(root: &Root, usual: usize) -> Result<Option<String>, BootLoaderError> {
     let selected = efi::variable(root, "LoaderEntrySelected").filter(|id| is_image(id));
     let images = images(root);
@@ -113,7 +114,8 @@ fn image_that_boots(root: &Root, usual: usize) -> Result<Option<String>, BootLoa
     Ok(next(root)?.filter(|placed| is_image(&placed.file.id)).map(|placed| placed.path))
 }
 
-/// The change of the line for kernels that are installed later; none where they take the line of the running kernel.
+/// The change of the command line for kernels that are installed later; none if they copy the running
+/// kernel's.
 fn future_kernels(root: &Root, tokens: &[BootToken]) -> Result<Option<FileChange>, BootLoaderError> {
     if let Some(text) = files::text(root, KERNEL_COMMAND_LINE)? {
         return Ok(Some(files::change(root, KERNEL_COMMAND_LINE, boot_files::edited_file(&text, tokens))));
@@ -179,17 +181,17 @@ impl BootLoader for SystemdBoot {
     fn notes(&self, root: &Root, _tokens: &[BootToken]) -> Vec<String> {
         let entries = entries(root).unwrap_or_default();
         let left = entries.iter().filter(|placed| !entry::is_usual(&placed.file.id, &placed.file.text));
-        let mut notes: Vec<String> = left
-            .map(|placed| format!("{} is left alone, so that it starts as before.", placed.path))
-            .collect();
+        let mut notes: Vec<String> =
+            left.map(|placed| format!("{} is unchanged, so it boots as before.", placed.path)).collect();
         notes.extend(
             images(root)
                 .iter()
-                .map(|image| format!("{image} holds its own command line, which lowlat does not change.")),
+                .map(|image| format!("{image} contains its command line, which lowlat does not change.")),
         );
         if !root.exists(KERNEL_COMMAND_LINE) && !root.exists(VENDOR_COMMAND_LINE) {
             notes.push(format!(
-                "{KERNEL_COMMAND_LINE} is not there: a kernel installed before the restart gets the line of the running one."
+                "{KERNEL_COMMAND_LINE} is missing: a kernel installed before the reboot gets the command line of \
+                 the running one."
             ));
         }
         notes

@@ -1,4 +1,4 @@
-//! Carrying a plan out: all of it, or nothing.
+//! Applies a plan: all of it, or nothing.
 
 use super::ready::ORDER;
 use super::stage::{ROUNDS_MAX, Stage, is_again, plan_of};
@@ -16,15 +16,15 @@ use lowlat_settings::change::Target;
 use lowlat_sys::undo::{ApplyReport, Entry, OnFailure, Step, UndoError, UndoLog};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What is done so far.
+/// The results so far.
 #[derive(Debug, Default)]
 struct Progress {
-    /// Fate and reasons by the change's place in the plan.
+    /// Fate and reasons by the change's index in the plan.
     changes: BTreeMap<usize, ChangeOutcome>,
-    /// Files that were changed.
+    /// Changed files.
     paths: Vec<String>,
     notes: Vec<String>,
-    /// Whether anything was written at all.
+    /// Whether anything was written.
     is_changed: bool,
 }
 
@@ -41,8 +41,8 @@ impl Progress {
 }
 
 impl Ready {
-    /// Carries the plan out. Each stage goes through the undo log; when one fails, what this call has done is taken back.
-    /// `tell` hears what is under way.
+    /// Applies the plan. Each stage goes through the undo log; if one fails, the changes of this call are
+    /// rolled back. `tell` receives each stage as it starts.
     pub fn carry_out(
         &self,
         site: &Site,
@@ -54,13 +54,13 @@ impl Ready {
         // The dead-man switch may have gone off while the user was asked.
         if site.state.in_force()?.map(|(now, _)| now) != self.seen {
             return Err(FlowError::Refused(vec![
-                "what is in force has changed since this was looked at: look with `lowlat tune status`, and run it again"
+                "another process changed the plan in force; check with `lowlat tune status`, and run it again"
                     .to_owned(),
             ]));
         }
         let plan_id = self.plan.id();
         log.expire()?;
-        // Taken up again stage by stage; and what an earlier boot did not finish no boot will.
+        // Stages resume one by one. What an earlier boot left incomplete is never completed.
         log.close_where(|id, _| plan_of(id) == plan_id || is_again(id))?;
         let before: BTreeSet<(String, String)> =
             log.history().entries.iter().map(|entry| (entry.plan.clone(), entry.step.clone())).collect();
@@ -85,7 +85,7 @@ impl Ready {
         Ok(self.finish(site, plan_id, progress, tell))
     }
 
-    /// Notes the plan as in force: before the first change as not complete, after the last one as complete.
+    /// Records the plan as in force: incomplete before the first change, complete after the last.
     fn mark(&self, site: &Site, log: &UndoLog, plan_id: &str, is_complete: bool) -> Result<(), FlowError> {
         let now = self.now.as_ref();
         let in_force = InForce {
@@ -116,7 +116,7 @@ impl Ready {
             }
             Stage::Queues => self.prepared(site, host, log, stage, &[steps::Part::Queues], progress),
             Stage::Run if progress.is_changed => {
-                // What came before may have moved interrupts, and TuneD its values.
+                // Earlier stages may have moved interrupts, and TuneD may have set values.
                 let host = site.snapshot();
                 self.prepared(site, &host, log, stage, &[steps::Part::RunTime], progress)
             }
@@ -132,7 +132,7 @@ impl Ready {
         }
     }
 
-    /// The dead-man switch comes first: from here on it takes back whatever goes wrong.
+    /// Arms the dead-man switch. It comes first, so that it can roll back all later stages.
     fn arm(&self, site: &Site, log: &mut UndoLog, progress: &mut Progress) -> Result<(), FlowError> {
         if self.confirm_units.is_empty() {
             return Ok(());
@@ -143,12 +143,12 @@ impl Ready {
         let Some(manager) = &site.manager else { return Ok(()) };
         let failed = |source| FlowError::Manager { doing: format!("start {}", units::CONFIRM), source };
         manager.daemon_reload().map_err(failed)?;
-        // Started anew, so that the time counts from now.
+        // Restarted, so that the time counts from now.
         manager.stop(units::CONFIRM).map_err(failed)?;
         manager.start(units::CONFIRM).map_err(failed)
     }
 
-    /// Changes that are prepared as steps.
+    /// Applies the changes that become steps.
     fn prepared(
         &self,
         site: &Site,
@@ -186,7 +186,7 @@ impl Ready {
         Ok(())
     }
 
-    /// Files of the boot loader.
+    /// Writes files of the boot loader.
     fn files(
         &self,
         log: &mut UndoLog,
@@ -204,8 +204,8 @@ impl Ready {
         Ok(())
     }
 
-    /// What the boot loader is configured by. The files are read anew: since the plan was shown a kernel may have been
-    /// installed, or somebody may have edited them.
+    /// Writes the boot loader's configuration. The files are read again, because a kernel may have been
+    /// installed or a file edited since the plan was shown.
     fn sources(&self, site: &Site, log: &mut UndoLog, progress: &mut Progress) -> Result<(), FlowError> {
         let (Some(loader), Some(tokens)) = (&self.loader, self.tokens()) else { return Ok(()) };
         let failed = |error: crate::boot_loader::BootLoaderError| FlowError::Refused(vec![error.to_string()]);
@@ -217,7 +217,7 @@ impl Ready {
         let Some(loader) = &self.loader else { return Ok(()) };
         let Some(programs) = &site.programs else {
             progress.notes.push(format!(
-                "{}: its generated files are as before; run its own generator inside the tree",
+                "{}: its generated files are unchanged; run its generator inside the tree",
                 loader.name()
             ));
             return Ok(());
@@ -239,8 +239,8 @@ impl Ready {
             _ => OnFailure::RollBack,
         };
         let plan_id = self.plan.id();
-        // A plan that comes anew does not take up what is in force of it from before: another one may lie between, and what
-        // the first time found there would be forgotten.
+        // A plan applied again starts a new round: another plan may have changed the host since, and the
+        // values from before it must be recorded.
         let has_steps = |round: &usize| {
             let id = stage.id(&plan_id, *round);
             self.now.is_none() && log.history().entries.iter().any(|entry| entry.plan == id)
@@ -255,11 +255,11 @@ impl Ready {
         progress.is_changed |= !report.done.is_empty();
         let done = steps.iter().filter(|step| step.target.kind == "file" && report.done.contains(&step.id));
         for step in done {
-            // Generated files are rewritten by rule.
+            // Generated files are always rewritten.
             if stage != Stage::Loader && is_in_earlier_round(log, &plan_id, stage, round, step)? {
                 progress.notes.push(format!(
-                    "{} had been changed by somebody else since lowlat wrote it; lowlat's content is there again, and what \
-                     was there is in the undo log",
+                    "{} was edited after lowlat wrote it; lowlat wrote its content again, and the edited version is \
+                     in the undo log",
                     step.target.name
                 ));
             }
@@ -268,7 +268,7 @@ impl Ready {
         Ok(report)
     }
 
-    /// After a failure: everything of this call goes back, and what was in force before is in force again.
+    /// After a failure: rolls back all changes of this call, and restores the plan that was in force before.
     fn take_back(
         &self,
         site: &Site,
@@ -289,10 +289,10 @@ impl Ready {
         let mut notes = persist::tell_manager(site, touched.iter().map(String::as_str));
         if let Some(manager) = site.manager.as_ref().filter(|_| !self.confirm_units.is_empty()) {
             let _ = manager.stop(units::CONFIRM);
-            // That of the plan which is in force again goes on, with its time anew.
+            // The switch of the restored plan restarts with its full time.
             let is_waiting = self.earlier.as_ref().is_some_and(|plan| plan.confirm_within_s.is_some());
             if is_waiting && let Err(error) = manager.start(units::CONFIRM) {
-                notes.push(format!("{} does not start: {error}", units::CONFIRM));
+                notes.push(format!("{} failed to start: {error}", units::CONFIRM));
             }
         }
         if report.left.is_empty() {
@@ -303,17 +303,17 @@ impl Ready {
             notes.extend(restored.err().map(|error| error.to_string()));
         }
         notes.extend(sealed.map(|error| error.to_string()));
-        let taken_back = if report.left.is_empty() {
-            "everything that was done is taken back"
+        let rolled_back = if report.left.is_empty() {
+            "all changes were rolled back"
         } else {
-            "not everything could be taken back; run `lowlat tune rollback`"
+            "some changes could not be rolled back; run `lowlat tune rollback`"
         };
-        notes.insert(0, format!("{taken_back} ({report})"));
-        let taken_back = notes.join("\n");
-        FlowError::Failed { reason: error.to_string(), taken_back }
+        notes.insert(0, format!("{rolled_back} ({report})"));
+        let rolled_back = notes.join("\n");
+        FlowError::Failed { reason: error.to_string().replace("\nhint: ", "; "), rolled_back }
     }
 
-    /// After the last change: the service manager is told, and the units are started.
+    /// After the last change: reloads the service manager, and starts the units.
     fn finish(
         &self,
         site: &Site,
@@ -328,7 +328,7 @@ impl Ready {
             let started = [units::APPLY, units::WATCH];
             for unit in started.iter().filter(|name| self.units.iter().any(|unit| unit.name == **name)) {
                 if let Err(error) = manager.start(unit) {
-                    progress.notes.push(format!("{unit} does not start: {error}"));
+                    progress.notes.push(format!("{unit} failed to start: {error}"));
                 }
             }
         }
@@ -355,7 +355,7 @@ impl Ready {
     }
 }
 
-/// Puts an earlier plan in force again, which is kept beside the log.
+/// Records an earlier plan as in force again.
 pub(super) fn put_back(site: &Site, earlier: &InForce) -> Result<(), FlowError> {
     let plan: Option<Plan> = site.state.plan(&earlier.plan_id)?;
     match plan {
@@ -364,7 +364,7 @@ pub(super) fn put_back(site: &Site, earlier: &InForce) -> Result<(), FlowError> 
     }
 }
 
-/// Files of a boot loader as steps; each one's old state is what is there now.
+/// Files of a boot loader as steps, with their present state as the old state.
 pub(super) fn file_steps(log: &UndoLog, files: &[FileChange]) -> Result<Vec<Step>, FlowError> {
     let step = |file: &FileChange| -> Result<Step, FlowError> {
         let target = file.target();
@@ -374,7 +374,7 @@ pub(super) fn file_steps(log: &UndoLog, files: &[FileChange]) -> Result<Vec<Step
     files.iter().map(step).collect()
 }
 
-/// Whether an earlier round of the stage has left the same at the step's target.
+/// Whether an earlier round of the stage wrote the same state.
 fn is_in_earlier_round(
     log: &UndoLog,
     plan_id: &str,

@@ -1,4 +1,4 @@
-//! The run-time part of the plan in force, applied again: at each boot, and whenever TuneD starts.
+//! Applies the run-time part of the plan in force again: at each boot, and whenever TuneD starts.
 
 use super::stage::{ROUNDS_MAX as IDS_MAX, Stage, again_id, is_run_time};
 use super::{FlowError, Site, log_check};
@@ -11,42 +11,43 @@ use lowlat_plan::{
 use lowlat_settings::change::Target;
 use lowlat_sys::undo::{ApplyReport, OnFailure, Step, UndoError, UndoLog};
 
-/// Rounds at most: each looks whether something else has written since, TuneD mostly, which goes on after its start.
+/// Maximum number of rounds. Each checks whether another tool has written since: mostly TuneD, which
+/// continues after its start.
 const ROUNDS_MAX: usize = 5;
 
-/// What applying again has done.
+/// The result of applying again.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Again {
-    /// The plan in force; none when there is none.
+    /// The plan in force, if any.
     pub plan_id: Option<String>,
-    /// Steps done, over all rounds.
+    /// Applied steps of all rounds.
     pub done: Vec<String>,
-    /// Steps refused in the last round, with the reason.
+    /// Steps rejected in the last round, with the reason.
     pub refused: Vec<String>,
-    /// Rounds.
+    /// Number of rounds.
     pub rounds: usize,
 }
 
-/// Applies the run-time part of the plan in force again, until a round finds nothing to do. What cannot be done is
-/// passed over: half a tuned host is better than none.
+/// Applies the run-time part of the plan in force again, until a round changes nothing. Steps that fail are
+/// skipped: a partly tuned host is better than an untuned one.
 pub fn apply_again(site: &Site) -> Result<Again, FlowError> {
     if site.state.in_force()?.is_none() {
         return Ok(Again::default());
     }
-    // Looked at again under the lock of the log: a rollback may have had it.
+    // Read again under the log's lock: a rollback may have held it.
     let mut log = site.open_log()?;
     let Some((in_force, plan)) = site.state.in_force()? else { return Ok(Again::default()) };
     if !in_force.is_complete {
         return Err(FlowError::Refused(vec![format!(
-            "plan {} was applied in part only: finish it with `lowlat tune apply`, or take it back with `lowlat tune \
-             rollback`",
+            "plan {} was applied only in part; complete it with `lowlat tune apply`, or roll it back with `lowlat \
+             tune rollback`",
             in_force.plan_id
         )]));
     }
     let mut again = Again { plan_id: Some(in_force.plan_id.clone()), ..Again::default() };
     log_check::refuse(site, &log)?;
     let done = rounds(site, &mut log, &in_force.plan_id, &plan, &mut again);
-    // What was recorded before an error counts as well.
+    // Steps recorded before an error count too.
     let sealed = site.seal(&log);
     done?;
     sealed?;
@@ -106,15 +107,15 @@ fn round(
     let mut id = 0;
     loop {
         match log.apply(&again_id(plan_id, stage, &boot, id), &steps, OnFailure::Continue) {
-            // As when a driver was loaded again, and its interrupts have other numbers.
+            // For example, a reloaded driver's interrupts have other numbers.
             Err(UndoError::PlanDiffers { .. }) if id < IDS_MAX => id += 1,
             applied => return Ok((applied?, reasons)),
         }
     }
 }
 
-/// Whether a reboot is to come that completes the plan. In a tree of files, where no kernel runs, a command line always
-/// waits for it.
+/// Whether a reboot is needed to complete the plan. In a directory tree, where no kernel runs, a command
+/// line always needs one.
 pub(super) fn is_reboot_pending(site: &Site, plan: &Plan) -> bool {
     if !site.is_live() && !site.root.exists("/proc/cmdline") {
         return plan.changes.iter().any(|change| matches!(change.target, Target::CommandLine { .. }));

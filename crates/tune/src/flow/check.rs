@@ -1,4 +1,4 @@
-//! Whether a plan can be applied here at all, looked at before anything is written.
+//! Checks before anything is written whether a plan can be applied here.
 
 use super::Site;
 use crate::{
@@ -17,10 +17,10 @@ use std::path::Path;
 
 /// Capability 21 of capabilities(7), CAP_SYS_ADMIN.
 const SYS_ADMIN: u32 = 21;
-/// What the undo log needs besides the contents that it keeps: its segments and the plan.
+/// Space that the undo log needs for its segments and the plan.
 const SPACE_BYTES_MIN: u64 = 16 << 20;
 
-/// What stands against applying a plan; empty when nothing does.
+/// What prevents applying a plan; empty if nothing does.
 pub(super) fn obstacles(site: &Site, plan: &Plan) -> Vec<String> {
     let mut lines = Vec::new();
     if site.is_live() {
@@ -38,13 +38,13 @@ fn privilege(site: &Site) -> Option<String> {
     let line = status.text().lines().find_map(|line| line.strip_prefix("CapEff:"));
     let effective = line.and_then(|text| u64::from_str_radix(text.trim(), 16).ok());
     let is_able = effective.map_or(rustix::process::geteuid().is_root(), |set| set & (1 << SYS_ADMIN) != 0);
-    (!is_able).then(|| "this takes root (CAP_SYS_ADMIN): run it with sudo".to_owned())
+    (!is_able).then(|| "root privileges (CAP_SYS_ADMIN) are required; run it with sudo".to_owned())
 }
 
-/// The kernel of a container is its host's, and so are interrupts, threads and the boot loader.
+/// A container shares the kernel, interrupts, threads and boot loader of its host.
 fn container(site: &Site) -> Option<String> {
     let found = boot_loader::container(&site.root)?;
-    Some(format!("this is a container ({found}); run lowlat on the host that carries it"))
+    Some(format!("this is a container ({found}); run lowlat on its host"))
 }
 
 fn read_only(site: &Site, plan: &Plan) -> Vec<String> {
@@ -59,16 +59,16 @@ fn read_only(site: &Site, plan: &Plan) -> Vec<String> {
     let mut lines = Vec::new();
     for place in places {
         let path = site.real(place);
-        // What is not there cannot be read-only; the steps tell.
+        // A missing directory is reported by the steps.
         if !path.exists() {
             continue;
         }
         let is_read_only =
             statvfs(&path).is_ok_and(|system| system.f_flag.contains(StatVfsMountFlags::RDONLY));
         if is_read_only {
-            lines.push(format!("{place} is mounted read-only: remount it writable (mount -o remount,rw)"));
+            lines.push(format!("{place} is mounted read-only; remount it writable (mount -o remount,rw)"));
         } else if access(&path, Access::WRITE_OK).is_err() && place != "/proc/sys" && place != "/sys" {
-            lines.push(format!("{place} may not be written: run as root"));
+            lines.push(format!("{place} is not writable for this user; run as root"));
         }
     }
     lines
@@ -81,7 +81,7 @@ fn space(site: &Site) -> Option<String> {
     let free_bytes = system.f_bavail.saturating_mul(system.f_frsize);
     (free_bytes < SPACE_BYTES_MIN).then(|| {
         format!(
-            "{} has {} KiB free, and the undo log wants {} KiB: free space there",
+            "{} has {} KiB free, and the undo log needs {} KiB; free space there",
             there.display(),
             free_bytes >> 10,
             SPACE_BYTES_MIN >> 10
@@ -92,11 +92,11 @@ fn space(site: &Site) -> Option<String> {
 fn log(site: &Site) -> Option<String> {
     let reason = super::log_doubt(&site.state).ok()??;
     Some(format!(
-        "{reason}: restore what is known with `lowlat tune rollback --accept-damage`, and check the host"
+        "{reason}; restore the known changes with `lowlat tune rollback --accept-damage`, and check the host"
     ))
 }
 
-/// The changes that cannot be made here, with the reason: the others can.
+/// The changes that cannot be made here, with the reason.
 pub(super) fn left(
     site: &Site,
     log_knows: impl Fn(&str) -> bool,
@@ -109,22 +109,20 @@ pub(super) fn left(
             return Some(if site.is_live() {
                 format!("this build cannot change a {kind}")
             } else {
-                "this takes the running host, and a tree of files has none".to_owned()
+                "this needs the running host, and a directory was given".to_owned()
             });
         }
         let is_debugfs =
             matches!(&change.target, Target::File { path } if path.starts_with("/sys/kernel/debug/"));
         lockdown.filter(|_| is_debugfs).map(|word| {
-            format!(
-                "the kernel is locked down ({word}, by Secure Boot mostly) and lets nobody write to debugfs"
-            )
+            format!("the kernel is locked down ({word}, usually by Secure Boot), so debugfs is read-only")
         })
     };
     let found = plan.changes.iter().enumerate();
     found.filter_map(|(at, change)| Some((at, reason(change)?))).collect()
 }
 
-/// The kind of target in the undo log that a mechanism takes; none for files and values, and what becomes one of them.
+/// The kind of target in the undo log that a mechanism uses; none for files and values.
 fn undo_kind(mechanism: &Mechanism<'_>) -> Option<&'static str> {
     match mechanism {
         Mechanism::Unit { .. } => Some(Services::KIND),

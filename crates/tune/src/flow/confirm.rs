@@ -1,57 +1,57 @@
-//! Ending the dead-man switch.
+//! Confirms a plan, which disarms the dead-man switch.
 
 use super::stage::Stage;
 use super::{FlowError, Site, at_boot, log_check, persist};
 use crate::{InForce, units};
 
-/// What a confirmation has done.
+/// The result of a confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Confirmed {
     /// No plan is in force.
     NothingInForce,
-    /// The plan in force needs none, or has it.
+    /// The plan in force needs no confirmation, or is confirmed.
     Already,
-    /// The dead-man switch is gone for good.
+    /// The dead-man switch was removed.
     Now,
-    /// The switch rests until the reboot that completes the plan, and is armed again then: that the host comes up with
-    /// its new command line is what it is for.
+    /// The switch is disarmed until the reboot that completes the plan, and armed again after it: its
+    /// purpose is to guard the boot with the new command line.
     UntilReboot,
 }
 
 /// Confirms the plan in force.
 pub fn confirm(site: &Site) -> Result<Confirmed, FlowError> {
     let Some((meant, _)) = site.state.in_force()? else { return Ok(Confirmed::NothingInForce) };
-    // Looked at again under the lock of the log: the switch may have gone off while this waited for it.
+    // Read again under the log's lock: the switch may have fired in the meantime.
     let mut log = site.open_log()?;
     let Some((now, plan)) = site.state.in_force()? else { return Ok(Confirmed::NothingInForce) };
     log_check::refuse(site, &log)?;
     if now.plan_id != meant.plan_id {
         return Err(FlowError::Refused(vec![format!(
-            "plan {} was in force when this began, and now plan {} is: look with `lowlat tune status`, and confirm again \
-             if that one is to stay",
+            "plan {} was replaced by plan {}; check with `lowlat tune status`, and confirm again if the new plan \
+             should stay",
             meant.plan_id, now.plan_id
         )]));
     }
     if !now.is_complete {
         return Err(FlowError::Refused(vec![format!(
-            "plan {} was applied in part only: finish it with `lowlat tune apply`, or take it back with `lowlat tune \
-             rollback`",
+            "plan {} was applied only in part; complete it with `lowlat tune apply`, or roll it back with `lowlat \
+             tune rollback`",
             now.plan_id
         )]));
     }
     let is_waiting = now.confirm_within_s.is_some();
     let is_of_this_boot = site.boot_id().text() == now.applied_boot_id;
     if is_waiting && is_of_this_boot && at_boot::is_reboot_pending(site, &plan) {
-        // It may have gone off already, and what it started waits for the log: that goes by this note.
+        // It may have fired already, with its rollback waiting for the log. This note stops that rollback.
         site.state.put_resting_in(Some(site.boot_id().text()))?;
         stop_timer(site)?;
         return Ok(Confirmed::UntilReboot);
     }
     if is_waiting {
-        // First the note: from here on the switch, should it go off, finds nothing to take back.
+        // First the note: if the switch fires from here on, it finds nothing to roll back.
         site.state.put_in_force(&confirmed(now), &plan)?;
     }
-    // Of the plans below too, which are confirmed with it.
+    // The earlier plans are confirmed with it.
     let is_switch = |id: &str| Stage::Confirm.is_of(id);
     let paths: Vec<String> = log
         .history()
@@ -71,10 +71,12 @@ pub fn confirm(site: &Site) -> Result<Confirmed, FlowError> {
     if report.left.is_empty() {
         return Ok(Confirmed::Now);
     }
-    Err(FlowError::Refused(vec![format!("the plan is confirmed, but units of the switch stay: {report}")]))
+    Err(FlowError::Refused(vec![format!(
+        "the plan is confirmed, but units of the dead-man switch remain: {report}"
+    )]))
 }
 
-/// The plan and all those below it, which are parts of it, as confirmed.
+/// The plan and its earlier plans, which are parts of it, as confirmed.
 fn confirmed(mut now: InForce) -> InForce {
     let mut at = Some(&mut now);
     while let Some(plan) = at {

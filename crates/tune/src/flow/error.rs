@@ -1,4 +1,4 @@
-//! Why a flow was refused, or failed.
+//! Errors of the flows.
 
 use crate::StateError;
 use lowlat_plan::HostMark;
@@ -6,13 +6,13 @@ use lowlat_sys::undo::{HostError, UndoError};
 use std::io;
 use thiserror::Error;
 
-/// Why a flow was refused, or failed.
+/// Why a flow was rejected, or failed.
 #[derive(Debug, Error)]
 pub enum FlowError {
-    /// lowlat's own files.
+    /// Access to lowlat's state files failed.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The undo log.
+    /// An operation of the undo log failed.
     #[error(transparent)]
     Undo(#[from] UndoError),
     /// Records of the undo log are missing, damaged or different. Nothing was changed.
@@ -20,51 +20,54 @@ pub enum FlowError {
         "cannot rely on the undo log: {0}\nhint: `lowlat tune rollback --dry-run` shows what can still be restored"
     )]
     Log(String),
-    /// Something stands against it. Nothing was changed.
-    #[error("nothing was changed:\n{}", list(.0))]
+    /// Obstacles were found. Nothing was changed.
+    #[error("cannot continue, and nothing was changed:\n{}", list(.0))]
     Refused(Vec<String>),
     /// The plan was made for another host.
     #[error(
-        "this plan is for another host, or this one has changed underneath; nothing was changed:\n{}\nmake a new plan here with `lowlat tune plan`",
+        "cannot apply this plan: it was made for another host, or this host's hardware or kernel has \
+         changed:\n{}\nhint: make a new plan here with `lowlat tune plan --out FILE`",
         list(.0)
     )]
     OtherHost(Vec<String>),
-    /// The plan asks for what planning this host does not give.
+    /// The plan contains changes that lowlat would not plan on this host.
     #[error(
         "cannot apply this plan: lowlat would not plan this here:\n{}\nhint: make a new plan with `lowlat tune plan --out FILE`",
         list(.0)
     )]
     Foreign(Vec<String>),
-    /// Values are no longer what the plan found.
+    /// Values differ from those that the plan found.
     #[error(
-        "the host has changed since the plan was made; nothing was changed:\n{}\nmake a new plan with `lowlat tune plan`",
+        "cannot apply this plan: the host has changed since it was made:\n{}\nhint: make a new plan with `lowlat \
+         tune plan --out FILE`",
         list(.0)
     )]
     Drift(Vec<String>),
-    /// Another plan was begun and is neither finished nor taken back.
+    /// Another plan was started, and neither completed nor rolled back.
     #[error(
-        "plan {plan} was begun and is not finished; nothing was changed now. Finish it with `lowlat tune apply --plan {path}`, or take it back with `lowlat tune rollback`"
+        "cannot continue, and nothing was changed: plan {plan} was applied only in part\nhint: complete it with \
+         `lowlat tune apply --plan {path}`, or roll it back with `lowlat tune rollback`"
     )]
     Unfinished {
         /// That plan.
         plan: String,
-        /// Where it is kept.
+        /// Its file.
         path: String,
     },
-    /// A part failed, and what was done before was taken back.
-    #[error("{reason}\n{taken_back}")]
+    /// A stage failed, and the earlier ones were rolled back.
+    #[error("{reason}\n{rolled_back}")]
     Failed {
         /// What failed.
         reason: String,
-        /// What became of what was done.
-        taken_back: String,
+        /// Result of the rollback.
+        rolled_back: String,
     },
-    /// The service manager refused.
+    /// The service manager reported an error.
     #[error("cannot {doing}: {source}")]
     Manager {
-        /// What was asked of it.
+        /// The request.
         doing: String,
-        /// What it said.
+        /// Its error.
         source: io::Error,
     },
 }
@@ -79,7 +82,7 @@ fn list(lines: &[String]) -> String {
     lines.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 
-/// The marks in which two hosts differ, in words; none when they are one.
+/// The marks in which two hosts differ, as text; empty if they are the same host.
 pub(super) fn differing_marks(plan: &HostMark, host: &HostMark) -> Vec<String> {
     let mut lines = Vec::new();
     let mut compare = |what: &str, plan: &str, host: &str| {

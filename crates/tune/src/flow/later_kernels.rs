@@ -1,12 +1,13 @@
-//! Boot entries of kernels that were installed while a plan was in force. They took its parameters with them, and the
-//! undo log does not know them: they are told, not changed.
+//! Boot entries of kernels that were installed while a plan was in force. They have its parameters, but no
+//! record in the undo log, so they are reported and not changed.
 
 use super::Site;
 use lowlat_host::cmdline;
 use lowlat_plan::{Plan, spell};
 use lowlat_settings::change::{BootToken, Target};
 
-/// What a rollback of everything leaves in entries that `is_known` (by their path) does not hold, a sentence for each.
+/// Notes on the entries that a complete rollback does not change because `is_known` returns false for their
+/// path.
 pub(super) fn notes(site: &Site, plan: &Plan, is_known: impl Fn(&str) -> bool) -> Vec<String> {
     let tokens = plan.changes.iter().find_map(|change| match &change.target {
         Target::CommandLine { tokens } => Some(tokens.as_slice()),
@@ -21,8 +22,8 @@ pub(super) fn notes(site: &Site, plan: &Plan, is_known: impl Fn(&str) -> bool) -
                 cmdline::split(&line.options).into_iter().filter(|word| words.iter().any(|w| w == word)).collect();
             (!kept.is_empty()).then(|| {
                 format!(
-                    "{} came with a kernel that was installed after the plan, and keeps its parameters: take {} off, \
-                     with an editor or with `grubby --update-kernel=IMAGE --remove-args=…`.",
+                    "{} belongs to a kernel installed after the plan, and still has its parameters. Remove {} with \
+                     an editor or with `grubby --update-kernel=IMAGE --remove-args=…`.",
                     line.path,
                     kept.join(" ")
                 )
@@ -31,7 +32,7 @@ pub(super) fn notes(site: &Site, plan: &Plan, is_known: impl Fn(&str) -> bool) -
         .collect()
 }
 
-/// The word that the plan put on the line; none when it stood there before, or was taken off.
+/// The word that the plan added to the line; none if it was present before, or was removed.
 fn brought(token: &BootToken) -> Option<String> {
     let word = spell(token)?;
     let stood = token.before.as_deref().is_some_and(|before| cmdline::split(before).contains(&word.as_str()));

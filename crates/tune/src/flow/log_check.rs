@@ -1,4 +1,4 @@
-//! Whether the undo log still is the one that the note of the plan in force was written with.
+//! Checks whether the undo log still matches the record of the plan in force.
 
 use super::{FlowError, Site};
 use crate::{LogSeal, StateDir, StateError, Wrote, units};
@@ -8,7 +8,7 @@ use lowlat_sys::undo::{
     UndoLog,
 };
 
-/// A log, opened or only looked at.
+/// A log, opened or inspected.
 pub(super) trait Log {
     fn history(&self) -> &History;
     fn damage(&self) -> Option<&Damage>;
@@ -39,12 +39,12 @@ impl Log for Inspection {
     }
 }
 
-/// The log cannot be relied on: a rollback by it may leave changes in force.
+/// Why a log cannot be relied on: a rollback with it may leave changes in force.
 #[derive(Debug)]
 pub(super) struct Doubt {
-    /// Why, as a clause.
+    /// The reason, as a clause.
     pub(super) reason: String,
-    /// Lasting changes that the log no longer knows, as far as in-force.json has them.
+    /// Lasting changes that are missing from the log but listed in in-force.json.
     pub(super) unknown: Vec<Wrote>,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn doubt(state: &StateDir, log: &impl Log) -> Result<Option<Doubt>, S
     let note = match state.note() {
         Ok(note) => note,
         Err(error @ StateError::Format { .. }) => {
-            let reason = format!("whether the undo log is complete is unknown: {error}");
+            let reason = format!("cannot check whether the undo log is complete: {error}");
             return Ok(Some(Doubt { reason, unknown: Vec::new() }));
         }
         Err(error) => return Err(error),
@@ -64,9 +64,7 @@ pub(super) fn doubt(state: &StateDir, log: &impl Log) -> Result<Option<Doubt>, S
         Some((now, None)) if now.is_complete => unsealed(log.history()),
         _ => None,
     };
-    let mismatch = mismatch.map(|what| {
-        format!("the undo log {path} is not the one that in-force.json was written with: {what}")
-    });
+    let mismatch = mismatch.map(|what| format!("the undo log {path} does not match in-force.json: {what}"));
     let reasons: Vec<String> = log.damage().map(ToString::to_string).into_iter().chain(mismatch).collect();
     if reasons.is_empty() {
         return Ok(None);
@@ -77,17 +75,17 @@ pub(super) fn doubt(state: &StateDir, log: &impl Log) -> Result<Option<Doubt>, S
     Ok(Some(Doubt { reason: reasons.join("; "), unknown }))
 }
 
-/// What contradicts a complete plan where an earlier version noted no end of the log.
+/// What contradicts a complete plan whose version of lowlat did not record the end of the log.
 fn unsealed(history: &History) -> Option<String> {
     let is_cut = |plan: &&PlanEntry| plan.is_open && !super::stage::is_again(&plan.id);
     if history.plans.is_empty() && history.entries.is_empty() {
-        return Some("it has no record, and a plan is in force".to_owned());
+        return Some("it is empty, although a plan is in force".to_owned());
     }
     let cut = history.plans.iter().find(is_cut)?;
     Some(format!("the end of {} is missing", cut.id))
 }
 
-/// Why the log of a host cannot be relied on, for people to read; none when it can. Takes no lock and changes nothing.
+/// Why a host's log cannot be relied on, as text; none if it can. Takes no lock and changes nothing.
 ///
 /// # Errors
 /// lowlat's own files or the log cannot be read.
@@ -96,7 +94,7 @@ pub fn log_doubt(state: &StateDir) -> Result<Option<String>, FlowError> {
     Ok(doubt(state, &inspection)?.map(|doubt| doubt.reason))
 }
 
-/// Refuses to go on with a log that cannot be relied on.
+/// Rejects a log that cannot be relied on.
 pub(super) fn refuse(site: &Site, log: &UndoLog) -> Result<(), FlowError> {
     if let Some(damage) = log.damage() {
         return Err(UndoError::Damaged(damage.clone()).into());
@@ -108,7 +106,7 @@ pub(super) fn refuse(site: &Site, log: &UndoLog) -> Result<(), FlowError> {
 }
 
 impl Site {
-    /// Notes, durably, where the log ends by now, if a plan is in force.
+    /// Records durably where the log ends, if a plan is in force.
     pub(super) fn seal(&self, log: &UndoLog) -> Result<(), StateError> {
         self.state.seal(&seal_of(log))
     }
@@ -133,7 +131,7 @@ fn made(entry: &Entry) -> &LoggedState {
     }
 }
 
-/// The changes that are still on the host as lowlat made them. What cannot be read counts.
+/// The changes that are still on the host as lowlat made them. Unreadable ones count.
 pub(super) fn remaining(log: Option<&UndoLog>, lost: &[Wrote]) -> Vec<Wrote> {
     let is_there = |wrote: &&Wrote| {
         let present = log.and_then(|log| log.present(&wrote.target).ok());
@@ -142,25 +140,25 @@ pub(super) fn remaining(log: Option<&UndoLog>, lost: &[Wrote]) -> Vec<Wrote> {
     lost.iter().filter(is_there).cloned().collect()
 }
 
-/// For people to read.
+/// The change as text.
 pub(super) fn not_restored(wrote: &Wrote) -> NotRestored {
     let (kind, name) = (wrote.target.kind.as_str(), wrote.target.name.as_str());
     let is_path = matches!(kind, "file" | "grub-variable");
     let (name, remedy) = match &wrote.state {
-        LoggedState::Absent => (name.to_owned(), "lowlat removed it: restore it from a backup"),
-        _ if is_path => (name.to_owned(), "lowlat wrote it: restore it from a backup, or remove it"),
-        _ => (format!("{kind} {name}"), "lowlat changed it: set it back"),
+        LoggedState::Absent => (name.to_owned(), "lowlat removed it; restore it from a backup"),
+        _ if is_path => (name.to_owned(), "lowlat wrote it; restore it from a backup, or remove it"),
+        _ => (format!("{kind} {name}"), "lowlat changed it; set it manually"),
     };
-    NotRestored { name, reason: format!("its undo record is lost, and {remedy}") }
+    NotRestored { name, reason: format!("its undo record is lost: {remedy}") }
 }
 
-/// Units of lowlat that no record accounts for: state and log are both gone, and the host stays tuned.
+/// Units of lowlat without a record: state and log are both gone, and the host stays tuned.
 pub(super) fn stray_units(site: &Site, history: &History) -> Vec<NotRestored> {
     let is_stray = |path: &String| {
-        site.root.read(path).text().starts_with(units::HEAD)
+        site.root.read(path).text().starts_with(units::MARK)
             && !history.entries.iter().any(|entry| entry.target.name == *path)
     };
     let paths = units::ALL.into_iter().map(units::path).filter(is_stray);
-    let reason = "lowlat wrote it, and the undo log does not know it: disable and remove it";
+    let reason = "lowlat wrote it, and the undo log has no record of it; disable and remove it";
     paths.map(|name| NotRestored { name, reason: reason.to_owned() }).collect()
 }

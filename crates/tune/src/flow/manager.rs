@@ -1,25 +1,25 @@
-//! The service manager, as far as the flows need it.
+//! The service manager.
 
 use crate::Programs;
 use std::{fmt, io};
 
-/// Starts and stops units. A test has its own.
+/// Starts and stops units. Tests replace it.
 pub trait Manager: fmt::Debug {
-    /// Has it read the unit files again.
+    /// Reloads the unit files.
     fn daemon_reload(&self) -> io::Result<()>;
     /// Starts a unit and waits for it.
     fn start(&self, unit: &str) -> io::Result<()>;
-    /// Stops a unit and waits for it. One that does not run is no error.
+    /// Stops a unit and waits for it. Succeeds if it is not running.
     fn stop(&self, unit: &str) -> io::Result<()>;
-    /// Restarts a unit that runs, and leaves one that does not.
+    /// Restarts a unit if it is running.
     fn restart(&self, unit: &str) -> io::Result<()>;
-    /// When a unit became active, microseconds of the kernel's monotonic clock; none when it is not active.
+    /// When a unit became active, in microseconds of the monotonic clock; none if it is not active.
     fn active_since_us(&self, unit: &str) -> io::Result<Option<u64>>;
-    /// Starts the host again.
+    /// Reboots the host.
     fn reboot(&self) -> io::Result<()>;
 }
 
-/// systemd, spoken to through `systemctl`.
+/// systemd, controlled with `systemctl`.
 #[derive(Debug)]
 pub struct Systemctl<P>(pub P);
 

@@ -1,20 +1,20 @@
 //! The flows behind the commands: apply, apply again at boot, roll back, confirm, status. One file per flow.
 //!
-//! A plan is carried out as several plans of the undo log, in this order, and taken back the other way round:
+//! A plan is applied as several plans of the undo log, in this order, and rolled back in the reverse order:
 //!
 //! ```text
-//! ID/confirm   the dead-man switch, where one is asked for: armed before anything else changes
+//! ID/confirm   the dead-man switch, if requested: armed before anything else changes
 //! ID/tuned     TuneD's profile: its file, then the switch to it
-//! ID/queues    how many queues interfaces have; interrupts are looked up again after it
-//! ID/run       what takes effect at once, services' enablement too
+//! ID/queues    numbers of queues of interfaces; interrupts are read again after it
+//! ID/run       changes that take effect at once, and services' enablement
 //! ID/files     files that keep it for later boots
-//! ID/boot      what the boot loader is configured by
-//! ID/loader    what its own program generates out of that
-//! ID/persist   units of systemd that keep the plan in force
+//! ID/boot      the boot loader's configuration
+//! ID/loader    the files that its program generates from the configuration
+//! ID/persist   systemd units that keep the plan in force
 //! ID/boot-B    the run-time part again, in the later boot B
 //! ```
 //!
-//! [`Site`] is what a flow acts on. Tests give it a directory, and their own service manager, programs and targets.
+//! A flow acts on a [`Site`]. Tests give it a directory, and replace service manager, programs and targets.
 
 mod apply;
 mod at_boot;

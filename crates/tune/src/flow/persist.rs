@@ -1,4 +1,4 @@
-//! The units that keep a plan in force, as steps of the undo log.
+//! Units that keep a plan in force, as steps of the undo log.
 
 use super::{FlowError, Site};
 use crate::units::{self, Unit};
@@ -7,30 +7,30 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Folders from which the service manager should run nothing at boot: users' own, and those that are emptied.
+/// Directories from which nothing should run at boot: those of users, and those that are emptied.
 const UNFIT: [&str; 8] = ["/home", "/root", "/tmp", "/var/tmp", "/run", "/dev", "/mnt", "/media"];
 
-/// The path of lowlat's binary as units may name it, or why they may not.
-///
-/// It is not copied to a fitting place by itself: a copy would be a second lowlat that no package keeps up to date.
+/// The path of lowlat's binary for units, or why they cannot use it.
+/// It is not copied automatically: no package would keep the copy up to date.
 pub(super) fn lowlat(site: &Site) -> Result<String, String> {
     let Some(path) = &site.lowlat else {
-        return Err("no lowlat is installed there: put it to /usr/local/sbin/lowlat".to_owned());
+        return Err("lowlat is not installed there; copy it to /usr/local/sbin/lowlat".to_owned());
     };
     let shown = path.display().to_string();
     let remedy = format!(
-        "install it with `sudo install -o root -g root -m 755 {shown} /usr/local/sbin/lowlat` and run that one, or pass \
-         --no-persist"
+        "install it with `sudo install -o root -g root -m 755 {shown} /usr/local/sbin/lowlat` and run the installed \
+         one, or pass --no-persist"
     );
     if UNFIT.iter().any(|folder| path.starts_with(folder)) {
-        return Err(format!("the service cannot run {shown} at each boot: {remedy}"));
+        return Err(format!("a service must not run {shown} at each boot; {remedy}"));
     }
     let real = site.real(&shown);
     let is_safe = |path: &Path| path.metadata().is_ok_and(|meta| meta.uid() == 0 && meta.mode() & 0o022 == 0);
     let is_root_s = is_safe(&real) && real.parent().is_some_and(is_safe);
     if site.is_live() && !is_root_s {
         return Err(format!(
-            "{shown} or its folder can be changed by others than root, and the service would run it as root: {remedy}"
+            "other users than root can change {shown} or its directory, and the service would run it as root; \
+             {remedy}"
         ));
     }
     Ok(shown)
@@ -58,9 +58,9 @@ pub(super) fn steps(log: &UndoLog, units: &[Unit]) -> Result<Vec<Step>, FlowErro
     Ok(steps)
 }
 
-/// Notes of which unit files the service manager has to be told once they are taken back, so that a rollback after one that was
-/// killed in between does it. Gives back those of which the one before this did not come to tell; what cannot be noted is
-/// told in `notes`, and no reason to stay.
+/// Records the unit files of which the service manager must be notified after the rollback, so that the next
+/// rollback does it if this one is killed. Returns those that the previous rollback did not report. A
+/// failure to record goes into `notes` and is no error.
 pub(super) fn expect_telling<'a>(
     site: &Site,
     paths: impl Iterator<Item = &'a str>,
@@ -80,15 +80,15 @@ pub(super) fn expect_telling<'a>(
     earlier
 }
 
-/// Tells the service manager what has changed of its units: it reads them again, and units whose drop-ins have changed
-/// are started anew. What it refuses is told, not fatal: the files are right, and the next boot reads them.
+/// Notifies the service manager of changed units: reloads them, and restarts units with changed drop-ins.
+/// Returns its errors as notes, because the files are correct and the next boot reads them.
 pub(super) fn tell_manager<'a>(site: &Site, paths: impl Iterator<Item = &'a str>) -> Vec<String> {
     let in_folder: Vec<&str> =
         paths.filter_map(|path| path.strip_prefix(units::DIRECTORY)?.strip_prefix('/')).collect();
     let Some(manager) = site.manager.as_ref().filter(|_| !in_folder.is_empty()) else { return Vec::new() };
     let mut notes = Vec::new();
     if let Err(error) = manager.daemon_reload() {
-        notes.push(format!("systemd does not read its units again: {error}"));
+        notes.push(format!("systemd did not reload its units: {error}"));
     }
     let mut restarted: Vec<&str> = Vec::new();
     for unit in in_folder.iter().filter_map(|path| path.split_once(".d/").map(|(unit, _)| unit)) {
@@ -97,7 +97,7 @@ pub(super) fn tell_manager<'a>(site: &Site, paths: impl Iterator<Item = &'a str>
         }
         restarted.push(unit);
         if let Err(error) = manager.restart(unit) {
-            notes.push(format!("{unit} was not restarted, so its new settings wait: {error}"));
+            notes.push(format!("{unit} was not restarted and keeps its old settings: {error}"));
         }
     }
     notes

@@ -1,4 +1,4 @@
-//! What a rollback would do, and what it cannot.
+//! Previews of rollbacks.
 
 use super::log_check::{Doubt, doubt, not_restored, remaining, stray_units};
 use super::rollback::{RollbackRequest, Scope, StepKey, chosen, empty, is_of_boot, key};
@@ -10,7 +10,7 @@ use lowlat_plan::outcome::{NotRestored, Restored, RollbackOutcome};
 use lowlat_sys::undo::{Conflict, History, Left, State, UndoLog};
 use std::collections::BTreeSet;
 
-/// What a rollback would do.
+/// Previews a rollback.
 pub(super) fn look(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcome, FlowError> {
     let log = site.look_at_log()?;
     look_at(site, log.as_ref(), request)
@@ -75,7 +75,8 @@ fn preview(
                 Excuse::None => conflicts.push(conflict),
                 Excuse::Generated => outcome.given_up.push(NotRestored {
                     name: conflict.name.clone(),
-                    reason: "rewritten since, as by a kernel update; it is generated again".to_owned(),
+                    reason: "rewritten since, for example by a kernel update; it will be generated again"
+                        .to_owned(),
                 }),
                 Excuse::Because(reason) => {
                     outcome.given_up.push(NotRestored { name: conflict.name.clone(), reason });
@@ -88,11 +89,11 @@ fn preview(
     outcome
 }
 
-/// Why a conflict is none for the user.
+/// Why a conflict needs no decision of the user.
 pub(super) enum Excuse {
-    /// It is one.
+    /// It does need one.
     None,
-    /// A generated boot file: it is generated again.
+    /// A generated boot file, which is generated again.
     Generated,
     /// There is nothing to restore.
     Because(String),
@@ -104,12 +105,12 @@ pub(super) fn excuse(site: &Site, log: &UndoLog, conflict: &Conflict) -> Excuse 
     }
     let is_gone = conflict.present == State::Absent;
     if is_gone && is_of_boot(&conflict.plan) && conflict.name.contains("/loader/entries/") {
-        return Excuse::Because("its kernel was removed since".to_owned());
+        return Excuse::Because("its kernel was removed".to_owned());
     }
     let entry = log.history().entry(&conflict.plan, &conflict.step);
     let is_of_kernel = entry.is_some_and(|entry| log.goes_with_boot(entry));
     if is_gone && is_of_kernel {
-        return Excuse::Because("it is no longer there".to_owned());
+        return Excuse::Because("it no longer exists".to_owned());
     }
     if conflict.name.starts_with("/proc/irq/") && is_irqbalance_active(site) {
         return Excuse::Because("irqbalance moves it".to_owned());

@@ -1,4 +1,4 @@
-//! What applying would do on this host, before the user is asked. Nothing is written here.
+//! Prepares an apply before the user is asked. Nothing is written here.
 
 use super::error::differing_marks;
 use super::stage::{Stage, plan_of};
@@ -12,11 +12,11 @@ use lowlat_settings::change::{BootToken, Part, Target};
 use lowlat_sys::undo::UndoLog;
 use std::time::Duration;
 
-/// Lines of an error that are shown at most.
+/// Maximum number of lines of an error.
 const LINES_MAX: usize = 20;
-/// The dead-man switch needs time for a boot and for a person.
+/// Minimum time of the dead-man switch: enough for a boot and for a person to answer.
 const CONFIRM_MIN: Duration = Duration::from_secs(30);
-/// Longer than this is no dead-man switch.
+/// Maximum time of the dead-man switch.
 const CONFIRM_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// How a plan is applied.
@@ -24,11 +24,12 @@ const CONFIRM_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 pub struct ApplyOptions {
     /// Whether units keep it in force over reboots.
     pub persist: bool,
-    /// Whether drift is looked for.
+    /// Whether and how drift is watched.
     pub watch: Option<Watch>,
-    /// Within how long of each boot it must be confirmed.
+    /// Time after each boot within which it must be confirmed.
     pub confirm_within: Option<Duration>,
-    /// Whether only what takes effect at once is applied: no file, no service's enablement, no command line, no unit.
+    /// Whether only changes that take effect at once are applied: no file, service enablement, command line
+    /// or unit.
     pub only_run_time: bool,
 }
 
@@ -38,32 +39,32 @@ impl Default for ApplyOptions {
     }
 }
 
-/// Where a plan comes from.
+/// Origin of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PlanFrom {
-    /// Made just now, of the host as it is.
+    /// Made just now from the present host.
     Host,
-    /// Saved earlier, and perhaps elsewhere.
+    /// Saved earlier, perhaps on another host.
     File,
 }
 
 /// A plan that can be applied here.
 #[derive(Debug)]
 pub struct Ready {
-    /// What will be in force: the plan asked for on top of the one in force.
+    /// The plan that will be in force: the requested one on top of the one in force.
     pub plan: Plan,
-    /// Whether an interrupted apply is finished.
+    /// Whether this completes an interrupted apply.
     pub is_resumed: bool,
     /// Changes that cannot be made here, with the reason.
     pub left: Vec<(usize, String)>,
-    /// Other things that the user should know before.
+    /// Other notes for the user.
     pub notes: Vec<String>,
     pub(super) options: ApplyOptions,
-    /// What was in force when this was looked at.
+    /// The plan in force when this was prepared.
     pub(super) seen: Option<InForce>,
-    /// What is in force again when this fails.
+    /// The plan to restore if this fails.
     pub(super) earlier: Option<InForce>,
-    /// The same plan as it is in force now, complete or interrupted.
+    /// The same plan if it is already in force, complete or interrupted.
     pub(super) now: Option<InForce>,
     pub(super) confirm_within_s: Option<u64>,
     pub(super) loader: Option<Box<dyn BootLoader>>,
@@ -72,7 +73,7 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// Holds a plan against the host as it was just read. `host` is that reading.
+    /// Checks a plan against `host`, which was just read.
     pub fn new(
         site: &Site,
         host: &HostSnapshot,
@@ -83,7 +84,7 @@ impl Ready {
         let in_force = site.state.in_force()?;
         if from == PlanFrom::File {
             fits(&wanted, host)?;
-            // What is in force already was checked when it came, and a part of it may have changed the host since.
+            // The plan in force was checked when it was applied, and may have changed the host since.
             let is_in_force = in_force.as_ref().is_some_and(|(now, _)| now.plan_id == wanted.id());
             let foreign = if is_in_force { Vec::new() } else { wanted.foreign_changes(host, site.catalogue) };
             if !foreign.is_empty() {
@@ -133,7 +134,7 @@ impl Ready {
         Ok(ready)
     }
 
-    /// Whether the plan is in force already, so that applying only looks after it.
+    /// Whether the plan is already in force.
     pub fn is_in_force(&self) -> bool {
         self.now.as_ref().is_some_and(|now| now.is_complete)
     }
@@ -141,7 +142,7 @@ impl Ready {
     fn find_boot_loader(&mut self, site: &Site) {
         let place = self.plan.changes.iter().position(|c| matches!(c.target, Target::CommandLine { .. }));
         let Some(tokens) = self.tokens() else { return };
-        // Only whether it can be done: the files are read again when they are written, after the user's answer.
+        // Only a check: the files are read again when they are written, after the user's answer.
         let found =
             (site.detect)(&site.root).and_then(|loader| loader.sources(&site.root, tokens).map(|_| loader));
         match found {
@@ -154,7 +155,7 @@ impl Ready {
         }
     }
 
-    /// The parameters of the plan's command line; none when it has no such change.
+    /// The parameters of the plan's command line; none if it does not change it.
     pub(super) fn tokens(&self) -> Option<&[BootToken]> {
         self.plan.changes.iter().find_map(|change| match &change.target {
             Target::CommandLine { tokens } => Some(tokens.as_slice()),
@@ -169,10 +170,10 @@ impl Ready {
         }
         if site.is_live() && site.manager.is_none() {
             self.notes.push(
-                "systemd does not run here, so no unit applies the run-time part at the next boot".to_owned(),
+                "systemd is not running, so no unit applies the run-time part at the next boot".to_owned(),
             );
             return match self.options.confirm_within {
-                Some(_) => Err(refused("--confirm-within takes systemd, which does not run here")),
+                Some(_) => Err(refused("--confirm-within needs systemd, which is not running")),
                 None => Ok(()),
             };
         }
@@ -189,7 +190,7 @@ impl Ready {
         if let Some(within) = self.options.confirm_within {
             if !(CONFIRM_MIN..=CONFIRM_MAX).contains(&within) {
                 return Err(refused(
-                    "--confirm-within takes between 30s and 168h: time for a boot and for a person",
+                    "--confirm-within must be between 30s and 168h, enough for a boot and for a person to answer",
                 ));
             }
             self.confirm_within_s = Some(within.as_secs());
@@ -204,7 +205,7 @@ impl Ready {
         Ok(())
     }
 
-    /// The changes that a part's steps are made of, as a plan, and where each of them stands in the whole.
+    /// The changes of a stage as a plan, and the index of each in the whole plan.
     pub(super) fn possible(&self, stage: Stage) -> (Plan, Vec<usize>) {
         let is_left = |at: &usize| self.left.iter().any(|(left, _)| left == at);
         let is_here = |at: &usize| {
@@ -218,7 +219,7 @@ impl Ready {
     }
 }
 
-/// Whether a change is of TuneD's profile: the switch, or a profile's file.
+/// Whether a change belongs to TuneD's profile: the switch, or a profile's file.
 fn is_of_tuned(target: &Target) -> bool {
     match target {
         Target::TunedProfile => true,
@@ -231,7 +232,7 @@ fn knows(site: &Site, kind: &str) -> bool {
     (site.targets)().iter().any(|target| target.kind() == kind)
 }
 
-/// Refuses a plan that was made for another host, or before somebody changed this one.
+/// Rejects a plan that was made for another host, or before this one changed.
 fn fits(plan: &Plan, host: &HostSnapshot) -> Result<(), FlowError> {
     let marks = differing_marks(&plan.host, &HostMark::of(host));
     if !marks.is_empty() {
@@ -250,13 +251,13 @@ fn fits(plan: &Plan, host: &HostSnapshot) -> Result<(), FlowError> {
                 Some((Target::CommandLine { .. }, _)) | None => String::new(),
                 Some((_, after)) => format!(", wanted {after}"),
             };
-            format!("{name}: {} when it was made, {} now{wanted}", drift.before, drift.now)
+            format!("{name}: {} in the plan, {} now{wanted}", drift.before, drift.now)
         })
         .collect();
     Err(FlowError::Drift(cut(lines)))
 }
 
-/// The first lines, and how many more there are.
+/// The first lines, and the number of the others.
 fn cut(mut lines: Vec<String>) -> Vec<String> {
     if let Some(more) = lines.len().checked_sub(LINES_MAX).filter(|more| *more > 0) {
         lines.truncate(LINES_MAX);
@@ -265,7 +266,7 @@ fn cut(mut lines: Vec<String>) -> Vec<String> {
     lines
 }
 
-/// Refuses while the log has steps of another plan under way.
+/// Rejects if another plan in the log is incomplete.
 fn unfinished(site: &Site, in_force: Option<&(InForce, Plan)>) -> Result<(), FlowError> {
     let inspection = site.state.open_undo_log().map(|dir| UndoLog::inspect_in(dir.as_ref()));
     let Ok(Ok(inspection)) = inspection else { return Ok(()) };
@@ -288,11 +289,12 @@ fn unfinished_plan(site: &Site, plan: String) -> FlowError {
     FlowError::Unfinished { plan, path }
 }
 
-/// Within how long a plan must be confirmed for which nothing is said of that: as one below it that still waits, or as it
-/// was before it was interrupted. Else the switch of that one would find nothing to take back, and nobody would be told.
+/// The confirmation time of a plan applied without one: that of an earlier plan that still waits, or its own
+/// before it was interrupted. Otherwise the earlier plan's switch would find nothing to roll back, and
+/// report nothing.
 fn confirm_within(earlier: Option<&InForce>, now: Option<&InForce>) -> Option<Duration> {
     let waiting = match now {
-        // Its own switch is as it was, at rest perhaps.
+        // Its own switch is unchanged, perhaps disarmed.
         Some(now) if now.is_complete => None,
         Some(now) => now.confirm_within_s,
         None => earlier?.confirm_within_s,
@@ -302,13 +304,13 @@ fn confirm_within(earlier: Option<&InForce>, now: Option<&InForce>) -> Option<Du
 
 fn still_waits(within: Duration) -> String {
     format!(
-        "The plan in force waits for its confirmation, and so does this one: it is taken back with it unless `lowlat tune \
-         confirm` comes within {} s.",
+        "The plan in force is not confirmed yet, so this one needs confirmation too: both are rolled back unless \
+         you run `lowlat tune confirm` within {} s.",
         within.as_secs()
     )
 }
 
-/// Takes off what later boots would be changed by.
+/// Removes the changes that affect later boots.
 fn run_time_only(mut plan: Plan) -> Plan {
     plan.changes
         .retain(|change| !matches!(change.target.kind().part(), Part::Boot | Part::Files | Part::Tuned));
@@ -321,7 +323,7 @@ fn run_time_only(mut plan: Plan) -> Plan {
     plan
 }
 
-/// The parts in the order in which they are carried out.
+/// The stages in the order in which they are applied.
 pub(super) const ORDER: [Stage; 8] = [
     Stage::Confirm,
     Stage::Tuned,

@@ -1,4 +1,4 @@
-//! Taking plans back.
+//! Rolls plans back.
 
 use super::apply::{file_steps, put_back};
 use super::log_check::{Doubt, doubt, not_restored, remaining};
@@ -11,37 +11,37 @@ use lowlat_plan::outcome::{NotRestored, Restored, RollbackOutcome};
 use lowlat_sys::undo::{Conflict, Entry, Left, OnFailure, RollbackReport, UndoError, UndoLog};
 use std::collections::BTreeSet;
 
-/// How much is taken back.
+/// What a rollback includes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Scope {
-    /// Everything that the log knows.
+    /// All changes in the log.
     #[default]
     All,
-    /// What came after this plan, which is then in force again.
+    /// All plans after this one, which is then in force again.
     To(String),
-    /// What the kernel alone remembers, of the running boot. Files, services and the boot line stay, and the next boot
-    /// applies the run-time part again.
+    /// Values in the running kernel. Files, services and the command line stay, and the next boot applies
+    /// the run-time part again.
     RunTime,
 }
 
-/// What is asked of a rollback.
+/// The request for a rollback.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RollbackRequest {
-    /// How much.
+    /// What to roll back.
     pub scope: Scope,
-    /// Whether it only looks.
+    /// Whether this is a preview.
     pub is_preview: bool,
-    /// Paths whose old state is brought back though somebody else has changed them.
+    /// Paths to restore even if another tool has changed them.
     pub forced: Vec<String>,
-    /// Whether to restore what an incomplete or damaged log still knows, and give up the rest, so that plans can be applied
-    /// again.
+    /// Whether to restore what an incomplete or damaged log still contains, and give up the rest, so that
+    /// plans can be applied again.
     pub accept_damage: bool,
 }
 
 /// The undo log's plan for boot files that are generated again.
 const AGAIN: &str = "generated-again";
 
-/// A step, by its plan of the log and its id.
+/// A step's plan in the log and its ID.
 pub(super) type StepKey = (String, String);
 
 pub(super) fn key(entry: &Entry) -> StepKey {
@@ -55,13 +55,13 @@ fn left_key(left: &Left) -> StepKey {
     }
 }
 
-/// Rolls plans back, the last change first. It needs the undo log only. A preview makes and changes nothing.
-///
-/// Where the log is not the one that the plan in force was noted with, nothing is changed either: the outcome shows what can
-/// still be restored, and what not. [`RollbackRequest::accept_damage`] restores the one and gives up the other.
+/// Rolls plans back, the last change first. It needs the undo log only. A preview changes nothing.
+/// If the log does not match the record of the plan in force, nothing is changed: the outcome shows what can
+/// be restored and what cannot. [`RollbackRequest::accept_damage`] restores the former and gives up the
+/// latter.
 ///
 /// # Errors
-/// Another process has the log, a name is unknown, or the system refused.
+/// Another process is using the log, a name is unknown, or the system reported an error.
 pub fn rollback(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcome, FlowError> {
     if request.is_preview {
         return look(site, request);
@@ -69,7 +69,7 @@ pub fn rollback(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcom
     let log = site.open_log()?;
     let doubt = doubt(&site.state, &log)?;
     match doubt {
-        // Only all of it can be restored without the records that are missing.
+        // Without the missing records, only a complete rollback is possible.
         Some(_) if !request.accept_damage || request.scope != Scope::All => {
             look_at(site, Some(&log), request)
         }
@@ -77,8 +77,8 @@ pub fn rollback(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcom
     }
 }
 
-/// The rollback itself with the log opened: what is to be rolled back may have been decided under its lock. `doubt` keeps the
-/// plan in force in part, unless the damage is accepted.
+/// The rollback with an open log, because the caller may have chosen the scope under its lock. With a
+/// `doubt` the plan stays partly in force, unless the damage is accepted.
 fn rollback_with(
     site: &Site,
     mut log: UndoLog,
@@ -88,7 +88,7 @@ fn rollback_with(
     let chosen = chosen(site, &log, &request.scope)?;
     let unknown = log.take_for_ours(|entry| chosen.contains(&key(entry)), &request.forced)?;
     if !unknown.is_empty() {
-        let line = |name: &String| format!("--force-path {name}: no step in force is on that path");
+        let line = |name: &String| format!("--force-path {name}: no change in force affects that path");
         return Err(FlowError::Refused(unknown.iter().map(line).collect()));
     }
     let before: Vec<Entry> = log.history().entries.clone();
@@ -97,7 +97,7 @@ fn rollback_with(
     let of_chosen = before.iter().filter(|entry| chosen.contains(&key(entry)));
     let untold = persist::expect_telling(site, of_chosen.map(|entry| entry.target.name.as_str()), &mut notes);
     let boot = log.boot().to_owned();
-    // What stays in force of an earlier boot is in effect as well, and no reason to start the host again.
+    // Changes of an earlier boot that stay are in effect, and need no reboot.
     let is_in_effect =
         |entry: &Entry| chosen.contains(&key(entry)) && is_of_boot(&entry.plan) && entry.boot != boot;
     if before.iter().any(is_in_effect)
@@ -105,7 +105,7 @@ fn rollback_with(
     {
         notes.push(error.to_string());
     }
-    // The dead-man switch goes last: after a crash in between it finishes what was begun.
+    // The dead-man switch comes last: after a crash it completes the rollback.
     let is_confirm = |entry: &Entry| Stage::Confirm.is_of(&entry.plan);
     let report = log.rollback_where(|entry| chosen.contains(&key(entry)) && !is_confirm(entry));
     let mut outcome =
@@ -115,13 +115,13 @@ fn rollback_with(
     if request.scope != Scope::RunTime {
         let is_switch = |entry: &Entry| chosen.contains(&key(entry)) && is_confirm(entry);
         let mut is_restored = outcome.failures.is_empty() && (doubt.is_none() || request.accept_damage);
-        // What the next boot gets is not as before: that is what the switch is there for, so it stays.
+        // The next boot's configuration is not restored, so the switch stays to guard it.
         if before.iter().any(is_switch) {
             for conflict in outcome.conflicts.iter().filter(|conflict| is_of_boot(&conflict.plan)) {
                 is_restored = false;
                 outcome.notes.push(format!(
-                    "{}: changed by somebody else, and the next boot goes by it, so the dead-man switch stays; bring the \
-                     old state back with `lowlat tune rollback --force-path \"{0}\"`",
+                    "{}: edited by another tool, and the next boot depends on it, so the dead-man switch stays; \
+                     restore the old state with `lowlat tune rollback --force-path \"{0}\"`",
                     conflict.name
                 ));
             }
@@ -165,20 +165,20 @@ fn rollback_with(
     Ok(outcome)
 }
 
-/// At the end of the dead-man switch's time: takes back what nobody has confirmed, down to the last plan before it that
-/// was confirmed or never needed it, and says whether the host is to be started again, since its kernel has the line that
-/// was taken back. None when nothing waits, or the switch rests until the reboot.
+/// Runs when the dead-man switch fires: rolls unconfirmed plans back, down to the last plan that was
+/// confirmed or needed no confirmation. Returns whether a reboot is needed, because the kernel still has the
+/// old command line. None if no plan waits, or the switch is disarmed until the reboot.
 pub fn rollback_unconfirmed(site: &Site) -> Result<Option<(RollbackOutcome, bool)>, FlowError> {
-    // Looked at under the lock of the log: who held it before may have confirmed the plan, or taken it back.
+    // Read under the log's lock: its previous holder may have confirmed the plan or rolled it back.
     let mut log = site.open_log()?;
     let doubt = doubt(&site.state, &log)?;
     let waiting = match site.state.in_force() {
         Ok(in_force) => in_force.map(|(now, _)| now).filter(|now| now.confirm_within_s.is_some()),
-        // Unreadable, and the switch was armed: the log is enough to go back.
+        // Unreadable, and the switch was armed: the log is enough for a rollback.
         Err(_) => return take_back(site, log, Scope::All, doubt.as_ref()).map(Some),
     };
     let Some(now) = waiting else {
-        // Confirmed, or taken back, and a crash left the switch: only that goes.
+        // Confirmed or rolled back, and a crash left the switch: only that is removed.
         let is_confirm = |entry: &Entry| Stage::Confirm.is_of(&entry.plan);
         let before = log.history().entries.clone();
         let mut notes = Vec::new();
@@ -197,10 +197,10 @@ pub fn rollback_unconfirmed(site: &Site) -> Result<Option<(RollbackOutcome, bool
     };
     let resting_in = site.state.resting_in().ok().flatten();
     if resting_in.is_some() && resting_in.as_ref() == site.boot_id().known() {
-        // Confirmed until the reboot, when the switch is armed again.
+        // Confirmed until the reboot, after which the switch is armed again.
         return Ok(None);
     }
-    // Down to the one that was confirmed, or never needed it: one below that waits as well goes along.
+    // Earlier unconfirmed plans are rolled back too.
     let mut below = now.earlier;
     while below.as_ref().is_some_and(|plan| plan.confirm_within_s.is_some()) {
         below = below.and_then(|plan| plan.earlier);
@@ -209,7 +209,7 @@ pub fn rollback_unconfirmed(site: &Site) -> Result<Option<(RollbackOutcome, bool
     take_back(site, log, scope, doubt.as_ref()).map(Some)
 }
 
-/// Nobody may be able to reach the host, so what the log still knows is restored, whatever it has lost.
+/// Restores all that the log still contains, even if it is damaged, because the host may be unreachable.
 fn take_back(
     site: &Site,
     log: UndoLog,
@@ -226,7 +226,7 @@ pub(super) fn is_of_boot(log_id: &str) -> bool {
     Stage::Boot.is_of(log_id) || Stage::Loader.is_of(log_id)
 }
 
-/// The steps that a rollback is about.
+/// The steps that a rollback includes.
 pub(super) fn chosen(site: &Site, log: &UndoLog, scope: &Scope) -> Result<BTreeSet<StepKey>, FlowError> {
     let entries = log.history().entries.iter();
     Ok(match scope {
@@ -238,9 +238,9 @@ pub(super) fn chosen(site: &Site, log: &UndoLog, scope: &Scope) -> Result<BTreeS
     })
 }
 
-/// The steps of what came after a plan. Which plans lie above it the note of what is in force tells: in the order of the
-/// log one that was tried before, taken back, and applied again is where it was first. The log's order counts for plans that
-/// are not in force any more and have left something.
+/// The steps of the plans after a plan. The record of the plan in force gives their order, because the log
+/// lists a plan that was rolled back and applied again at its first place. The log's order counts for plans
+/// that are no longer in force but left changes.
 fn later_than(site: &Site, log: &UndoLog, id: &str) -> Result<BTreeSet<StepKey>, FlowError> {
     let history = log.history();
     let in_force = site.state.in_force().ok().flatten().map(|(now, _)| now);
@@ -260,7 +260,7 @@ fn later_than(site: &Site, log: &UndoLog, id: &str) -> Result<BTreeSet<StepKey>,
         match place.map(|_| (above.contains(&plan), below.contains(&plan))) {
             Some((true, false)) => true,
             Some((false, true)) => false,
-            // It came twice, before this one and after it.
+            // Applied twice, before this plan and after it.
             Some((true, true)) => start.is_some_and(|start| *at > start),
             _ => plan != id && first.is_some_and(|first| first_of(plan).is_some_and(|other| other > first)),
         }
@@ -296,8 +296,8 @@ fn add(
 ) {
     let in_log: BTreeSet<StepKey> = log.history().entries.iter().map(key).collect();
     let not_restored: BTreeSet<StepKey> = report.left.iter().map(left_key).collect();
-    // The report names steps by their id alone; which plan's it was shows by what is gone from the log. Where a full disk
-    // kept that from being recorded, every chosen step of that id counts that was not left.
+    // The report names steps by ID only. Their plan is the one whose step has gone from the log. If a full
+    // disk prevented that record, all chosen steps with that ID count unless they failed.
     let is_over = |entry: &Entry| match report.not_recorded {
         None => !in_log.contains(&key(entry)),
         Some(_) => is_chosen(entry) && !not_restored.contains(&key(entry)),
@@ -327,7 +327,8 @@ fn add(
     }
 }
 
-/// Sorts conflicts: generated boot files are generated again, what is gone is given up, the rest is the user's.
+/// Sorts conflicts: generated boot files are generated again, missing files are given up, the user decides
+/// on the others.
 fn settle_conflicts(
     site: &Site,
     log: &mut UndoLog,
@@ -353,7 +354,7 @@ fn settle_conflicts(
     if !generated.is_empty() {
         match generate_again(site, log, &generated) {
             Ok(names) => {
-                let reason = "rewritten since, as by a kernel update; generated again".to_owned();
+                let reason = "rewritten since, for example by a kernel update; generated again".to_owned();
                 outcome
                     .given_up
                     .extend(names.into_iter().map(|name| NotRestored { name, reason: reason.clone() }));
@@ -368,13 +369,13 @@ fn settle_conflicts(
     Ok(())
 }
 
-/// Has the boot loader's program make its files anew, now that what they are made of is as before. Until the new ones are
-/// there, the log holds the way back of the old ones, so a crash in between changes nothing.
+/// Runs the boot loader's program again after its sources were restored. The log keeps the old files until
+/// the new ones exist, so a crash changes nothing.
 fn generate_again(site: &Site, log: &mut UndoLog, stale: &[&Conflict]) -> Result<Vec<String>, FlowError> {
     let refused = |error: crate::boot_loader::BootLoaderError| FlowError::Refused(vec![error.to_string()]);
     let is_source_left = log.history().entries.iter().any(|entry| Stage::Boot.is_of(&entry.plan));
     let Some(programs) = site.programs.as_ref().filter(|_| !is_source_left) else {
-        return Err(FlowError::Refused(vec!["what it is made of is not as before".to_owned()]));
+        return Err(FlowError::Refused(vec!["its sources are not restored".to_owned()]));
     };
     let loader = (site.detect)(&site.root).map_err(refused)?;
     let files = loader.generated(&site.root, programs.as_ref()).map_err(refused)?;
@@ -388,11 +389,11 @@ fn generate_again(site: &Site, log: &mut UndoLog, stale: &[&Conflict]) -> Result
     Ok(names)
 }
 
-/// Notes which plan is in force after the rollback; its id, if any.
+/// Records which plan is in force after the rollback, and returns its ID.
 fn update_in_force(site: &Site, scope: &Scope, is_restored: bool) -> Result<Option<String>, FlowError> {
     let now = site.state.in_force().ok().flatten().map(|(now, _)| now);
     if !is_restored {
-        // Something could not be restored: what is in force is in force in part.
+        // Something could not be restored, so the plan is partly in force.
         let Some(mut now) = now else { return Ok(None) };
         now.is_complete = false;
         let id = now.plan_id.clone();
@@ -413,22 +414,22 @@ fn update_in_force(site: &Site, scope: &Scope, is_restored: bool) -> Result<Opti
     Ok(None)
 }
 
-/// The service manager reads its units again, those that are no longer there are stopped, and services whose drop-ins
-/// were restored are started anew. `untold`: what a rollback before this one left it to tell.
+/// Reloads the service manager, stops removed units, and restarts services with restored drop-ins. `untold`
+/// lists the unit files that an earlier rollback did not report.
 fn tell_units(site: &Site, outcome: &mut RollbackOutcome, untold: &BTreeSet<String>) {
     let restored: BTreeSet<String> = outcome.restored.iter().map(|restored| restored.name.clone()).collect();
     let all = restored.union(untold).map(String::as_str);
     outcome.notes.extend(persist::tell_manager(site, all));
     if let Some(manager) = &site.manager {
-        // Not the service of the dead-man switch: that may be who calls.
+        // Not the service of the dead-man switch, which may be the caller.
         for name in [units::CONFIRM, units::WATCH, units::APPLY] {
             let path = units::path(name);
-            // It may be there again, by an apply that came in between.
+            // A later apply may have written it again.
             let is_gone = untold.contains(&path) && site.real(&path).symlink_metadata().is_err();
             if (is_gone || restored.contains(&path))
                 && let Err(error) = manager.stop(name)
             {
-                outcome.notes.push(format!("{name} does not stop: {error}"));
+                outcome.notes.push(format!("{name} failed to stop: {error}"));
             }
         }
     }

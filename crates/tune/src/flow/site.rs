@@ -1,4 +1,4 @@
-//! What the flows act on.
+//! The host that flows act on.
 
 use super::{FlowError, Manager, Systemctl};
 use crate::boot_loader::{self, BootLoader, BootLoaderError, GrubVariable};
@@ -12,12 +12,12 @@ use lowlat_sys::{Root, snapshot};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Makes steps of the changes of a plan.
+/// Turns the changes of a plan into steps.
 pub type Prepare = fn(&Plan, &HostSnapshot, &UndoLog, Part) -> Result<Preparation, UndoError>;
 /// Finds a boot loader.
 pub type Detect = fn(&Root) -> Result<Box<dyn BootLoader>, BootLoaderError>;
 
-/// Where lowlat is looked for in a tree.
+/// Paths of lowlat's binary in a directory tree.
 const IN_TREE: [&str; 5] = [
     "/usr/local/sbin/lowlat",
     "/usr/local/bin/lowlat",
@@ -25,35 +25,35 @@ const IN_TREE: [&str; 5] = [
     "/usr/bin/lowlat",
     "/opt/lowlat/bin/lowlat",
 ];
-/// [`Site::log_wait`] of the running host: two services of one boot may come at once.
+/// [`Site::log_wait`] of the running host: two services may start at once during boot.
 const LOCK_WAIT: Duration = Duration::from_secs(60);
 const LOCK_PAUSE: Duration = Duration::from_millis(200);
 
-/// A host to act on: the running one, or a directory that holds a host's tree.
+/// A host to act on: the running one, or a directory with a host's tree.
 #[derive(Debug)]
 pub struct Site {
     dir: PathBuf,
-    /// Where facts are read.
+    /// Source of facts.
     pub root: Root,
-    /// The settings that plans are made of.
+    /// The settings that plans can change.
     pub catalogue: Catalogue,
-    /// lowlat's own files on it.
+    /// lowlat's state on this host.
     pub state: StateDir,
     /// Its service manager; none for a tree.
     pub manager: Option<Box<dyn Manager>>,
-    /// Its programs; none for a tree, since the running host's would speak of the running host.
+    /// Its programs; none for a tree, because the running host's programs act on the running host.
     pub programs: Option<Box<dyn Programs>>,
     /// Kinds of targets beyond files, values and GRUB's variables.
     pub targets: fn() -> Vec<Box<dyn Target>>,
     /// How changes become steps.
     pub prepare: Prepare,
-    /// How its boot loader is found.
+    /// How its boot loader is detected.
     pub detect: Detect,
-    /// The path of lowlat's binary as units name it; none when it is not there.
+    /// The path of lowlat's binary for units; none if it is not installed.
     pub lowlat: Option<PathBuf>,
-    /// How long to wait between two rounds at boot.
+    /// Pause between two rounds at boot.
     pub pause: Duration,
-    /// How long the undo log may be another process's before that is an error.
+    /// How long to wait for another process to release the undo log.
     pub log_wait: Duration,
     /// Faults for tests.
     pub faults: Faults,
@@ -82,13 +82,13 @@ impl Site {
         }
     }
 
-    /// A directory that holds a host's tree. Files and values are written there; what takes the running host (services,
-    /// threads, interfaces, a boot loader's generator) is left, with the reason.
+    /// A directory with a host's tree. Files and values are written there. What needs the running host
+    /// (services, threads, interfaces, a boot loader's generator) is skipped, with the reason.
     pub fn below(dir: &Path, catalogue: Catalogue) -> Result<Self, FlowError> {
         let root = Root::open(dir).map_err(|error| FlowError::Refused(vec![error.to_string()]))?;
         if root.is_capture() {
             return Err(FlowError::Refused(vec![format!(
-                "{} is a capture file and nothing can be written to it; name a directory, or unpack it",
+                "{} is a capture file, which is read-only; name a directory, or unpack it",
                 dir.display()
             )]));
         }
@@ -119,7 +119,7 @@ impl Site {
         self.root.is_live()
     }
 
-    /// Reads the host anew.
+    /// Reads the host again.
     pub fn snapshot(&self) -> HostSnapshot {
         snapshot::read(&self.root, self.catalogue)
     }
@@ -129,16 +129,17 @@ impl Site {
         self.root.read("/proc/sys/kernel/random/boot_id")
     }
 
-    /// A path of the host as the running system names it.
+    /// The path in the running system of a path on this host.
     pub(super) fn real(&self, path: &str) -> PathBuf {
         self.dir.join(path.trim_start_matches('/'))
     }
 
-    /// The undo log, for changes. Waits for another process that has it, as long as [`Site::log_wait`] says.
+    /// Opens the undo log for changes. Waits for another process that uses it, at most [`Site::log_wait`].
     pub(super) fn open_log(&self) -> Result<UndoLog, FlowError> {
         let start = Instant::now();
         loop {
-            // A note that cannot be read is reported where it is needed; until then no record of the log is given up.
+            // A note that cannot be read is reported where it is needed; until then all records of the log
+            // are kept.
             let is_sealed_at = |end: &LogMark| match self.state.note() {
                 Ok(Some((_, seal))) => seal.is_none_or(|seal| seal.mark == *end),
                 Ok(None) => true,
@@ -159,7 +160,7 @@ impl Site {
         }
     }
 
-    /// The undo log, to look at it and at the host; none when there is no log. Nothing is made or changed. Waits as
+    /// Opens the undo log for reading; none if it is missing. Creates and changes nothing. Waits as
     /// [`Site::open_log`] does.
     pub(super) fn look_at_log(&self) -> Result<Option<UndoLog>, FlowError> {
         let start = Instant::now();
@@ -175,7 +176,7 @@ impl Site {
     }
 
     fn with_targets(&self, log: UndoLog) -> UndoLog {
-        // A file like others, so that a tree has it too.
+        // An ordinary file, so it works in a tree too.
         let log = log.with_target(Box::new(GrubVariable));
         (self.targets)().into_iter().fold(log, UndoLog::with_target)
     }
@@ -185,7 +186,7 @@ impl Site {
         Ok(writer?.with_faults(self.faults.clone()))
     }
 
-    /// Milliseconds since 1970, for people to read.
+    /// Milliseconds since 1970, for display.
     pub(super) fn now_unix_ms() -> u64 {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         u64::try_from(now.as_millis()).unwrap_or(u64::MAX)

@@ -1,6 +1,6 @@
-//! The stages of applying a plan. Each is a plan of its own in the undo log.
+//! The stages of applying a plan. Each is a separate plan in the undo log.
 
-/// Ids for rounds of one stage whose steps differ from those of an earlier one.
+/// Maximum number of rounds of one stage whose steps differ.
 pub(super) const ROUNDS_MAX: usize = 64;
 
 /// A stage. A rollback runs them backwards, so the dead-man switch, which is armed first, stays until the end.
@@ -8,25 +8,25 @@ pub(super) const ROUNDS_MAX: usize = 64;
 pub(super) enum Stage {
     /// The dead-man switch.
     Confirm,
-    /// TuneD's profile: its file, then the switch to it. First of what changes the host, since TuneD sets values of its
-    /// own on the way.
+    /// TuneD's profile: its file, then the switch to it. The first stage that changes the host, because
+    /// TuneD sets further values.
     Tuned,
-    /// How many queues interfaces have: a driver that changes it takes interrupts away and brings others.
+    /// Numbers of queues of interfaces. A driver that changes them replaces its interrupts.
     Queues,
-    /// What takes effect at once.
+    /// Changes that take effect at once.
     Run,
     /// Files, and which services start at boot.
     Files,
-    /// What the boot loader is configured by.
+    /// The boot loader's configuration.
     Boot,
-    /// What the boot loader's own program makes of it.
+    /// The files that the boot loader's program generates.
     Loader,
     /// The units that keep it in force.
     Persist,
 }
 
 impl Stage {
-    /// Its word in ids.
+    /// Its word in IDs.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Confirm => "confirm",
@@ -40,8 +40,8 @@ impl Stage {
         }
     }
 
-    /// The id of the stage of a plan: "9f86d081884c7d65/files". `round` tells apart rounds whose steps differ: a boot menu
-    /// has another content after a kernel update.
+    /// The id of the stage of a plan: "9f86d081884c7d65/files". `round` distinguishes rounds whose steps
+    /// differ: a boot menu changes with a kernel update.
     pub(super) fn id(self, plan_id: &str, round: usize) -> String {
         match round {
             0 => format!("{plan_id}/{}", self.word()),
@@ -55,7 +55,7 @@ impl Stage {
     }
 }
 
-/// The id for a stage in a later boot; `round` tells apart rounds whose steps differ.
+/// The ID of a stage in a later boot; `round` distinguishes rounds whose steps differ.
 pub(super) fn again_id(plan_id: &str, stage: Stage, boot_id: &str, round: usize) -> String {
     let boot: String = boot_id.chars().filter(char::is_ascii_alphanumeric).take(8).collect();
     let queues = if stage == Stage::Queues { "-queues" } else { "" };
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_told_apart() {
+    fn ids_are_distinct() {
         let again = again_id("abc", Stage::Run, "2f0c1b7e-0000-4000-8000-000000000000", 0);
         assert_eq!(again, "abc/boot-2f0c1b7e");
         assert_eq!(again_id("abc", Stage::Queues, "../x", 2), "abc/boot-x-queues.2");

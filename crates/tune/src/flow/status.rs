@@ -1,4 +1,4 @@
-//! What is in force.
+//! The status of the plan in force.
 
 use super::log_check::doubt;
 use super::{FlowError, Site};
@@ -13,10 +13,11 @@ use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
 use std::io;
 
-/// Earlier plans that are told at most.
+/// Maximum number of earlier plans in the status.
 const EARLIER_MAX: usize = 64;
 
-/// Reads what is in force. Changes nothing, and takes no lock. What only root may read is told as denied.
+/// Reads the status. Changes nothing, and takes no lock. Files that only root can read are reported as
+/// denied.
 pub fn status(site: &Site) -> Result<TuneStatus, FlowError> {
     let in_force = match site.state.in_force() {
         Ok(Some(found)) => Reading::Known(found),
@@ -58,7 +59,7 @@ pub fn status(site: &Site) -> Result<TuneStatus, FlowError> {
     })
 }
 
-/// Why the log cannot be relied on, or which changes no record can undo any more.
+/// Why the log cannot be relied on, or which changes have lost their records.
 fn damage(site: &Site, log: &Inspection) -> Result<Option<String>, StateError> {
     if let Some(doubt) = doubt(&site.state, log)? {
         return Ok(Some(doubt.reason));
@@ -110,7 +111,7 @@ fn confirmation(site: &Site, now: &InForce) -> Confirmation {
 
 fn unit(site: &Site, name: &str) -> UnitStatus {
     let is_there = site.root.read_bytes(&units::path(name)).map(|_| true);
-    // A service that a timer starts has no link of its own.
+    // A service started by a timer has no link.
     let starter = match name {
         units::WATCH_SERVICE => units::WATCH,
         units::CONFIRM_SERVICE => units::CONFIRM,

@@ -1,14 +1,14 @@
-//! The three states of something that others have changed, for people to read.
+//! The three states of a target that another tool has changed, as text.
 
 use lowlat_host::digest;
 use lowlat_plan::outcome::{StateText, ThreeWay};
 use lowlat_sys::undo::{Conflict, FileState, State};
 
-/// Characters of a file that are shown at most.
+/// Maximum number of characters of a file in a conflict.
 const TEXT_CHARS_MAX: usize = 64 << 10;
 
-/// The conflicts of a rollback, one for each target: with several steps on one target, what was before the first, what
-/// the last one made of it, and what is there now. They come with the last step first.
+/// The conflicts of a rollback, one for each target. With several steps on one target: the state before the
+/// first step, the one that the last step wrote, and the present one. `conflicts` start with the last step.
 pub(super) fn three_ways<'a>(conflicts: impl Iterator<Item = &'a Conflict>) -> Vec<ThreeWay> {
     let mut all: Vec<ThreeWay> = Vec::new();
     for conflict in conflicts {

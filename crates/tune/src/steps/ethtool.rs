@@ -11,7 +11,7 @@ pub(super) fn prepare(
     after: &str,
 ) -> Result<(), UndoError> {
     if !gathering.host.nics.iter().any(|found| found.name == nic) {
-        gathering.leave(change, format!("interface {nic} is no longer there"));
+        gathering.leave(change, format!("interface {nic} no longer exists"));
         return Ok(());
     }
     gathering.value(change, spec(group, nic, name, after), after)
@@ -23,8 +23,8 @@ fn spec(group: &Ethtool, nic: &str, name: &str, after: &str) -> TargetSpec {
     TargetSpec { kind: group.undo_kind.to_owned(), name: format!("{nic} {name}"), comparison }
 }
 
-/// In the run-time part: reports a parameter of an earlier part that has another value. What cannot be read was reported
-/// there.
+/// Reports, in the run-time part, a parameter of an earlier part with another value. Unreadable ones were
+/// reported there.
 pub(super) fn must_be_set(gathering: &mut Gathering<'_>, change: usize, planned: &Change) {
     let kind = planned.target.kind();
     let Mechanism::Ethtool { nic, group, name } = kind.mechanism() else { return };
@@ -34,8 +34,8 @@ pub(super) fn must_be_set(gathering: &mut Gathering<'_>, change: usize, planned:
     {
         let (present, after) = (present.trim(), &planned.after);
         let text = format!(
-            "{nic} still has {present} queues ({name}) and not {after}: its interrupts come and go with them, so they \
-             are set before everything else"
+            "{nic} still has {present} queues ({name}) instead of {after}; queues are set before everything else, \
+             because the interrupts depend on them"
         );
         gathering.leave(change, text);
     }

@@ -1,14 +1,16 @@
-//! Single lines of files that are somebody else's and take no drop-in.
+//! Single lines in files of other packages that support no drop-ins.
 
 use super::Gathering;
 use lowlat_plan::Plan;
 use lowlat_settings::change::{Change, Target};
 use lowlat_sys::undo::{FileState, State, TargetSpec, UndoError};
 
-/// Stands above a line that lowlat has set.
-const COMMENT: &[u8] = b"# Set by lowlat; `lowlat tune rollback` brings back what was here before.";
+/// The comment above a line that lowlat sets.
+const COMMENT: &[u8] = b"# Set by lowlat; `lowlat tune rollback` restores the previous line.";
+/// The start of [`COMMENT`], which earlier versions wrote too.
+const MARK: &[u8] = b"# Set by lowlat; `lowlat tune rollback`";
 
-/// Prepares all lines of one file as one step, when the first of them is met: the log takes one step a file.
+/// Prepares all lines of one file as one step, at the first of them: the log has one step per file.
 pub(super) fn prepare(
     gathering: &mut Gathering<'_>,
     plan: &Plan,
@@ -21,12 +23,12 @@ pub(super) fn prepare(
     let lines = lines_of(plan, path);
     if let Some((first, second)) = contradiction(&lines) {
         let name = |line: &Line<'_>| format!("change {} ({} = {})", line.change, line.key, line.value);
-        let what = "line and want different values of it";
+        let what = "line and different values";
         return Err(UndoError::Twice { first: name(first), second: name(second), what });
     }
     let spec = TargetSpec::file(path);
     let Some(old) = gathering.present(change, &spec)? else {
-        // Told of the first; the same holds for the others.
+        // Reported for the first; the same applies to the others.
         for line in lines.iter().filter(|line| line.change != change) {
             gathering.present(line.change, &spec)?;
         }
@@ -34,8 +36,8 @@ pub(super) fn prepare(
     };
     let State::File(file) = &old else {
         let reason = match &old {
-            State::Absent => format!("{path} is not there; lowlat sets a line of it and does not make it"),
-            other => format!("{path} is {other}, expected a file; set {} there by hand", keys(&lines)),
+            State::Absent => format!("{path} is missing, and lowlat does not create it"),
+            other => format!("{path} is {other}, expected a file; set {} there manually", keys(&lines)),
         };
         for line in &lines {
             gathering.leave(line.change, reason.clone());
@@ -82,14 +84,16 @@ fn contradiction<'a, 'b>(lines: &'b [Line<'a>]) -> Option<(&'b Line<'a>, &'b Lin
     })
 }
 
-/// The file with one line changed or added, and a comment above it; everything else byte for byte. As it is, when the
-/// line is there as wanted.
+/// The file with one line changed or added, and a comment above it; everything else is unchanged, as is the
+/// whole file if the line already has the value.
 fn with_line(bytes: &[u8], key: &str, value: &str) -> Result<Vec<u8>, String> {
     if [key, value].iter().any(|text| text.contains(['\n', '\r', '\0'])) || key.trim().is_empty() {
-        return Err(format!("{key:?} = {value:?} is no line; this plan is wrong, make a new one"));
+        return Err(format!(
+            "{key:?} = {value:?} does not fit in one line; this plan is wrong, make a new one"
+        ));
     }
     let all: Vec<&[u8]> = bytes.split_inclusive(|byte| *byte == b'\n').collect();
-    // Keys below a heading belong to it, and are others.
+    // Keys below a heading belong to that section.
     let end = all.iter().position(|line| line.trim_ascii_start().starts_with(b"[")).unwrap_or(all.len());
     let here = all.get(..end).unwrap_or_default();
     let found: Vec<(usize, &[u8])> =
@@ -100,14 +104,12 @@ fn with_line(bytes: &[u8], key: &str, value: &str) -> Result<Vec<u8>, String> {
         [(at, present)] => Ok(changed(&all, *at, present, value)),
         several => {
             let count = several.len();
-            Err(format!(
-                "{key} stands there {count} times; leave one of them, so that it is clear which counts"
-            ))
+            Err(format!("{key} is set {count} times; remove all but one"))
         }
     }
 }
 
-/// What stands behind `key =`, line end and all; none when the line sets something else.
+/// The text after `key =`, with the line end; none if the line sets another key.
 fn value_of<'a>(line: &'a [u8], key: &str) -> Option<&'a [u8]> {
     let at = line.iter().position(|byte| *byte == b'=')?;
     let (name, rest) = line.split_at(at);
@@ -125,12 +127,13 @@ fn changed(all: &[&[u8]], at: usize, present: &[u8], value: &str) -> Vec<u8> {
             new.extend_from_slice(line);
             continue;
         }
-        let is_commented = at > 0 && all.get(at - 1).is_some_and(|above| above.trim_ascii() == COMMENT);
+        let is_commented =
+            at > 0 && all.get(at - 1).is_some_and(|above| above.trim_ascii().starts_with(MARK));
         if !is_commented {
             new.extend_from_slice(COMMENT);
             new.extend_from_slice(line_end(line));
         }
-        // Up to the equals sign and the space behind it as it stands; and the line's own end.
+        // Keeps the text up to the equals sign, the space after it, and the line end.
         let spaces = present.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         let kept = line.len() - present.len() + spaces;
         new.extend_from_slice(line.get(..kept).unwrap_or_default());

@@ -1,19 +1,19 @@
-//! What has been prepared so far, and the rules that hold for every kind of step.
+//! The steps prepared so far, and the rules common to all kinds of steps.
 
 use super::{NotPrepared, Note, Preparation, Prepared};
 use lowlat_host::{CpuSet, HostSnapshot, Reading};
 use lowlat_sys::undo::{Comparison, HostError, State, Step, TargetSpec, UndoError, UndoLog};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Steps, and what was left, while a plan is gone through.
+/// Steps and skipped changes of a plan so far.
 #[derive(Debug)]
 pub(super) struct Gathering<'a> {
     pub(super) host: &'a HostSnapshot,
     log: &'a UndoLog,
     result: Preparation,
-    /// Where in the steps each place stands, by kind and identity.
+    /// The index of the step of each place, by kind and identity.
     places: BTreeMap<(String, String), usize>,
-    /// Names that were dealt with together, by kind.
+    /// Names whose changes are already prepared together, by kind.
     groups: BTreeSet<(&'static str, String)>,
 }
 
@@ -26,7 +26,7 @@ impl<'a> Gathering<'a> {
         self.result
     }
 
-    /// Whether the changes of a name are met for the first time.
+    /// Whether this is the first change with the name.
     pub(super) fn is_first_of(&mut self, kind: &'static str, name: &str) -> bool {
         self.groups.insert((kind, name.to_owned()))
     }
@@ -39,11 +39,11 @@ impl<'a> Gathering<'a> {
         self.result.notes.push(Note { change, text: text.into() });
     }
 
-    /// What is there; none when it cannot be read, which is then left with the reason.
+    /// The present state; none if it cannot be read, in which case the change is skipped with the reason.
     pub(super) fn present(&mut self, change: usize, spec: &TargetSpec) -> Result<Option<State>, UndoError> {
         match self.log.present(spec) {
             Ok(state) => Ok(Some(state)),
-            // A kind that nobody registered is a fault of the program, not of the host.
+            // An unregistered kind is a bug of the program, not a fault of the host.
             Err(error @ UndoError::Host(HostError::UnknownKind { .. })) => Err(error),
             Err(error) => {
                 self.leave(change, error.to_string());
@@ -52,12 +52,13 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// What is there, when it can be read; nothing is told when it cannot.
+    /// The present state, if it can be read. Reports nothing otherwise.
     pub(super) fn glance(&self, spec: &TargetSpec) -> Option<State> {
         self.log.present(spec).ok()
     }
 
-    /// The value at `spec`; none when it is not there or cannot be read, which is then left with the reason.
+    /// The value at `spec`; none if it is missing or cannot be read, in which case the change is skipped
+    /// with the reason.
     pub(super) fn present_value(
         &mut self,
         change: usize,
@@ -75,7 +76,7 @@ impl<'a> Gathering<'a> {
         Ok(None)
     }
 
-    /// A value that is there becomes `new`.
+    /// Adds a step that changes an existing value to `new`.
     pub(super) fn value(&mut self, change: usize, spec: TargetSpec, new: &str) -> Result<(), UndoError> {
         match self.present_value(change, &spec)? {
             Some(old) => self.step(change, spec, State::Value(old), State::Value(new.to_owned())),
@@ -83,7 +84,7 @@ impl<'a> Gathering<'a> {
         }
     }
 
-    /// Adds a step, or joins it to the one that is there for the same place.
+    /// Adds a step, or joins it to an existing step for the same place.
     pub(super) fn step(
         &mut self,
         change: usize,
@@ -94,7 +95,7 @@ impl<'a> Gathering<'a> {
         self.step_of(&[change], target, old, new)
     }
 
-    /// Adds a step that carries out several changes.
+    /// Adds a step that applies several changes.
     pub(super) fn step_of(
         &mut self,
         changes: &[usize],
@@ -115,7 +116,7 @@ impl<'a> Gathering<'a> {
         let id = format!("{} {}", target.kind, target.name);
         if let Some(there) = self.places.get(&place).and_then(|at| self.result.steps.get_mut(*at)) {
             if !target.comparison.same(&there.step.new, &new) {
-                let what = "target and want different values of it";
+                let what = "target and different values";
                 return Err(UndoError::Twice { first: there.step.id.clone(), second: id, what });
             }
             let more =
@@ -131,7 +132,7 @@ impl<'a> Gathering<'a> {
     }
 }
 
-/// Why the text cannot be what the comparison is about, in words; none when it can.
+/// Why the text does not fit the comparison; none if it does.
 fn unparsable(spec: &TargetSpec, text: &str) -> Option<String> {
     let expected = match spec.comparison {
         Comparison::CpuList if CpuSet::parse_list(text).is_err() => "a CPU list such as 0-3,8",
@@ -141,31 +142,29 @@ fn unparsable(spec: &TargetSpec, text: &str) -> Option<String> {
     Reading::<()>::unparsable(&spec.name, text, expected).missing_in_words()
 }
 
-/// What is told of something that is not there.
+/// The reason for a missing target.
 fn gone(host: &HostSnapshot, spec: &TargetSpec) -> String {
     let name = &spec.name;
     if spec.kind != "value" {
-        return format!("{name} is no longer there");
+        return format!("{name} no longer exists");
     }
     let nic = name.strip_prefix("/sys/class/net/").and_then(|rest| rest.split('/').next());
     match nic {
         Some(nic) if !host.nics.iter().any(|found| found.name == nic) => {
-            format!("interface {nic} is no longer there ({name})")
+            format!("interface {nic} no longer exists ({name})")
         }
         _ if name.starts_with("/sys/kernel/debug/") => {
-            format!(
-                "{name} is not there: this kernel does not have it, or debugfs is not mounted or locked down"
-            )
+            format!("{name} is missing: unsupported by this kernel, or debugfs is not mounted or locked down")
         }
-        _ => format!("{name} is not there: this kernel or this host does not have it"),
+        _ => format!("{name} is missing: unsupported by this kernel or host"),
     }
 }
 
-/// A CPU list of a plan.
+/// Parses a CPU list of a plan.
 pub(super) fn cpu_list(gathering: &mut Gathering<'_>, change: usize, text: &str) -> Option<CpuSet> {
     let cpus = CpuSet::parse_list(text);
     if cpus.is_err() {
-        gathering.leave(change, format!("the plan wants {text:?}, expected a CPU list such as 0-3,8"));
+        gathering.leave(change, format!("the plan contains {text:?}, expected a CPU list such as 0-3,8"));
     }
     cpus.ok()
 }

@@ -4,7 +4,7 @@ use super::Gathering;
 use lowlat_host::CpuSet;
 use lowlat_sys::undo::{Comparison, State, TargetSpec, UndoError};
 
-/// States that are looked at on one CPU; the kernel has at most ten (CPUIDLE_STATE_MAX).
+/// Maximum number of states checked on one CPU; the kernel has at most ten (CPUIDLE_STATE_MAX).
 const STATES_MAX: u32 = 16;
 
 pub(super) fn prepare(
@@ -19,7 +19,7 @@ pub(super) fn prepare(
         "enabled" => "0",
         other => {
             gathering
-                .leave(change, format!("the plan wants {other:?}, expected \"enabled\" or \"disabled\""));
+                .leave(change, format!("the plan contains {other:?}, expected \"enabled\" or \"disabled\""));
             return Ok(());
         }
     };
@@ -38,7 +38,7 @@ pub(super) fn prepare(
                 Some(State::Value(_)) => {}
                 Some(_) => break,
                 None => {
-                    // Not readable, and told so.
+                    // Unreadable, which is already reported.
                     is_found = true;
                     break;
                 }
@@ -52,7 +52,7 @@ pub(super) fn prepare(
         let cpus = without.to_list();
         gathering.leave(
             change,
-            format!("CPUs {cpus} have no idle state {name}: they are offline, or have another driver"),
+            format!("CPUs {cpus} have no idle state {name}: they are offline, or use another driver"),
         );
     }
     Ok(())

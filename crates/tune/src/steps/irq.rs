@@ -1,4 +1,4 @@
-//! Interrupts, found by their handlers' names: numbers are dealt out anew at each boot.
+//! Interrupts, found by the names of their handlers: their numbers change with each boot.
 
 use super::{Gathering, gathering::cpu_list, mask};
 use lowlat_host::{Reading, snapshot::Irq};
@@ -14,7 +14,7 @@ struct Wanted<'a> {
     after: &'a str,
 }
 
-/// Prepares all interrupts of the plan that have these handlers, when the first of them is met.
+/// Prepares all interrupts of the plan with these handlers, at the first of them.
 pub(super) fn prepare(
     gathering: &mut Gathering<'_>,
     plan: &Plan,
@@ -22,7 +22,7 @@ pub(super) fn prepare(
     actions: &[String],
 ) -> Result<(), UndoError> {
     if actions.is_empty() {
-        gathering.leave(change, "the interrupt has no handler, so that it could be any other by now");
+        gathering.leave(change, "the interrupt has no handler, so it cannot be identified");
         return Ok(());
     }
     if !gathering.is_first_of("irq", &actions.join("\n")) {
@@ -32,7 +32,7 @@ pub(super) fn prepare(
     let mut found: Vec<&Irq> =
         gathering.host.interrupts.irqs.iter().filter(|irq| irq.actions == actions).collect();
     let (all_wanted, all_found, name) = (wanted.len(), found.len(), actions.join("+"));
-    // Those that kept number and names first, then the others in the order of their numbers.
+    // First those with unchanged numbers, then the others in the order of their numbers.
     let (mut pairs, mut renumbered) = (Vec::new(), Vec::new());
     for wanted in wanted {
         match found.iter().position(|irq| irq.number == wanted.number) {
@@ -48,21 +48,20 @@ pub(super) fn prepare(
                 Some(nic) => gathering.note(
                     wanted.change,
                     format!(
-                        "interrupt {} {name} went with queues of {nic}; those that came in its place began with the \
+                        "interrupt {} {name} was removed with queues of {nic}; its replacements start with the \
                          default affinity",
                         wanted.number
                     ),
                 ),
                 None => gathering
-                    .leave(wanted.change, format!("interrupt {} {name} is no longer there", wanted.number)),
+                    .leave(wanted.change, format!("interrupt {} {name} no longer exists", wanted.number)),
             }
             continue;
         };
         if is_ambiguous {
             let (old, new) = (wanted.number, irq.number);
-            let text = format!(
-                "{all_found} interrupts are called {name}; {new} was taken for {old}, by their order"
-            );
+            let text =
+                format!("{all_found} interrupts are named {name}; {new} is used for {old}, by their order");
             gathering.note(wanted.change, text);
         }
         pairs.push((wanted, irq));
@@ -73,7 +72,8 @@ pub(super) fn prepare(
     Ok(())
 }
 
-/// The interface whose number of queues the plan changes, when the handlers are its own: drivers name them after it.
+/// The interface of the handlers, if the plan changes its number of queues. Drivers name handlers after the
+/// interface.
 fn nic_of<'a>(plan: &'a Plan, actions: &[String]) -> Option<&'a str> {
     let mut nics = plan.changes.iter().filter_map(|change| match &change.target {
         Target::Nic(target) if target.kind.part == Part::Queues => Some(target.nic.as_str()),
@@ -100,7 +100,7 @@ fn one(gathering: &mut Gathering<'_>, wanted: Wanted<'_>, irq: &Irq) -> Result<(
         let label = irq.label();
         gathering.leave(
             change,
-            format!("interrupt {label} is managed by the kernel by now, which refuses to move it"),
+            format!("interrupt {label} is now managed by the kernel, which does not allow moving it"),
         );
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! Kernel threads, found by name: process ids are dealt out anew at each boot.
+//! Kernel threads, found by name: their process IDs change with each boot.
 
 use super::{Gathering, gathering::cpu_list};
 use crate::targets::kthread::{Affinity, SchedulingPolicy};
@@ -18,10 +18,9 @@ struct Wanted<'a> {
     after: &'a str,
 }
 
-/// Prepares all changes of threads of one name and kind, when the first of them is met.
-///
-/// A thread that kept its process id keeps its change; the others are dealt out in the order of their ids. Where
-/// more threads have the name than were planned for and all of them are to be the same, each gets it.
+/// Prepares all changes of threads with one name and kind, at the first of them.
+/// A thread with an unchanged process ID keeps its change; the others are assigned in the order of their
+/// IDs. If there are more threads than planned and all have the same change, each gets it.
 pub(super) fn prepare(
     gathering: &mut Gathering<'_>,
     plan: &Plan,
@@ -47,7 +46,7 @@ pub(super) fn prepare(
     for wanted in renumbered {
         match threads.next() {
             Some(thread) => pairs.push((wanted, thread)),
-            None => gathering.leave(wanted.change, format!("kernel thread {comm} is no longer there")),
+            None => gathering.leave(wanted.change, format!("kernel thread {comm} no longer exists")),
         }
     }
     if let Some(first) = all.first().filter(|_| is_same) {
@@ -55,7 +54,8 @@ pub(super) fn prepare(
     } else if let Some(first) = all.first() {
         for thread in threads {
             let text = format!(
-                "thread {} {comm} is new, and those of its name are to differ: left alone",
+                "thread {} {comm} is new and was not changed, because the planned values for threads of this name \
+                 differ",
                 thread.pid
             );
             gathering.note(first.change, text);
@@ -68,7 +68,7 @@ pub(super) fn prepare(
     Ok(())
 }
 
-/// The kind of target when the change is one of a thread of this name.
+/// The kind of target if the change is of a thread with this name.
 fn kind_of(change: &Change, wanted: &str) -> Option<&'static str> {
     match &change.target {
         Target::KernelThreadAffinity { comm, .. } if comm == wanted => Some(AFFINITY),
@@ -102,7 +102,7 @@ fn one(
     if is_affinity && thread.is_bound {
         gathering.leave(
             wanted.change,
-            format!("thread {name} is bound to its CPU by the kernel, which refuses to move it"),
+            format!("thread {name} is bound to its CPU by the kernel, which does not allow moving it"),
         );
         return Ok(());
     }

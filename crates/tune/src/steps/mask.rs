@@ -1,13 +1,13 @@
-//! Sets of CPUs that the kernel takes as masks: the default of interrupts, workqueues, steering of packets.
+//! Sets of CPUs that the kernel reads as masks: default IRQ affinity, workqueues, packet steering.
 //!
-//! A mask is written with as many words as the kernel shows, a comma every 32 bits. Shell arithmetic is wrong here from 64
-//! CPUs on, and tools that write fewer words than there are leave the rest to chance.
+//! A mask is written with as many words as the kernel shows, with a comma every 32 bits. Shell arithmetic
+//! fails from 64 CPUs on, and tools that write fewer words leave the others undefined.
 
 use super::{Gathering, gathering::cpu_list};
 use lowlat_host::CpuSet;
 use lowlat_sys::undo::{Comparison, State, TargetSpec, UndoError};
 
-/// The CPUs of the list `after`, as a mask at `path`.
+/// Prepares the CPUs of the list `after` as a mask at `path`.
 pub(super) fn prepare(
     gathering: &mut Gathering<'_>,
     change: usize,
@@ -19,14 +19,14 @@ pub(super) fn prepare(
     let Some(present) = gathering.present_value(change, &spec)? else { return Ok(()) };
     let bits = bits_shown(&present);
     if let Some(highest) = cpus.highest().filter(|cpu| *cpu >= bits) {
-        gathering.leave(change, format!("{path} has {bits} bits, and CPU {highest} none of them"));
+        gathering.leave(change, format!("{path} has {bits} bits, and none for CPU {highest}"));
         return Ok(());
     }
     let new = like(&present, &cpus);
     gathering.step(change, spec, State::Value(present), State::Value(new))
 }
 
-/// How many bits a mask has that reads so; a multiple of four, since digits are all that shows.
+/// The number of bits of a printed mask: four per digit.
 fn bits_shown(mask: &str) -> u32 {
     let mask = mask.trim();
     let mask = mask.strip_prefix("0x").unwrap_or(mask);
@@ -34,7 +34,7 @@ fn bits_shown(mask: &str) -> u32 {
     u32::try_from(digits).unwrap_or(u32::MAX / 4).saturating_mul(4)
 }
 
-/// The mask of these CPUs in the shape of the one that is shown.
+/// The mask of these CPUs in the format of the shown one.
 fn like(shown: &str, cpus: &CpuSet) -> String {
     cpus.to_mask_padded(bits_shown(shown))
 }

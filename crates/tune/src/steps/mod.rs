@@ -1,13 +1,12 @@
-//! From the changes of a plan to steps of the undo log: which path, which number, what is there now. One file per kind
-//! of thing that is changed.
+//! Turns the changes of a plan into steps of the undo log: which path, which number, which present state.
+//! One file per kind of target.
 //!
-//! A plan names things as they keep their names over a reboot: an interrupt by its handlers, a thread by its name, an idle
-//! state by the driver's word. Preparing finds them on the host as it is now, so that the same plan serves at each
-//! later boot as well. What is as wanted already becomes a step all the same; the log changes and records nothing for
-//! it.
+//! A plan uses names that survive a reboot: an interrupt's handlers, a thread's name, an idle state's name.
+//! Preparing finds them on the present host, so the same plan works after each later boot. A value that is
+//! already correct becomes a step too, for which the log changes and records nothing.
 //!
-//! Two changes of one place are merged into one step when both want the same, and refused
-//! ([`UndoError::Twice`]) when they do not. Lines of one file are one step.
+//! Two changes of one place become one step if they have the same value, and are rejected otherwise
+//! ([`UndoError::Twice`]). Lines of one file are one step.
 
 mod ethtool;
 mod file_key;
@@ -33,50 +32,51 @@ use lowlat_sys::undo::{Step, UndoError, UndoLog};
 /// One step, for one change or several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prepared {
-    /// The change's place in [`Plan::changes`].
+    /// The change's index in [`Plan::changes`].
     pub change: usize,
-    /// Places of further changes that the same step carries out: other lines of the same file, or the same value once
-    /// more.
+    /// Indexes of further changes that the same step applies: other lines of the same file, or the same
+    /// value again.
     pub also: Vec<usize>,
     /// The step.
     pub step: Step,
 }
 
-/// A change that cannot be prepared on this host now, or not all of it.
+/// A change that cannot be prepared on this host now, or only in part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotPrepared {
-    /// The change's place in [`Plan::changes`].
+    /// The change's index in [`Plan::changes`].
     pub change: usize,
-    /// Why: "interrupt nvme0q0 is no longer there".
+    /// Why: "interrupt nvme0q0 no longer exists".
     pub reason: String,
 }
 
-/// Something to know of a change that was prepared.
+/// A note on a prepared change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// The change's place in [`Plan::changes`].
+    /// The change's index in [`Plan::changes`].
     pub change: usize,
-    /// What: "3 interrupts are called ens2; 41 was taken for 25, by their order".
+    /// What: "3 interrupts are named ens2; 41 is used for 25, by their order".
     pub text: String,
 }
 
 /// The steps of a part of a plan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Preparation {
-    /// In the order in which they are to be applied.
+    /// The steps, in the order in which they are applied.
     pub steps: Vec<Prepared>,
-    /// What is left. A change can stand here and among the steps: one CPU of several is offline.
+    /// Skipped changes. A change can be here and among the steps, for example if one of several CPUs is
+    /// offline.
     pub left: Vec<NotPrepared>,
-    /// What was decided where the plan does not tell.
+    /// Decisions that the plan leaves open.
     pub notes: Vec<Note>,
 }
 
-/// Makes steps of a part of `plan` for the host as it is now. Interrupts and threads are found by name, since their
-/// numbers change with each boot. The old state of each step is what `log` reads now.
+/// Turns a part of `plan` into steps for the present host. Interrupts and threads are found by name, because
+/// their numbers change with each boot. The old state of each step is what `log` reads now.
 ///
 /// # Errors
-/// [`UndoError::Twice`] when two changes want different things of one place. What the host does not have, or does not
-/// let be read, is no error: it is left, with the reason.
+/// [`UndoError::Twice`] if two changes set one place to different values. Missing and unreadable targets are
+/// no errors: they are skipped, with the reason.
 pub fn prepare(
     plan: &Plan,
     host: &HostSnapshot,
@@ -85,7 +85,7 @@ pub fn prepare(
 ) -> Result<Preparation, UndoError> {
     let mut gathering = Gathering::new(host, log);
     for (change, planned) in plan.changes.iter().enumerate() {
-        // Interrupts, threads and lines of files of one name are dealt with together, where the first of them stands.
+        // Interrupts, threads and lines of one name are prepared together, at the first of them.
         let is_here =
             is_in(&planned.target, part, plan) && (part == Part::Files || planned.moment != Moment::AtBoot);
         if is_here {
@@ -97,8 +97,8 @@ pub fn prepare(
     Ok(gathering.finish())
 }
 
-/// Whether a change is one of the part. Where queues change, the mask for new interrupts is set before them as well as
-/// with the rest, which then finds it as wanted.
+/// Whether a change belongs to the part. If queues change, the default affinity of interrupts is set before
+/// them too; the later part then finds it set.
 fn is_in(target: &Target, part: Part, plan: &Plan) -> bool {
     let is_queue = |target: &Target| target.kind().part() == Part::Queues;
     target.kind().part() == part
@@ -111,7 +111,7 @@ fn one(gathering: &mut Gathering<'_>, plan: &Plan, change: usize) -> Result<(), 
     let Some(planned) = plan.changes.get(change) else { return Ok(()) };
     let after = planned.after.as_str();
     let kind = planned.target.kind();
-    // A plan may come from anywhere: names and values are checked as when it was made.
+    // A plan may come from any source: names and values are checked again.
     if let Some(why) = kind.misfit(after) {
         gathering.leave(change, format!("this plan is wrong, make a new one: {why}"));
         return Ok(());

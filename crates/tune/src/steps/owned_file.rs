@@ -1,9 +1,9 @@
-//! Files that are lowlat's own.
+//! Files that lowlat owns.
 
 use super::Gathering;
 use lowlat_sys::undo::{FileState, State, TargetSpec, UndoError};
 
-/// How such a file begins, so that people and lowlat know whose it is.
+/// The start of such a file, by which people and lowlat recognize it.
 pub(super) const HEADER: &str = "# Written by lowlat";
 const HEADER_LINE: &str = "# Written by lowlat; changes are lost when it applies a plan.\n";
 const MODE: u32 = 0o644;
@@ -24,7 +24,7 @@ pub(super) fn prepare(
         }
         other => {
             gathering
-                .leave(change, format!("{path} is {other} that lowlat has not written; move it away first"));
+                .leave(change, format!("{path} is {other} that lowlat did not write; move it away first"));
             return Ok(());
         }
     };

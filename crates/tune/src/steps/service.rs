@@ -1,5 +1,5 @@
-//! Units of systemd. Run state and enablement are one value ("inactive, disabled"), and so one step, which belongs to
-//! the run-time part: at a later boot the unit is disabled and does not run, and the step changes nothing.
+//! systemd units. Run state and enablement are one value ("inactive, disabled") and one step of the run-time
+//! part. After a later boot the unit is disabled and not running, so the step changes nothing.
 
 use super::Gathering;
 use crate::targets::service::Services;

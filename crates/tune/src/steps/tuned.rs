@@ -1,10 +1,10 @@
-//! The profile that TuneD runs.
+//! TuneD's active profile.
 
 use super::gathering::Gathering;
 use crate::targets::tuned_profile::TunedProfile;
 use lowlat_sys::undo::UndoError;
 
-/// Profile and mode, as one value: "lowlat manual".
+/// Prepares profile and mode as one value: "lowlat manual".
 pub(super) fn profile(gathering: &mut Gathering<'_>, change: usize, after: &str) -> Result<(), UndoError> {
     gathering.value(change, TunedProfile::spec(), after)
 }

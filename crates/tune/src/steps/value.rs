@@ -1,4 +1,4 @@
-//! Sysctls, and files of /sys, /proc and debugfs that take a value.
+//! Sysctls, and files of /sys, /proc and debugfs that accept a value.
 
 use super::{Gathering, gathering::cpu_list};
 use lowlat_host::snapshot::sysctl_zeroed_with;
@@ -10,7 +10,7 @@ pub(super) fn prepare(
     path: &str,
     after: &str,
 ) -> Result<(), UndoError> {
-    // First the text as it stands there, whatever it is: it says which comparison fits.
+    // First the present text, which decides the comparison.
     let exact = TargetSpec::value(path, Comparison::Exact);
     let Some(present) = gathering.present_value(change, &exact)? else { return Ok(()) };
     let comparison = comparison(path, &present, after);
@@ -28,8 +28,9 @@ pub(super) fn prepare(
     }
 }
 
-/// What the kernel sets to 0 with the value before is a step behind it, which finds that it is done. A rollback comes to
-/// it first: writing the old number brings the other value's old 0 along, and writing that 0 alone would leave both at 0.
+/// Adds a step for a value that the kernel sets to 0 when the value before is written. A rollback restores
+/// it first: writing its old number sets the other value to its old 0, while writing only that 0 would leave
+/// both at 0.
 fn goes_along(gathering: &mut Gathering<'_>, change: usize, path: &str) -> Result<(), UndoError> {
     let target = TargetSpec::value(path, Comparison::Number);
     match gathering.glance(&target) {
@@ -40,14 +41,14 @@ fn goes_along(gathering: &mut Gathering<'_>, change: usize, path: &str) -> Resul
     }
 }
 
-/// When two texts of the attribute mean the same. It must come out the same before the value is written and after, so
-/// that a step that a crash cut off is known again.
+/// How to compare two texts of the attribute. The result must be the same before and after the value is
+/// written, so that a step is recognized after a crash.
 fn comparison(path: &str, present: &str, after: &str) -> Comparison {
     let is_choice = present.split_once('[').is_some_and(|(_, rest)| rest.contains(']'));
     if is_choice {
         Comparison::Choice
     } else if path.starts_with("/proc/sys/") && path.ends_with("cpumask") {
-        // Sysctls print sets of CPUs as lists, whatever their names say (proc_do_large_bitmap).
+        // Sysctls print sets of CPUs as lists, despite their names (proc_do_large_bitmap).
         Comparison::CpuList
     } else if after.trim().parse::<i128>().is_ok() {
         Comparison::Number

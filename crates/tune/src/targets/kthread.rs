@@ -1,7 +1,6 @@
-//! Threads of the kernel: where they may run, and how they are scheduled. Neither outlives a boot, nor does the thread.
-//!
-//! A thread is named by its number and its name, for numbers are given anew. A thread that is not there any more is
-//! absent, and so is one whose number another has.
+//! Affinity and scheduling of kernel threads. Neither survives a reboot.
+//! A thread is identified by its number and its name, because numbers are reused. A thread that has ended is
+//! absent, as is one whose number belongs to another.
 
 use super::{failed, is_live_or, refused};
 use lowlat_host::CpuSet;
@@ -12,12 +11,12 @@ use lowlat_sys::{
 };
 use std::io;
 
-/// The kernel refuses to move the thread (include/linux/sched.h).
+/// Flag of threads that the kernel does not allow moving (include/linux/sched.h).
 const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
 const MOVE: &str = "move the thread";
 const SCHEDULE: &str = "schedule the thread";
 
-/// Where a thread may run, as a CPU list.
+/// CPUs on which a thread may run, as a CPU list.
 #[derive(Debug)]
 pub struct Affinity;
 
@@ -29,7 +28,7 @@ impl Affinity {
     /// The kind of these targets.
     pub const KIND: &str = "kthread-affinity";
 
-    /// The thread as a target, compared as its states are to be.
+    /// The thread as a target, with its comparison.
     pub fn spec(pid: u32, comm: &str) -> TargetSpec {
         TargetSpec { kind: Self::KIND.into(), name: format!("{pid} {comm}"), comparison: Comparison::CpuList }
     }
@@ -39,7 +38,7 @@ impl SchedulingPolicy {
     /// The kind of these targets.
     pub const KIND: &str = "kthread-scheduling";
 
-    /// The thread as a target, compared as its states are to be.
+    /// The thread as a target, with its comparison.
     pub fn spec(pid: u32, comm: &str) -> TargetSpec {
         TargetSpec { kind: Self::KIND.into(), name: format!("{pid} {comm}"), comparison: Comparison::Leading }
     }
@@ -56,7 +55,7 @@ impl Target for Affinity {
 
     fn read(&self, writer: &Writer, spec: &TargetSpec) -> Result<State, HostError> {
         let thread = Thread::of(writer, spec)?;
-        // sched_getaffinity leaves out CPUs that are offline now, which have to be kept for going back.
+        // sched_getaffinity omits offline CPUs, which a rollback must restore.
         thread.read(|| thread.allowed())
     }
 
@@ -123,7 +122,7 @@ impl<'a> Thread<'a> {
         Err(failed("find the thread", &spec.name, why))
     }
 
-    /// What a file of the thread's says; none when the thread is gone.
+    /// The content of a file of the thread; none if the thread has ended.
     fn file(&self, name: &str) -> Result<Option<String>, HostError> {
         match self.writer.read_value(&format!("/proc/{}/{name}", self.pid)) {
             Ok(State::Value(text)) => Ok(Some(text)),
@@ -134,7 +133,7 @@ impl<'a> Thread<'a> {
         }
     }
 
-    /// Whether the number is still this thread's.
+    /// Whether the number still belongs to this thread.
     fn is_there(&self) -> Result<bool, HostError> {
         Ok(self.file("comm")?.is_some_and(|comm| comm.trim_end_matches('\n') == self.comm))
     }
@@ -144,11 +143,12 @@ impl<'a> Thread<'a> {
             return Ok(State::Absent);
         }
         let found = read();
-        // Once more: what was read may be of the next owner of the number.
+        // Again: the number may have a new owner.
         if !self.is_there()? {
             return Ok(State::Absent);
         }
-        let io = |source| HostError::Io { doing: "look at the thread", path: self.spec.name.clone(), source };
+        let io =
+            |source| HostError::Io { doing: "read the thread's state", path: self.spec.name.clone(), source };
         found.map(State::Value).map_err(io)
     }
 
@@ -157,7 +157,7 @@ impl<'a> Thread<'a> {
         doing: &'static str,
         write: impl FnOnce() -> Result<(), HostError>,
     ) -> Result<(), HostError> {
-        let gone = "no thread of this number has this name any more; make a new plan";
+        let gone = "no thread with this number has this name; make a new plan";
         if !self.is_there()? {
             return Err(refused(doing, &self.spec.name, gone));
         }
@@ -188,7 +188,7 @@ impl<'a> Thread<'a> {
         let stat = self.file("stat").ok().flatten();
         let flags = stat.and_then(|line| TaskStat::parse(&line)).map_or(0, |stat| stat.flags);
         let why = if flags & PF_NO_SETAFFINITY != 0 {
-            "the kernel has bound this thread to its CPU, and moves it for nobody; leave this step out"
+            "the kernel has bound this thread to its CPU and does not allow moving it; leave this step out"
                 .to_owned()
         } else {
             format!(
@@ -202,7 +202,7 @@ impl<'a> Thread<'a> {
     fn why_not_scheduled(&self, wanted: &Scheduling, source: io::Error) -> HostError {
         let (doing, path) = (SCHEDULE, self.spec.name.clone());
         let why = match source.raw_os_error() {
-            Some(libc::EINVAL) => format!("this kernel does not take {wanted}; leave this step out"),
+            Some(libc::EINVAL) => format!("this kernel does not support {wanted}; leave this step out"),
             Some(libc::EBUSY) => {
                 format!(
                     "the CPUs of this thread have no capacity left for {wanted}; end other SCHED_DEADLINE tasks"
@@ -285,7 +285,7 @@ mod tests {
             assert_eq!(Affinity.read(&writer, &spec).unwrap(), State::Absent);
             let error = Affinity.write(&writer, &spec, &State::Value("0".into())).unwrap_err().to_string();
             assert!(
-                error.contains("cannot move the thread: no thread of this number has this name"),
+                error.contains("cannot move the thread: no thread with this number has this name"),
                 "{error}"
             );
         }
@@ -318,6 +318,6 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let other = Writer::below(dir.path()).unwrap();
         let error = SchedulingPolicy.read(&other, &policy).unwrap_err().to_string();
-        assert!(error.contains("is of the running host"), "{error}");
+        assert!(error.contains("belongs to the running host"), "{error}");
     }
 }

@@ -1,15 +1,14 @@
-//! What the undo log cannot change as a file or a value of the kernel. One file per kind, one line in [`all`].
-//!
-//! | kind | name | value | outlives a boot |
+//! Targets of the undo log that are neither files nor values of the kernel. One file per kind, one line in
+//! [`all`].
+//! | kind | name | value | survives a reboot |
 //! |---|---|---|---|
 //! | `service` | `chronyd.service` | `active, enabled` (as a plan has it) | yes, by its enablement |
 //! | `kthread-affinity` | `78 kswapd0`: process id and name | CPU list | no |
 //! | `kthread-scheduling` | `78 kswapd0` | `SCHED_FIFO 2` | no |
 //! | `tuned-profile` | `tuned` | profile and mode: `virtual-guest auto` | yes |
 //!
-//! Beside these, each group of parameters that `ethtool` sets is a kind ([`nic::Nics`]): `nic-channels`, named
-//! `enp1s0 combined`. All are the running host's own, so
-//! they refuse a [`Writer`] to anything else.
+//! In addition, each group of parameters that `ethtool` sets is a kind ([`nic::Nics`]): `nic-channels`,
+//! named `enp1s0 combined`. All belong to the running host, so they reject a [`Writer`] for a directory.
 
 pub mod kthread;
 pub mod nic;
@@ -31,23 +30,23 @@ pub fn all() -> Vec<Box<dyn Target>> {
     all
 }
 
-/// The error of something that is no file: what was attempted, on what, and why it did not work.
+/// The error of a target that is no file: the attempt, the target and the cause.
 fn failed(doing: &'static str, name: &str, why: impl fmt::Display) -> HostError {
     HostError::Io { doing, path: name.to_owned(), source: io::Error::other(why.to_string()) }
 }
 
-/// The error of something that said no to this change, for good ([`HostError::is_refusal`]).
+/// The error of a target that rejected this change permanently ([`HostError::is_refusal`]).
 fn refused(doing: &'static str, name: &str, why: impl fmt::Display) -> HostError {
     HostError::Refused { path: name.to_owned(), what: format!("cannot {doing}: {why}") }
 }
 
-/// Refuses a writer to a directory: threads, interfaces and services would be the running host's all the same.
+/// Rejects a writer for a directory, because threads, interfaces and services belong to the running host.
 fn is_live_or(writer: &Writer, spec: &TargetSpec) -> Result<(), HostError> {
     if writer.is_live() {
         return Ok(());
     }
     let why = format!(
-        "a {} is of the running host, and the root given is another one; leave this step out",
+        "a {} belongs to the running host, and a directory was given; leave this step out",
         spec.kind
     );
     Err(failed("use below another root", &spec.name, why))
@@ -135,7 +134,7 @@ mod tests {
                 target.read(&writer, &spec).unwrap_err(),
                 target.write(&writer, &spec, &lowlat_sys::undo::State::Value("x".to_owned())).unwrap_err(),
             ] {
-                assert!(error.to_string().contains("the root given is another one"), "{error}");
+                assert!(error.to_string().contains("a directory was given"), "{error}");
             }
         }
     }

@@ -1,6 +1,5 @@
-//! Parameters of network interfaces, as `ethtool` changes them. None of them outlives a boot.
-//!
-//! An interface that is not there, and a setting that its driver does not have, are absent.
+//! Parameters of network interfaces, as `ethtool` changes them. A reboot resets them.
+//! A missing interface, and a setting that its driver does not support, are absent.
 
 use super::{failed, is_live_or, refused};
 use lowlat_settings::change::{Ethtool, nic::KINDS};
@@ -9,12 +8,12 @@ use lowlat_sys::{
     undo::{HostError, State, Target, TargetSpec, Writer},
 };
 
-/// A group of parameters of interfaces; the name is "enp1s0 combined": interface and parameter.
+/// A group of parameters of interfaces. A target's name is interface and parameter: "enp1s0 combined".
 #[derive(Debug)]
 pub struct Nics(pub &'static Ethtool);
 
 impl Nics {
-    /// One for each kind of change that `ethtool` makes.
+    /// One for each kind of change with `ethtool`.
     pub fn all() -> impl Iterator<Item = Self> {
         KINDS.iter().filter_map(|kind| kind.ethtool()).map(Self)
     }
@@ -265,6 +264,6 @@ mod tests {
         assert!(matches!(features.write(&writer, &feature, &State::Absent), Err(HostError::State { .. })));
         let dir = tempfile::tempdir().unwrap();
         let error = features.read(&Writer::below(dir.path()).unwrap(), &feature).unwrap_err().to_string();
-        assert!(error.contains("is of the running host"), "{error}");
+        assert!(error.contains("belongs to the running host"), "{error}");
     }
 }

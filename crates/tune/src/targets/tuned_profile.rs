@@ -1,16 +1,15 @@
-//! TuneD's active profile. It outlives a boot: TuneD applies it again when it starts.
-//!
-//! The state is what TuneD keeps in its two files, `/etc/tuned/active_profile` and `/etc/tuned/profile_mode`:
+//! TuneD's active profile. It survives a reboot: TuneD applies it again when it starts.
+//! The state is the content of TuneD's two files, `/etc/tuned/active_profile` and `/etc/tuned/profile_mode`:
 //!
 //! | text | meaning |
 //! |---|---|
-//! | `virtual-guest auto` | that profile, which TuneD chose by itself |
-//! | `lowlat manual` | that profile, which somebody chose; in a plan `lowlat` alone says the same |
-//! | `balanced unset` | that profile; nothing is said of who chose it |
+//! | `virtual-guest auto` | that profile, chosen automatically by TuneD |
+//! | `lowlat manual` | that profile, chosen by a user; in a plan, `lowlat` alone means the same |
+//! | `balanced unset` | that profile, without a recorded mode |
 //! | `off manual` | no profile |
 //!
-//! Without TuneD it is absent. A running daemon is asked to change, so that it rolls the old profile back before it
-//! applies the new one; else the files are written, which it reads when it starts.
+//! It is absent without TuneD. A running daemon switches the profile itself, so that it rolls the old one
+//! back first; otherwise the files are written, which it reads when it starts.
 
 use super::{failed, is_live_or, refused};
 use lowlat_sys::{
@@ -25,7 +24,7 @@ const MAIN: &str = "/etc/tuned/tuned-main.conf";
 /// No profile.
 const OFF: &str = "off";
 
-/// What of TuneD is needed here; a test has its own.
+/// TuneD's operations; tests replace them.
 pub trait TunedControl: fmt::Debug + Send {
     /// See [`Tuned::is_running`].
     fn is_running(&self) -> Result<bool, TunedError>;
@@ -37,7 +36,7 @@ pub trait TunedControl: fmt::Debug + Send {
     fn auto_profile(&self) -> Result<(), TunedError>;
     /// See [`Tuned::disable`].
     fn disable(&self) -> Result<(), TunedError>;
-    /// Whether it is the running host's, so that only a writer to the running host may go with it.
+    /// Whether it acts on the running host, so that only a writer for the running host may be used.
     fn is_live(&self) -> bool;
 }
 
@@ -79,19 +78,19 @@ impl TunedProfile {
     /// Its only name.
     pub const NAME: &str = "tuned";
 
-    /// That of the running host.
+    /// The target of the running host.
     pub fn live() -> Self {
         Self { control: Tuned::live() }
     }
 
-    /// The active profile as a target, compared as its states are to be.
+    /// The active profile as a target, with its comparison.
     pub fn spec() -> TargetSpec {
         TargetSpec { kind: Self::KIND.into(), name: Self::NAME.into(), comparison: Comparison::Profile }
     }
 }
 
 impl<C: TunedControl> TunedProfile<C> {
-    /// The one that `control` speaks to.
+    /// The target that `control` changes.
     pub fn of(control: C) -> Self {
         Self { control }
     }
@@ -112,7 +111,7 @@ impl<C: TunedControl> TunedProfile<C> {
         }
         if wanted.mode == Mode::Auto {
             self.control.auto_profile()?;
-            // What it recommends may have changed since.
+            // The recommended profile may have changed since.
             if self.control.active_profile()? == wanted.profile {
                 return Ok(());
             }
@@ -169,7 +168,7 @@ impl<C: TunedControl> Target for TunedProfile<C> {
                 _ => failed(doing, &spec.name, error),
             })?;
         }
-        // What a running daemon has written itself is not written again.
+        // Files that the running daemon has written are not written again.
         let profile = if wanted.profile == OFF { String::new() } else { format!("{}\n", wanted.profile) };
         let mode = match wanted.mode {
             Mode::Unset => None,
@@ -180,7 +179,7 @@ impl<C: TunedControl> Target for TunedProfile<C> {
     }
 }
 
-/// Has the file say `text`, or not be there; owner and mode stay. Nothing is written where it says so already.
+/// Makes the file contain `text`, or removes it; owner and mode stay. Writes nothing if it is already so.
 fn set_file(writer: &Writer, path: &str, text: Option<String>) -> Result<(), HostError> {
     let to = match (writer.read_file(path)?, text) {
         (State::Absent, None) => return Ok(()),
@@ -193,9 +192,8 @@ fn set_file(writer: &Writer, path: &str, text: Option<String>) -> Result<(), Hos
         }
         (State::Absent, Some(text)) => State::File(FileState::of_root(text, 0o644)),
         (found, Some(_)) => {
-            let why =
-                format!("found {found}, expected TuneD's own file; put it back, or leave this step out");
-            return Err(failed("write TuneD's choice", path, why));
+            let why = format!("found {found}, expected TuneD's file; restore it, or leave this step out");
+            return Err(failed("write TuneD's profile", path, why));
         }
     };
     writer.write_file(path, &to)
@@ -227,7 +225,7 @@ struct Wanted {
 
 impl Wanted {
     fn parse(text: &str) -> Option<Self> {
-        // The letters that TuneD takes in names, without the blank that stands between several.
+        // The characters that TuneD accepts in names, without the space that separates several.
         let is_name = |word: &&str| {
             word.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+' | '@'))
         };
@@ -419,6 +417,6 @@ mod tests {
         let none = tree(&[]);
         assert_eq!(target.read(&Writer::below(none.path()).unwrap(), &spec).unwrap(), State::Absent);
         let error = TunedProfile::live().read(&writer, &spec).unwrap_err().to_string();
-        assert!(error.contains("is of the running host"), "{error}");
+        assert!(error.contains("belongs to the running host"), "{error}");
     }
 }

@@ -2,15 +2,15 @@
 
 use super::{AGAIN, APPLY, HEAD, Unit, argument};
 
-/// TuneD sets the values of its profile whenever it starts, a restart included. This unit is wanted by it, so each start
-/// of TuneD brings lowlat's values back after it. `PartOf=tuned.service` on the other one would do so as well, but a
-/// TuneD that is only stopped would take lowlat's values along.
+/// TuneD sets its profile's values whenever it starts or restarts. TuneD's unit wants this one, so each
+/// start of TuneD applies lowlat's values after it. With `PartOf=tuned.service` in `lowlat.service`,
+/// stopping TuneD would also roll lowlat's values back.
 pub(super) fn service(lowlat: &str) -> Unit {
     let lowlat = argument(lowlat);
     let text = format!(
         "{HEAD}\
          [Unit]\n\
-         Description=Run-time part of lowlat's plan in force, again after TuneD\n\
+         Description=Apply the run-time part of lowlat's plan again after TuneD\n\
          DefaultDependencies=no\n\
          Requisite={APPLY}\n\
          After={APPLY} tuned.service\n\

@@ -2,17 +2,16 @@
 
 use super::{APPLY, HEAD, Unit, argument};
 
-/// Behind what sets the same things: drivers, sysctls, TuneD, irqbalance; the network, since drivers ask for a queue's
-/// interrupt when the interface goes up. Nobody's unit is held up by it: it stands before none.
-///
-/// At shutdown it is not stopped, having no default dependencies: what the kernel alone remembers goes with the boot,
-/// and a rollback in the middle of a shutdown would only be in its way.
+/// Starts after everything that sets the same values: drivers, sysctls, TuneD, irqbalance, and the network,
+/// because drivers request interrupts of queues when the interface goes up. No unit waits for it.
+/// It has no default dependencies, so it is not stopped at shutdown, where a rollback of values in the
+/// kernel would be useless.
 pub(super) fn service(lowlat: &str) -> Unit {
     let lowlat = argument(lowlat);
     let text = format!(
         "{HEAD}\
          [Unit]\n\
-         Description=Run-time part of lowlat's plan in force\n\
+         Description=Apply the run-time part of lowlat's plan\n\
          DefaultDependencies=no\n\
          Requires=sysinit.target\n\
          After=sysinit.target basic.target systemd-modules-load.service systemd-sysctl.service systemd-udevd.service\n\

@@ -2,14 +2,14 @@
 
 use super::{CONFIRM, CONFIRM_SERVICE, HEAD, Unit, argument, seconds};
 
-/// The time counts from when the timer starts, which is when the plan is applied and again at each boot. That clock is
-/// the kernel's monotonic one: setting the time of day moves nothing.
+/// The time counts from the start of the timer: when the plan is applied, and at each boot. It is measured
+/// on the monotonic clock, so setting the time of day has no effect.
 pub(super) fn units(lowlat: &str, within: std::time::Duration) -> [Unit; 2] {
     let (lowlat, within) = (argument(lowlat), seconds(within));
     let timer = format!(
         "{HEAD}\
          [Unit]\n\
-         Description=Take lowlat's plan back unless it is confirmed\n\
+         Description=Roll lowlat's plan back unless it is confirmed\n\
          \n\
          [Timer]\n\
          OnActiveSec={within}\n\
@@ -22,7 +22,7 @@ pub(super) fn units(lowlat: &str, within: std::time::Duration) -> [Unit; 2] {
     let service = format!(
         "{HEAD}\
          [Unit]\n\
-         Description=Take back lowlat's plan, which nobody confirmed\n\
+         Description=Roll back lowlat's unconfirmed plan\n\
          RequiresMountsFor=/var/lib/lowlat {lowlat}\n\
          \n\
          [Service]\n\

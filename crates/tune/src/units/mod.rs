@@ -1,13 +1,11 @@
-//! Texts of the units of systemd that keep a plan in force. Pure: one file per unit, one line in [`of`].
-//!
-//! | unit | what for |
+//! Texts of the systemd units that keep a plan in force. Pure: one file per unit, one line in [`of`].
+//! | unit | purpose |
 //! |---|---|
-//! | `lowlat.service` | applies the run-time part again at each boot; stopping it takes that part back |
+//! | `lowlat.service` | applies the run-time part again at each boot; stopping it rolls that part back |
 //! | `lowlat-again.service` | the same whenever TuneD starts, which sets its own values then |
-//! | `lowlat-watch.timer`, `.service` | looks every so often whether the plan is still in effect |
-//! | `lowlat-confirm.timer`, `.service` | the dead-man switch: takes back a plan that nobody confirms |
-//!
-//! None of them names the plan, so that the next plan finds them as they are.
+//! | `lowlat-watch.timer`, `.service` | checks at intervals whether the plan is still in effect |
+//! | `lowlat-confirm.timer`, `.service` | the dead-man switch: rolls an unconfirmed plan back |
+//! None of them names the plan, so the next plan leaves them unchanged.
 
 mod again;
 mod apply;
@@ -16,25 +14,27 @@ mod watch;
 
 use std::time::Duration;
 
-/// Where an administrator's units are.
+/// Directory of the administrator's units.
 pub const DIRECTORY: &str = "/etc/systemd/system";
 /// The service that applies the run-time part at each boot.
 pub const APPLY: &str = "lowlat.service";
 /// The service that applies it again when TuneD starts.
 pub const AGAIN: &str = "lowlat-again.service";
-/// The timer that looks for drift.
+/// The timer that checks for drift.
 pub const WATCH: &str = "lowlat-watch.timer";
-/// What it starts.
+/// The service that it starts.
 pub const WATCH_SERVICE: &str = "lowlat-watch.service";
 /// The dead-man switch.
 pub const CONFIRM: &str = "lowlat-confirm.timer";
-/// What it starts.
+/// The service that it starts.
 pub const CONFIRM_SERVICE: &str = "lowlat-confirm.service";
-/// All of them: what status looks for.
+/// All units, for the status.
 pub const ALL: [&str; 6] = [APPLY, AGAIN, WATCH, WATCH_SERVICE, CONFIRM, CONFIRM_SERVICE];
 
 pub(crate) const HEAD: &str =
-    "# Written by lowlat. `lowlat tune rollback` removes it; changes made here are kept and told.\n";
+    "# Written by lowlat. `lowlat tune rollback` removes it, but keeps and reports edited versions.\n";
+/// The start of [`HEAD`], which earlier versions wrote too.
+pub(crate) const MARK: &str = "# Written by lowlat. `lowlat tune rollback` removes it";
 
 /// One unit's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,16 +43,16 @@ pub struct Unit {
     pub name: &'static str,
     /// Its text.
     pub text: String,
-    /// The units that start it: the folders NAME.wants that hold a link to it.
+    /// The units that start it: the directories NAME.wants with a link to it.
     pub wanted_by: Vec<&'static str>,
 }
 
-/// Looking for drift.
+/// Checks for drift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Watch {
-    /// Time between two looks.
+    /// Time between two checks.
     pub interval: Duration,
-    /// Whether what has drifted is applied again, instead of only told.
+    /// Whether drifted values are applied again instead of only reported.
     pub is_repairing: bool,
 }
 
@@ -63,7 +63,7 @@ pub struct Wanted<'a> {
     pub lowlat: &'a str,
     /// Whether TuneD is installed.
     pub has_tuned: bool,
-    /// Whether drift is looked for.
+    /// Whether and how drift is watched.
     pub watch: Option<Watch>,
 }
 
@@ -94,7 +94,8 @@ pub fn link_path(name: &str, by: &str) -> String {
     format!("{DIRECTORY}/{by}.wants/{name}")
 }
 
-/// A path as an argument of ExecStart= (systemd.service(5), "COMMAND LINES"): quoted, with systemd's own signs doubled.
+/// A path as an argument of ExecStart= (systemd.service(5), "COMMAND LINES"): quoted, with systemd's special
+/// characters doubled.
 fn argument(path: &str) -> String {
     let path = path.replace('%', "%%").replace('$', "$$");
     if path.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+%$".contains(c)) {
@@ -104,7 +105,7 @@ fn argument(path: &str) -> String {
     }
 }
 
-/// A span as systemd takes it.
+/// A time span in systemd's format.
 fn seconds(span: Duration) -> String {
     format!("{}s", span.as_secs().max(1))
 }

@@ -2,14 +2,14 @@
 
 use super::{APPLY, HEAD, Unit, WATCH, WATCH_SERVICE, Watch, argument, seconds};
 
-/// A look every so often. Drift makes the service fail, which monitoring sees, and the log says what it is; the plan is
-/// applied again only where that was asked for.
+/// A check at intervals. Drift makes the service fail, which monitoring sees, and the journal shows the
+/// details. The plan is applied again only if requested.
 pub(super) fn units(lowlat: &str, watch: Watch) -> [Unit; 2] {
     let (lowlat, interval) = (argument(lowlat), seconds(watch.interval));
     let timer = format!(
         "{HEAD}\
          [Unit]\n\
-         Description=Look whether lowlat's plan is still in effect\n\
+         Description=Check whether lowlat's plan is still in effect\n\
          \n\
          [Timer]\n\
          OnActiveSec={interval}\n\
@@ -21,9 +21,9 @@ pub(super) fn units(lowlat: &str, watch: Watch) -> [Unit; 2] {
          WantedBy=timers.target\n"
     );
     let (what, command) = if watch.is_repairing {
-        ("Bring what has drifted from lowlat's plan back", "tune apply --at-boot")
+        ("Apply drifted values of lowlat's plan again", "tune apply --at-boot")
     } else {
-        ("Look whether lowlat's plan is still in effect", "tune verify --quiet --no-ticks")
+        ("Check whether lowlat's plan is still in effect", "tune verify --quiet --no-ticks")
     };
     let service = format!(
         "{HEAD}\

@@ -115,7 +115,7 @@ fn a_file_that_sorts_behind_makes_the_name_another_one_and_the_old_file_goes() {
     );
     assert_eq!(
         host.loader().notes(&host.root(), &plan()),
-        ["The drop-in is called zz-lowlat.cfg, so that it sorts behind /etc/default/grub.d/kdump-tools.cfg."]
+        ["The drop-in is named zz-lowlat.cfg, so that it sorts after /etc/default/grub.d/kdump-tools.cfg."]
     );
     let text = host.read("/etc/default/grub.d/zz-lowlat.cfg");
     assert!(
@@ -125,7 +125,7 @@ fn a_file_that_sorts_behind_makes_the_name_another_one_and_the_old_file_goes() {
     assert!(text.contains("#: boot.nohz without nohz\n"), "{text}");
 
     host.put("/etc/default/grub.d/\u{10ffff}.cfg", "");
-    assert!(host.refusal(&plan()).contains("sorts behind every name"), "{}", host.refusal(&plan()));
+    assert!(host.refusal(&plan()).contains("sorts after every name"), "{}", host.refusal(&plan()));
 }
 
 #[test]
@@ -137,19 +137,19 @@ fn a_menu_without_the_parameters_is_refused() {
         refused(generator(menu("Debian GNU/Linux", "quiet nohz_full=1-7,9-15 rcu_nocb_poll nohz=off")));
     assert!(
         text.starts_with(
-            "the menu that `grub-mkconfig` wrote is not used: \"Debian GNU/Linux\": \
-             isolcpus=managed_irq,domain,1-7,9-15 is missing; \"Debian GNU/Linux\": nohz=off still stands there; "
-        ) && text.contains("; and 1 more; look at"),
+            "cannot use the menu that `grub-mkconfig` generated: \"Debian GNU/Linux\": \
+             isolcpus=managed_irq,domain,1-7,9-15 is missing; \"Debian GNU/Linux\": nohz=off is still present; "
+        ) && text.contains("; and 1 more; check"),
         "{text}"
     );
     let good = menu("Debian GNU/Linux", &format!("quiet {NEW}"));
     let twice = refused(generator(good.replace("quiet", "quiet nohz_full=1-7,9-15")));
-    assert!(twice.contains("nohz_full stands 2 times"), "{twice}");
+    assert!(twice.contains("nohz_full occurs 2 times"), "{twice}");
     assert!(refused(generator(String::new())).contains("it has no menuentry"));
     let failed = refused(Said { fails: true, ..generator(good.clone()) });
     assert!(failed.contains("`grub-mkconfig` failed") && failed.contains("3: Syntax error"), "{failed}");
     let checked = refused(Said { checker_fails: true, ..generator(good) });
-    assert!(checked.contains("grub-script-check says syntax error"), "{checked}");
+    assert!(checked.contains("grub-script-check reported syntax error"), "{checked}");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_line_that_the_kernel_would_cut_off_is_refused() {
     host.apply_sources(std::slice::from_ref(&long));
     let new = menu("Debian GNU/Linux", &format!("quiet log_buf={}", "x".repeat(2040)));
     let error = host.loader().generated(&host.root(), &generator(new)).unwrap_err().to_string();
-    assert!(error.contains("bytes, the kernel takes 2047"), "{error}");
+    assert!(error.contains("bytes, and the kernel supports 2047"), "{error}");
 }
 
 #[test]

@@ -34,9 +34,9 @@ fn silverblue_is_told_the_whole_command() {
     });
     assert_eq!(
         host.refusal(&tokens),
-        "this host is deployed by ostree, which keeps the command line itself: run `rpm-ostree kargs \
+        "ostree manages the command line of this host; run `rpm-ostree kargs \
          --delete=nohz_full=2 --delete=nohz-full=3 --delete=nohz=off --append=isolcpus=managed_irq,domain,1-7,9-15 \
-         --append=nohz_full=1-7,9-15 --append=rcu_nocb_poll '--append=dyndbg=\"file a +p\"'`, then restart"
+         --append=nohz_full=1-7,9-15 --append=rcu_nocb_poll '--append=dyndbg=\"file a +p\"'`, then reboot"
             .replace("'--append=dyndbg=\"file a +p\"'", "--append='dyndbg=\"file a +p\"'")
     );
     assert_eq!(host.next(), "root=UUID=a rw ostree=/ostree/boot.1/2");
@@ -50,7 +50,7 @@ fn bootc_without_rpm_ostree_is_told_the_file_of_the_image() {
     let text = host.refusal(&plan());
     assert!(
         text.contains(
-            "put `kargs = [\"isolcpus=managed_irq,domain,1-7,9-15\", \"nohz_full=1-7,9-15\", \"rcu_nocb_poll\"]` into \
+            "add `kargs = [\"isolcpus=managed_irq,domain,1-7,9-15\", \"nohz_full=1-7,9-15\", \"rcu_nocb_poll\"]` to \
              /usr/lib/bootc/kargs.d/99-lowlat.toml"
         ),
         "{text}"
@@ -64,13 +64,13 @@ fn what_lowlat_does_not_write_is_told_with_the_line_to_set() {
     assert_eq!(
         host.refusal(&plan()),
         format!(
-            "this host starts with the firmware of a Raspberry Pi, whose /boot/firmware/cmdline.txt lowlat does not \
-             write; set there by hand: {NEW}, and take off nohz"
+            "this host boots with the firmware of a Raspberry Pi, which lowlat does not configure; set the kernel \
+             parameters manually in /boot/firmware/cmdline.txt: {NEW}, and remove nohz"
         )
     );
     assert_eq!(host.next(), "console=serial0,115200 root=PARTUUID=x rootwait");
     let host = Host::new(&[("/boot/extlinux/extlinux.conf", "DEFAULT linux\n")]);
-    assert!(host.refusal(&plan()).contains("starts with extlinux, whose /boot/extlinux/extlinux.conf"));
+    assert!(host.refusal(&plan()).contains("boots with extlinux, which lowlat does not configure"));
     assert_eq!(host.loader().next_boot_line(&host.root()), Reading::Absent);
 }
 
@@ -79,13 +79,13 @@ fn a_host_without_a_boot_loader_is_told_where_was_looked() {
     let host = Host::new(&[]);
     assert_eq!(
         host.refusal(&plan()[..1]),
-        "no boot loader that lowlat knows was found (looked at: there is no /boot and no /efi); set the command line by \
-         hand: isolcpus=managed_irq,domain,1-7,9-15"
+        "no known boot loader found (searched: no /boot and no /efi); set the kernel parameters manually: \
+         isolcpus=managed_irq,domain,1-7,9-15"
     );
     host.put("/boot/vmlinuz", "");
     host.put("/etc/fstab", "# /boot was\nLABEL=x / ext4 rw 0 1\nLABEL=ESP /efi vfat umask=77 0 2\n");
     let text = host.refusal(&plan());
-    assert!(text.contains("(looked at: /boot; /etc/fstab has /efi: see to it that it is mounted)"), "{text}");
+    assert!(text.contains("(searched: /boot; /etc/fstab has /efi, check that it is mounted)"), "{text}");
 }
 
 #[test]
@@ -98,10 +98,11 @@ fn a_container_is_sent_to_its_host() {
     };
     assert_eq!(
         told("/run/.containerenv", ""),
-        "this is a container (/run/.containerenv): its kernel's command line belongs to the host; run lowlat there"
+        "this is a container (/run/.containerenv), and the command line belongs to the host's kernel; run lowlat on the host"
     );
     assert!(
-        told("/proc/1/environ", "PATH=/bin\0container=lxc\0").contains("/proc/1/environ says container=lxc")
+        told("/proc/1/environ", "PATH=/bin\0container=lxc\0")
+            .contains("/proc/1/environ contains container=lxc")
     );
 }
 
@@ -122,5 +123,5 @@ fn files_of_any_bytes_are_refused_and_nothing_panics() {
     let host = super::red_hat::red_hat_8();
     host.put("/boot/loader/entries/x.conf", [b'l', 0xff]);
     let error = detect(&host.root()).unwrap_err().to_string();
-    assert!(error.starts_with("/boot/loader/entries/x.conf: byte 1 is no UTF-8"), "{error}");
+    assert!(error.starts_with("/boot/loader/entries/x.conf: byte 1 is not UTF-8"), "{error}");
 }

@@ -140,7 +140,7 @@ fn a_syntax_error_of_the_menu_is_found_by_grubs_own_checker() {
     host.put("/etc/default/grub", "GRUB_TIMEOUT='5; fi'\n");
     host.apply_sources(&plan());
     let error = host.loader().generated(&host.root(), &Mounted(&host)).unwrap_err().to_string();
-    assert!(error.contains("grub-script-check says"), "{error}");
+    assert!(error.contains("grub-script-check reported"), "{error}");
 }
 
 #[test]

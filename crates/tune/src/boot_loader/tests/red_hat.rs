@@ -82,7 +82,7 @@ fn red_hat_8_keeps_its_line_in_one_variable() {
     assert_eq!(
         host.loader().notes(&host.root(), &plan()),
         [format!(
-            "{} is left alone, but takes its line from the variable kernelopts, which is changed.",
+            "{} is unchanged, but reads its command line from the variable kernelopts, which changes.",
             super::red_hat::path(RESCUE)
         )]
     );
@@ -126,8 +126,8 @@ fn a_block_that_is_too_small_is_refused_with_its_sizes() {
     let before = host.read("/boot/grub2/grubenv");
     let text = host.refusal(&[token("isolcpus", Some(&"1,".repeat(500)))]);
     assert!(
-        text.contains("its variables would take 1219 bytes, and it holds 1024")
-            && text.contains("in the place of $kernelopts"),
+        text.contains("its variables need 1219 bytes, and it has 1024")
+            && text.contains("replace $kernelopts"),
         "{text}"
     );
     assert_eq!(host.read("/boot/grub2/grubenv"), before);
@@ -182,7 +182,7 @@ fn red_hat_9_and_fedora_have_a_line_in_each_entry() {
     assert_eq!(host.read(&path(RESCUE)), rescue);
     assert_eq!(
         host.loader().notes(&host.root(), &plan()),
-        [format!("{} is left alone, so that it starts as before.", path(RESCUE))]
+        [format!("{} is unchanged, so it boots as before.", path(RESCUE))]
     );
     assert_has_plan(&host.next());
 }
@@ -221,7 +221,7 @@ fn a_line_of_defaults_that_only_a_shell_understands_is_left_alone_and_told() {
     assert_eq!(host.read("/etc/default/grub"), "GRUB_CMDLINE_LINUX=\"$(cat /x)\"\n");
     let notes = host.loader().notes(&host.root(), &plan());
     assert!(
-        notes.iter().any(|note| note.starts_with("/etc/default/grub is left alone (line 1:")),
+        notes.iter().any(|note| note.starts_with("/etc/default/grub is unchanged (line 1:")),
         "{notes:?}"
     );
 }
@@ -231,7 +231,7 @@ fn a_line_that_the_kernel_would_cut_off_is_refused() {
     let text = red_hat_9().refusal(&[token("isolcpus", Some(&"1,".repeat(1000)))]);
     assert!(
         text.contains(".conf: the command line would have 2107 bytes")
-            && text.contains("cuts it off behind 2047"),
+            && text.contains("truncates it after 2047"),
         "{text}"
     );
 }
@@ -242,7 +242,7 @@ fn entries_for_rescue_alone_are_not_changed() {
     for version in ["5.14.0-427.13.1.el9_4.x86_64", "5.14.0-362.8.1.el9_3.x86_64"] {
         std::fs::remove_file(host.place(&path(version))).unwrap();
     }
-    assert!(host.refusal(&plan()).contains("found entries for rescue alone"));
+    assert!(host.refusal(&plan()).contains("found rescue entries only"));
 }
 
 #[test]

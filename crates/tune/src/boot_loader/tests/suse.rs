@@ -53,7 +53,7 @@ fn defaults_that_only_a_shell_understands_are_refused_with_the_line_to_set() {
     let text = host.refusal(&plan());
     assert!(
         text.starts_with("/etc/default/grub: line 1: found \"GRUB_CMDLINE_LINUX_DEFAULT=")
-            && text.ends_with(&format!("{NEW}, and take off nohz")),
+            && text.ends_with(&format!("{NEW}, and remove nohz")),
         "{text}"
     );
 }

@@ -34,9 +34,9 @@ fn arch_has_its_entry_edited_and_the_fallback_left_alone() {
     assert_eq!(
         host.loader().notes(&host.root(), &plan()),
         [
-            "/boot/loader/entries/arch-fallback.conf is left alone, so that it starts as before.",
-            "/boot/loader/entries/memtest.conf is left alone, so that it starts as before.",
-            "/etc/kernel/cmdline is not there: a kernel installed before the restart gets the line of the running one."
+            "/boot/loader/entries/arch-fallback.conf is unchanged, so it boots as before.",
+            "/boot/loader/entries/memtest.conf is unchanged, so it boots as before.",
+            "/etc/kernel/cmdline is missing: a kernel installed before the reboot gets the command line of the running one."
         ]
     );
 }
@@ -81,7 +81,7 @@ fn an_image_that_holds_its_line_is_told_with_the_next_step() {
     let text = host.refusal(&plan());
     assert!(
         text.starts_with(
-            "this host starts with the unified kernel image /boot/EFI/Linux/arch-linux.efi, which holds"
+            "this host boots the unified kernel image /boot/EFI/Linux/arch-linux.efi, which contains"
         ) && text.contains(NEW)
             && text.contains("mkinitcpio -P"),
         "{text}"
@@ -90,7 +90,10 @@ fn an_image_that_holds_its_line_is_told_with_the_next_step() {
     host.put("/boot/loader/loader.conf", "default arch.conf\n");
     host.apply_sources(&plan());
     let notes = host.loader().notes(&host.root(), &plan());
-    assert!(notes.iter().any(|n| n.starts_with("/boot/EFI/Linux/arch-linux.efi holds its own")), "{notes:?}");
+    assert!(
+        notes.iter().any(|n| n.starts_with("/boot/EFI/Linux/arch-linux.efi contains its command line")),
+        "{notes:?}"
+    );
     host.efi_variable("LoaderEntrySelected", "arch-linux.efi");
     assert!(host.refusal(&plan()).contains("arch-linux.efi"), "what was booted counts");
 }
@@ -101,7 +104,7 @@ fn an_image_that_the_firmware_starts_is_told() {
     host.efi_variable("StubInfo", "systemd-stub 255.4");
     host.efi_variable("StubImageIdentifier", "\\EFI\\Linux\\linux.efi");
     assert!(
-        host.refusal(&plan()).contains("image /EFI/Linux/linux.efi, which holds"),
+        host.refusal(&plan()).contains("image /EFI/Linux/linux.efi, which contains"),
         "{}",
         host.refusal(&plan())
     );

@@ -169,7 +169,7 @@ fn a_variable_that_was_not_set_is_taken_out_and_a_block_that_is_none_is_told() {
     let told = |result: Result<(), HostError>| result.unwrap_err().to_string();
     assert!(
         told(GrubVariable.write(&writer, &spec, &State::Value("x".repeat(1024))))
-            .contains("take variables out"),
+            .contains("remove unneeded variables"),
     );
     fs::write(host.place(BLOCK), "nonsense").unwrap();
     let text = told(GrubVariable.read(&writer, &spec).map(drop));

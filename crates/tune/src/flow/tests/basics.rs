@@ -142,7 +142,7 @@ fn a_tree_without_a_running_host_takes_files_and_values() {
     let refused: Vec<_> = outcome.changes.iter().filter(|change| change.fate == Fate::Refused).collect();
     assert!(!refused.is_empty() && outcome.count(Fate::Done) > 0);
     assert!(refused.iter().all(|change| change.reasons.iter().any(|why| why.contains("running host"))));
-    assert!(outcome.notes.iter().any(|note| note.contains("run its own generator")), "{:?}", outcome.notes);
+    assert!(outcome.notes.iter().any(|note| note.contains("run its generator")), "{:?}", outcome.notes);
     assert!(rollback(&site, &RollbackRequest::default()).unwrap().is_complete());
     assert_eq!(differences(&start, &bench.files()), Vec::<String>::new());
 }

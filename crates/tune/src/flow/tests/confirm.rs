@@ -224,7 +224,7 @@ fn a_plan_over_one_that_waits_for_its_confirmation_waits_too_and_goes_with_it() 
         bench.calls();
         let outcome = bench.apply(&site, ApplyOptions::default()).unwrap();
         assert_eq!(outcome.confirm_within_s, Some(600));
-        assert!(outcome.notes.iter().any(|note| note.contains("waits for its confirmation")), "{outcome:#?}");
+        assert!(outcome.notes.iter().any(|note| note.contains("needs confirmation too")), "{outcome:#?}");
         assert!(bench.calls().contains(&"start lowlat-confirm.timer".to_owned()));
         let Reading::Known(facts) = status(&site).unwrap().in_force else { panic!("nothing in force") };
         assert!(matches!(facts.confirmation, Confirmation::Waiting { within_s: 600, left_s: Some(_) }));
@@ -278,7 +278,7 @@ fn an_apply_that_fails_leaves_the_switch_of_the_plan_below_armed() {
     failing.prepare = |_, _, _, _| Err(UndoError::UnknownPlan { plan: "x".into() });
     bench.calls();
     let error = bench.apply(&failing, ApplyOptions::default()).unwrap_err().to_string();
-    assert!(error.contains("everything that was done is taken back"), "{error}");
+    assert!(error.contains("all changes were rolled back"), "{error}");
     let (now, _) = site.state.in_force().unwrap().unwrap();
     assert_eq!((now.plan_id, now.confirm_within_s), (first, Some(600)));
     let calls = bench.calls();
@@ -386,6 +386,6 @@ fn what_is_decided_while_the_log_is_held_by_another_counts() {
         site.state.put_in_force(&now, &plan).unwrap();
     };
     let told = while_the_log_is_held(&bench, |site| confirm(site).unwrap_err().to_string(), other);
-    assert!(told.contains("was in force when this began"), "{told}");
+    assert!(told.contains("was replaced by plan"), "{told}");
     assert!(site.state.in_force().unwrap().unwrap().0.confirm_within_s.is_some());
 }

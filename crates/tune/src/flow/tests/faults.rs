@@ -68,7 +68,7 @@ fn a_disk_that_fills_up_anywhere_leaves_nothing_half_done() {
             let is_back = differences(&start, &bench.files()).is_empty();
             kept += u32::from(!is_back);
             assert!(
-                is_back || error.contains("not everything could be taken back"),
+                is_back || error.contains("some changes could not be rolled back"),
                 "operation {at}: {error}"
             );
         }

@@ -27,7 +27,7 @@ fn an_edited_file_is_shown_with_three_states_and_left_until_it_is_forced() {
 
     let forced = |path: &str| RollbackRequest { forced: vec![path.into()], ..RollbackRequest::default() };
     let error = rollback(&site, &forced("/etc/other")).unwrap_err().to_string();
-    assert!(error.contains("no step in force is on that path"), "{error}");
+    assert!(error.contains("no change in force affects that path"), "{error}");
     assert_eq!(bench.text(unit), edited);
     assert!(rollback(&site, &forced(&format!("/{unit}"))).unwrap().is_complete());
     assert_eq!(differences(&start, &bench.files()), Vec::<String>::new());
@@ -227,7 +227,7 @@ fn an_entry_of_a_kernel_that_came_later_keeps_the_parameters_and_is_told() {
     let report = rollback(&site, &RollbackRequest::default()).unwrap();
     let note = report.notes.iter().find(|note| note.starts_with("/boot/loader/entries/later.conf"));
     let note = note.unwrap_or_else(|| panic!("{report:#?}"));
-    assert!(note.contains(&format!("take {brought} off")) && !note.contains("mine=1"), "{note}");
+    assert!(note.contains(&format!("Remove {brought} with")) && !note.contains("mine=1"), "{note}");
     // Without any of them there is nothing to tell.
     bench.apply(&site, ApplyOptions::default()).unwrap();
     bench.put("boot/loader/entries/later.conf", "root=/dev/sda1 ro mine=1\n");

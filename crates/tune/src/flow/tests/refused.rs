@@ -33,7 +33,7 @@ fn a_host_that_was_changed_underneath_is_told_value_by_value() {
     let site = bench.site(Faults::none());
     bench.host = site.snapshot();
     let Err(FlowError::Drift(lines)) = from_file(&bench, &site) else { panic!("not refused") };
-    let line = format!("sysctl.vm.swappiness: {} when it was made, 33 now, wanted 10", found.trim());
+    let line = format!("sysctl.vm.swappiness: {} in the plan, 33 now, wanted 10", found.trim());
     assert_eq!(lines, [line]);
     // As the plan wants it, or as it was found, it may be.
     bench.put("proc/sys/vm/swappiness", "10\n");

@@ -26,7 +26,7 @@ fn queues_come_first_or_are_told() {
     let early = apply(&host, &plan, Part::RunTime);
     let [left] = &early.left[..] else { panic!("{:?}", early.left) };
     assert_eq!(left.change, queues);
-    assert!(left.reason.contains("still has 8 queues (combined) and not 2"), "{}", left.reason);
+    assert!(left.reason.contains("still has 8 queues (combined) instead of 2"), "{}", left.reason);
     assert!(host.log().rollback_where(|_| true).is_complete());
     let first = apply(&host, &plan, Part::Queues);
     let default = plan.changes.iter().position(|change| change.target == Target::DefaultIrqAffinity);
@@ -72,7 +72,7 @@ fn a_unit_or_an_interface_that_is_gone_is_left() {
     ]);
     let preparation = prepare(&plan, &host.snapshot(), &host.log(), Part::RunTime).unwrap();
     let left: Vec<&str> = preparation.left.iter().map(|left| left.reason.as_str()).collect();
-    assert_eq!(left, ["never.service is no longer there", "interface ens9 is no longer there"]);
+    assert_eq!(left, ["never.service no longer exists", "interface ens9 no longer exists"]);
     assert_eq!(prepare(&plan, &host.snapshot(), &host.log(), Part::Queues).unwrap().left.len(), 1);
     assert_eq!(prepare(&plan, &host.snapshot(), &host.log(), Part::Files).unwrap(), Preparation::default());
 }

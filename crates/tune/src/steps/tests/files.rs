@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use std::{fs, os::unix::fs::PermissionsExt};
 
 const CONF: &str = "/etc/tuned/tuned-main.conf";
-const COMMENT: &str = "# Set by lowlat; `lowlat tune rollback` brings back what was here before.";
+const COMMENT: &str = "# Set by lowlat; `lowlat tune rollback` restores the previous line.";
 
 fn key(name: &str) -> Target {
     Target::FileKey { path: CONF.to_owned(), key: name.to_owned() }
@@ -89,9 +89,9 @@ fn two_lines_of_a_file_are_one_step() {
 fn what_is_not_clear_is_left() {
     let (text, left) = set("a=1|a=2|b=1|", &[("a", "3"), ("b", "2"), ("c", "x|y")]);
     assert_eq!(text, format!("a=1\na=2\n{COMMENT}\nb=2\n"));
-    assert!(left[0].contains("a stands there 2 times") && left[1].contains("is no line"), "{left:?}");
+    assert!(left[0].contains("a is set 2 times") && left[1].contains("does not fit in one line"), "{left:?}");
     for (make, wanted) in [
-        (None, "is not there; lowlat sets a line of it and does not make it"),
+        (None, "is missing, and lowlat does not create it"),
         (Some("/etc/elsewhere"), "is a link to /etc/elsewhere, expected a file"),
     ] {
         let host = Host::of(&[("/etc/tuned/other", "")]);
@@ -157,7 +157,7 @@ fn a_file_of_others_is_not_overwritten() {
     let host = Host::of(&[(OWN, "a = 0|")]);
     let preparation = prepare(&own("a = 1|"), &host.snapshot(), &host.log(), Part::Files).unwrap();
     assert_eq!(preparation.steps, []);
-    assert!(preparation.left[0].reason.contains("that lowlat has not written; move it away first"));
+    assert!(preparation.left[0].reason.contains("that lowlat did not write; move it away first"));
     // Its own is, with the mode that somebody gave it.
     let host = Host::of(&[(OWN, "# Written by lowlat|a = 0|")]);
     fs::set_permissions(host.path(OWN), fs::Permissions::from_mode(0o600)).unwrap();

@@ -68,7 +68,7 @@ fn an_interrupt_is_found_by_its_handlers() {
     assert_eq!(moves(&preparation), [step(0, "30", "0"), step(1, "60", "8"), step(2, "46", "0,8")]);
     assert_eq!(
         preparation.left,
-        [NotPrepared { change: 3, reason: "interrupt 47 gone is no longer there".into() }]
+        [NotPrepared { change: 3, reason: "interrupt 47 gone no longer exists".into() }]
     );
     assert_eq!(preparation.notes, []);
 }
@@ -83,7 +83,7 @@ fn several_of_one_name_go_by_their_order_and_are_told() {
     let host = with_irqs(vec![irq(51, &["eth"]), irq(70, &["eth"])]);
     let preparation = run_time(&plan, &host);
     assert_eq!(moves(&preparation), [step(1, "51", "8"), step(0, "70", "0")]);
-    let text = "2 interrupts are called eth; 70 was taken for 50, by their order".to_owned();
+    let text = "2 interrupts are named eth; 70 is used for 50, by their order".to_owned();
     assert_eq!(preparation.notes, [Note { change: 0, text }]);
     assert_eq!(preparation.left.len(), 1, "{:?}", preparation.left);
     // All as they were: nothing to tell.
@@ -187,7 +187,7 @@ fn a_thread_is_found_by_name_and_several_each_get_one() {
         ]
     );
     let left: Vec<_> = preparation.left.iter().map(|left| (left.change, left.reason.as_str())).collect();
-    assert_eq!(left[0], (4, "kernel thread gone is no longer there"));
+    assert_eq!(left[0], (4, "kernel thread gone no longer exists"));
     assert!(left[1].0 == 5 && left[1].1.contains("99 bound is bound to its CPU"), "{left:?}");
     let [note] = &preparation.notes[..] else { panic!("{:?}", preparation.notes) };
     assert!(note.text.contains("43 pair is new"), "{note:?}");

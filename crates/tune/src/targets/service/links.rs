@@ -1,18 +1,18 @@
-//! The links that start a unit at boot, or keep it from being started.
+//! Links that start a unit at boot, or mask it.
 
 use super::super::refused;
 use lowlat_sys::undo::{FileTime, HostError, State, Writer};
 use std::{fmt, str::FromStr};
 
-/// Where enabling leaves links: for good, and until the next boot. The distribution's own are not an administrator's
-/// to change.
+/// Directories of links made by enabling: permanent, and until the next boot. The distribution's links are
+/// not changed.
 const DIRECTORIES: [&str; 2] = ["/etc/systemd/system", "/run/systemd/system"];
-/// Names of one directory at most; real ones have some hundred.
+/// Maximum number of names in one directory; real ones have some hundred.
 const NAMES_MAX: usize = 5_000;
-/// A link to it masks a unit.
+/// The target of links that mask a unit.
 const MASK: &str = "/dev/null";
 
-/// A link as it is, so that it can be made again.
+/// A link with its attributes, so that it can be restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Link {
     pub(super) path: String,
@@ -23,17 +23,17 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// The link at `path`; none when something else is there, or nothing.
+    /// The link at `path`; none if there is no link.
     fn read(writer: &Writer, path: String) -> Result<Option<Self>, HostError> {
         let link = match writer.read_file(&path) {
             Ok(State::Link { to, uid, gid, mtime: Some(mtime) }) => Self { path, to, uid, gid, mtime },
-            // A unit file of the administrator's, a directory of drop-ins.
+            // A unit file of the administrator, or a directory of drop-ins.
             Ok(_) | Err(HostError::Kind { .. } | HostError::TooLarge { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
         if [&link.path, &link.to].iter().any(|text| text.contains(['\n', '\r']) || text.contains(" -> ")) {
-            let why = "its name cannot be kept in one line; rename it, or leave this step out";
-            return Err(refused("keep the link", &link.path, why));
+            let why = "its name contains a line break; rename it, or leave this step out";
+            return Err(refused("record the link", &link.path, why));
         }
         Ok(Some(link))
     }
@@ -65,7 +65,7 @@ impl FromStr for Link {
             let ((uid, gid), (seconds, nanoseconds)) = (owner.split_once(':')?, time.split_once('.')?);
             let mtime = FileTime { seconds: seconds.parse().ok()?, nanoseconds: nanoseconds.parse().ok()? };
             let (uid, gid) = (uid.parse().ok()?, gid.parse().ok()?);
-            // What the log says is not believed blindly: such links are made nowhere else.
+            // The log is not trusted blindly: such links belong in these directories only.
             let is_in_place = DIRECTORIES.iter().any(|dir| path.starts_with(&format!("{dir}/")));
             is_in_place.then(|| Self { path: path.to_owned(), to: to.to_owned(), uid, gid, mtime })
         };
@@ -73,7 +73,7 @@ impl FromStr for Link {
     }
 }
 
-/// Links that start a unit at boot, are other names of it, or mask it, in order.
+/// Links that start a unit at boot, are aliases of it, or mask it, in order.
 pub(super) fn of_unit(writer: &Writer, unit: &str) -> Result<Vec<Link>, HostError> {
     let mut links = Vec::new();
     for directory in DIRECTORIES {
@@ -84,7 +84,8 @@ pub(super) fn of_unit(writer: &Writer, unit: &str) -> Result<Vec<Link>, HostErro
             if is_of_dependencies {
                 links.extend(in_dependencies(writer, &path, unit)?);
             } else if let Some(link) = Link::read(writer, path)? {
-                // An own name that leads elsewhere is the unit file itself, brought in by `systemctl link`.
+                // A link with the unit's name to another place is the unit file itself, linked by `systemctl
+                // link`.
                 let is_mask = name == unit && link.is_mask();
                 let is_alias = name != unit && base_name(&link.to) == unit;
                 if is_mask || is_alias {
@@ -111,7 +112,7 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Masks a unit for good.
+/// Masks a unit permanently.
 pub(super) fn mask(writer: &Writer, unit: &str) -> Result<(), HostError> {
     let path = format!("/etc/systemd/system/{unit}");
     match writer.read_file(&path)? {
@@ -119,8 +120,9 @@ pub(super) fn mask(writer: &Writer, unit: &str) -> Result<(), HostError> {
             writer.write_file(&path, &State::Link { to: MASK.to_owned(), uid: 0, gid: 0, mtime: None })
         }
         found => {
-            let why =
-                format!("found {found} in its place, expected nothing; move it away, or leave this step out");
+            let why = format!(
+                "found {found} in the link's place, expected nothing; move it away, or leave this step out"
+            );
             Err(refused("mask", &path, why))
         }
     }

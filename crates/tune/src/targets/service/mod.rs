@@ -1,8 +1,8 @@
-//! Services: whether a unit of systemd runs, and what starts it at boot.
+//! Services: whether a systemd unit runs, and what starts it at boot.
 //!
-//! What starts a unit at boot are links in systemd's directories. They are removed and put back here, not by systemd:
-//! its own way of enabling makes links anew, with other texts than a distribution's packages gave them, and forgets
-//! those that an administrator added. So a state carries the links with it:
+//! Links in systemd's directories start a unit at boot. They are removed and restored here, not by systemd,
+//! which would create links that differ from the distribution's and drop those that an administrator added.
+//! So a state includes the links:
 //!
 //! ```text
 //! active, enabled
@@ -11,14 +11,15 @@
 //! stops with it: chrony-extra.service
 //! ```
 //!
-//! The first line is what a plan says, and all that counts ([`Comparison::Service`]). `unit` is there when the unit has
-//! another name than the one asked for, which may be an alias that goes away with its links. Units that stop with it
-//! are started with it again.
+//! A plan contains the first line only, and only it is compared ([`Comparison::Service`]). `unit` is present
+//! if the requested name is an alias, which may vanish with its links. Units that stop with this one are
+//! started with it again.
 //!
-//! Stopping goes socket first, as the plan orders it: a stopped service whose socket listens comes back. Going back is
-//! the other way round; a service that needs its socket brings it up itself, and the socket's own step finds it so.
+//! Sockets are stopped before their services, in the plan's order, because a listening socket restarts its
+//! service. A rollback reverses the order; a service that needs its socket starts it, and the socket's step
+//! finds it started.
 //!
-//! The enablement outlives a boot, and the run state follows it there.
+//! The enablement survives a reboot, and decides the run state after it.
 
 mod links;
 mod state;
@@ -116,7 +117,7 @@ impl<M: ServiceManager> Services<M> {
     }
 
     fn unit(&self, name: &str) -> Result<Option<Unit>, HostError> {
-        self.manager.unit(name).map_err(|error| of_systemd("look at the unit", name, &error))
+        self.manager.unit(name).map_err(|error| of_systemd("read the unit's state", name, &error))
     }
 
     fn state(&self, writer: &Writer, name: &str) -> Result<Option<ServiceState>, HostError> {
@@ -159,9 +160,7 @@ impl<M: ServiceManager> Services<M> {
     }
 
     fn reload(&self, unit: &str) -> Result<(), HostError> {
-        self.manager
-            .daemon_reload()
-            .map_err(|error| of_systemd("have systemd read the unit's links", unit, &error))
+        self.manager.daemon_reload().map_err(|error| of_systemd("reload systemd's units", unit, &error))
     }
 
     /// Changes what starts the unit at boot.
@@ -195,7 +194,7 @@ impl<M: ServiceManager> Services<M> {
             return Ok(());
         }
         let why = format!(
-            "found {now:?}, expected {:?}; look for links to it in /run/systemd/system and /usr/lib/systemd/system",
+            "found {now:?}, expected {:?}; check for links to it in /run/systemd/system and /usr/lib/systemd/system",
             to.enablement
         );
         Err(refused("change what starts the unit at boot", unit, why))
@@ -241,7 +240,7 @@ impl<M: ServiceManager> Target for Services<M> {
         // An alias may be gone with the links of its unit.
         let name = to.unit.as_deref().unwrap_or(&spec.name);
         let Some(present) = self.state(writer, name)? else {
-            let why = "there is no such unit any more; install its package again, or leave this step out";
+            let why = "the unit no longer exists; install its package again, or leave this step out";
             return Err(refused("set the state", name, why));
         };
         let unit = present.unit.as_deref().unwrap_or(name);

@@ -1,4 +1,4 @@
-//! A unit's state as the undo log keeps it.
+//! A unit's state as the undo log stores it.
 
 use super::links::Link;
 use std::{fmt, str::FromStr};
@@ -11,9 +11,9 @@ const ACTIVE: [&str; 8] =
 pub(super) struct ServiceState {
     /// ActiveState.
     pub(super) active: String,
-    /// UnitFileState; empty when there is none.
+    /// UnitFileState; empty if the unit has none.
     pub(super) enablement: String,
-    /// The unit's own name, when another was asked for.
+    /// The unit's real name, if an alias was requested.
     pub(super) unit: Option<String>,
     pub(super) links: Vec<Link>,
     pub(super) stops_with_it: Vec<String>,
@@ -49,7 +49,7 @@ impl FromStr for ServiceState {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = |line: &str, expected: &str| {
-            format!("found {line:?}, expected {expected}; this plan or log is of another version of lowlat")
+            format!("found {line:?}, expected {expected}; another version of lowlat wrote this plan or log")
         };
         let mut lines = text.lines();
         let first = lines.next().unwrap_or_default();

@@ -407,9 +407,9 @@ fn bad_names_and_states_are_refused() {
     let error = services.write(&writer, &chrony, &State::Absent).unwrap_err();
     assert!(matches!(error, HostError::State { .. }), "{error}");
     let gone = services.write(&writer, &Services::spec("gone.service"), &State::Value("active".into()));
-    assert!(gone.unwrap_err().to_string().contains("there is no such unit any more"));
+    assert!(gone.unwrap_err().to_string().contains("the unit no longer exists"));
     assert_eq!(services.read(&writer, &Services::spec("gone.service")).unwrap(), State::Absent);
     assert!(host.fake.asked.lock().unwrap().is_empty());
     let error = Services::live().read(&writer, &chrony).unwrap_err().to_string();
-    assert!(error.contains("is of the running host, and the root given is another one"), "{error}");
+    assert!(error.contains("belongs to the running host, and a directory was given"), "{error}");
 }
