@@ -1,13 +1,13 @@
-//! One new command line out of the present one and the wanted parameters.
+//! Merges wanted parameters into the present command line.
 
 use lowlat_host::cmdline::{CommandLine, same_name, split};
 use lowlat_settings::change::BootToken;
 
-/// Parameters that mean something else when they stand before another: they go to the end with their new value.
+/// Parameters whose position matters: they move to the end with their new value.
 const BELONG_BEHIND: [&str; 2] = ["hugepagesz", "hugepages"];
 
-/// The line with the parameters merged in. What stands there keeps its place and its spelling; a parameter that
-/// stands there several times is left once, with the new value; new ones come last, before a lone `--`, behind which
+/// The line with the parameters merged in. Existing words keep their place and spelling. A repeated
+/// parameter is kept once, with the new value. New ones come last, before a lone `--`, after which
 /// everything belongs to init.
 pub fn merge(line: &CommandLine, tokens: &[BootToken]) -> String {
     let all = split(line.raw());
@@ -27,7 +27,7 @@ pub fn merge(line: &CommandLine, tokens: &[BootToken]) -> String {
         }
     }
     let rest = tokens.iter().filter(|token| !written.contains(&token.name.as_str()));
-    // A quote that is never closed takes everything behind it into its value.
+    // An unclosed quote includes everything after it in the value.
     let is_open = words.last().is_some_and(|word| word.matches('"').count() % 2 == 1);
     let swallows = if is_open { words.pop() } else { None };
     words.extend(rest.filter_map(spell));
@@ -36,7 +36,7 @@ pub fn merge(line: &CommandLine, tokens: &[BootToken]) -> String {
     words.join(" ")
 }
 
-/// A parameter as it stands on the present line, every time that it does.
+/// All occurrences of a parameter on the present line.
 pub fn standing(line: &CommandLine, name: &str) -> Option<String> {
     let all = split(line.raw());
     let words: Vec<&str> = all
@@ -51,11 +51,13 @@ pub(super) fn name_of(word: &str) -> &str {
     word.split('=').next().unwrap_or(word).trim_matches('"')
 }
 
-/// Letters that mean nothing to the kernel, a shell or a boot loader's menu, so that a value of them needs no quotes.
+/// Characters without a meaning to the kernel, a shell or a boot loader's menu, so values of them need no
+/// quotes.
 const PLAIN: &str = "_.,:=+/@%~-";
 
-/// A parameter as it is written; none when it is taken off. A value with anything but plain letters is quoted: white
-/// space parts words for the kernel, and `;`, `*` and the like mean something to GRUB.
+/// The written form of a parameter; none if it is removed. Values with other than plain characters are
+/// quoted, because white space separates words for the kernel, and `;`, `*` and others have a meaning to
+/// GRUB.
 pub fn spell(token: &BootToken) -> Option<String> {
     let value = token.value.as_deref()?;
     let is_plain = value.chars().all(|c| c.is_ascii_alphanumeric() || PLAIN.contains(c));

@@ -1,4 +1,4 @@
-//! Whether a host is still as a plan found it.
+//! Checks whether a host is still in the state that a plan found.
 
 use super::Plan;
 use lowlat_host::{HostSnapshot, Reading, cmdline::CommandLine};
@@ -7,20 +7,20 @@ use lowlat_settings::{
     same_meaning,
 };
 
-/// A change whose target is neither as the plan found it nor as the plan wants it.
+/// A change whose target has neither its old nor its planned value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drift {
-    /// The change's place in [`Plan::changes`].
+    /// The change's index in [`Plan::changes`].
     pub change: usize,
-    /// What was there when the plan was made.
+    /// Its value when the plan was made.
     pub before: String,
-    /// What is there now.
+    /// Its present value.
     pub now: String,
 }
 
 impl Plan {
-    /// The changes whose targets somebody else has changed since the plan was made. Interrupts and threads that are gone
-    /// are none of them, and neither is what a snapshot doesn't tell.
+    /// The changes whose targets have changed since the plan was made. Interrupts and threads that no longer
+    /// exist are excluded, as are values that a snapshot lacks.
     pub fn drift(&self, host: &HostSnapshot) -> Vec<Drift> {
         let mut drift = Vec::new();
         for (at, change) in self.changes.iter().enumerate() {
@@ -38,7 +38,7 @@ impl Plan {
     }
 }
 
-/// Whether a command line has the parameter as wanted: every time that it stands there.
+/// Whether every occurrence of the parameter on a command line has the wanted value.
 pub(super) fn stands(line: &CommandLine, token: &BootToken) -> bool {
     let mut standing = line.all(&token.name).map(Option::unwrap_or_default).peekable();
     match (&token.value, standing.peek().is_some()) {

@@ -1,8 +1,9 @@
-//! The tuner's plan: what would be changed on a host, as data. Nothing here writes.
+//! The tuner's plan: changes of a host as data. Nothing here writes.
 //!
-//! Each row of the catalogue says beside its judge how it is changed ([`lowlat_settings::Setting::change`]); most rows
-//! leave that to their layer ([`lowlat_settings::change::by_layer()`]). The planner asks every row at fault, gathers what they propose, and lists
-//! every other row with the reason why nothing is planned for it. Pure: no I/O, no clock.
+//! Each row of the catalogue has a function that proposes its change ([`lowlat_settings::Setting::change`]);
+//! most rows use that of their layer ([`lowlat_settings::change::by_layer()`]). The planner gathers the
+//! proposals of all wrong rows, and lists every other row with the reason why nothing is planned for it.
+//! Pure: no I/O, no clock.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 

@@ -1,13 +1,13 @@
-//! What a saved plan is bound to.
+//! The marks that bind a saved plan to its host.
 
 use lowlat_host::{HostSnapshot, Reading, Topology, digest};
 use serde::{Deserialize, Serialize};
 
-/// The marks of the host that a plan was made for. A plan whose marks differ from the host's is for another host, or
-/// the host has changed underneath.
+/// The marks of the host that a plan was made for. If they differ from the host's, the plan is for another
+/// host, or the host's hardware or kernel has changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HostMark {
-    /// [`digest()`] of /etc/machine-id; the id itself is kept off documents, as machine-id(5) asks.
+    /// [`digest()`] of /etc/machine-id; documents do not contain the ID itself, as machine-id(5) requires.
     pub machine_id_digest: Reading<String>,
     /// System manufacturer and product (SMBIOS type 1).
     pub system: Reading<String>,
@@ -23,7 +23,7 @@ impl HostMark {
         let firmware = &host.firmware;
         let product = firmware.system_product.text();
         Self {
-            // A redacted capture holds no id of the host, only its blanks.
+            // A redacted capture contains placeholders instead of the host's ID.
             machine_id_digest: if host.origin.is_redacted {
                 Reading::Absent
             } else {
@@ -39,7 +39,7 @@ impl HostMark {
     }
 }
 
-/// CPUs and their groups as text, digested: a CPU that goes off, or another memory layout, gives another digest.
+/// The digest of CPUs and their groups. It changes if a CPU goes offline or the memory layout changes.
 fn topology_digest(topology: &Topology) -> String {
     let groups = |groups: &[lowlat_host::topology::Group]| {
         groups.iter().map(|group| group.cpus.to_list()).collect::<Vec<_>>().join(" ")

@@ -1,4 +1,4 @@
-//! One plan on top of another.
+//! Merges a plan with the one in force.
 
 use super::{Plan, boot_line};
 use lowlat_host::{
@@ -9,9 +9,10 @@ use lowlat_settings::change::{BootToken, Change, Target};
 use std::mem::discriminant;
 
 impl Plan {
-    /// The plan that holds when `above` is applied over this one: of two changes of one thing the upper one counts,
-    /// parameters of the command line and sysctls one by one. A plan made on a host where this one is in force asks only
-    /// for what is still missing, so it cannot stand for both. When nothing is new, this plan is what holds.
+    /// The plan in force after `above` is applied on top of this one. Of two changes of one target the upper
+    /// one wins, separately for each parameter of the command line and each sysctl. A plan made while this
+    /// one is in force contains only what is missing, so it cannot replace this one. If it adds nothing,
+    /// this plan stays in force.
     #[must_use]
     pub fn with_above(&self, above: &Self) -> Self {
         let mut changes = self.changes.clone();
@@ -28,7 +29,8 @@ impl Plan {
     }
 }
 
-/// Whether two changes are of one thing. Numbers of interrupts and threads differ between boots; their names don't.
+/// Whether two changes have the same target. Numbers of interrupts and threads differ between boots; their
+/// names do not.
 fn is_same_thing(a: &Target, b: &Target) -> bool {
     let is_line = |target: &Target| matches!(target, Target::CommandLine { .. });
     let are_one = || match (a.kind().lasting(), b.kind().lasting()) {
@@ -45,14 +47,14 @@ fn asks_the_same(a: &Change, b: &Change) -> bool {
         }
         _ => Vec::new(),
     };
-    // A line differs by what others put on it since; its parameters tell what is asked.
+    // Other tools may have changed the line since; its parameters identify the request.
     let is_line = matches!(a.target, Target::CommandLine { .. });
     is_same_thing(&a.target, &b.target)
         && tokens(&a.target) == tokens(&b.target)
         && (is_line || a.after == b.after)
 }
 
-/// Lays a change over an earlier one of the same thing.
+/// Merges a change into an earlier one of the same target.
 fn lay_over(below: &mut Change, above: &Change) {
     let before = below.before.clone();
     let merged = match (&below.target, &above.target) {
@@ -80,7 +82,7 @@ fn lay_over(below: &mut Change, above: &Change) {
     *below = merged;
 }
 
-/// Whether a file of lowlat's consists of keys and their values.
+/// Whether a file owned by lowlat consists of keys and values.
 fn has_keys(path: &str) -> bool {
     path.starts_with("/etc/sysctl.d/") || path.starts_with("/etc/tuned/")
 }
@@ -90,7 +92,7 @@ fn sections(text: &str) -> impl Iterator<Item = &str> {
     text.lines().map(str::trim).filter(|line| line.starts_with('['))
 }
 
-/// What was there before both.
+/// The value before both.
 fn known_or(before: Reading<String>, above: &Change) -> Reading<String> {
     if before.is_known() || before.is_absent() { before } else { above.before.clone() }
 }
@@ -109,7 +111,7 @@ fn merge_tokens(old: &[BootToken], new: &[BootToken]) -> Vec<BootToken> {
     tokens
 }
 
-/// The lines of the lower text with the upper one's values; the upper one's further keys behind them.
+/// The lines of the lower text with the upper one's values, followed by further keys of the upper one.
 fn merge_keys(old: &str, new: &str) -> String {
     let key = |line: &str| line.split_once('=').map(|(key, _)| key.trim().to_owned());
     let of_new = |wanted: &str| new.lines().find(|line| key(line).as_deref() == Some(wanted));

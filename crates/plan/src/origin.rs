@@ -1,5 +1,5 @@
-//! Whether a saved plan is one that planning gives on this host. A plan is a file: whoever could write it must not be able
-//! to make lowlat, which runs as root, write anything else than what its catalogue asks for.
+//! Checks that planning on this host could have made a saved plan. A plan is a file: a user who can write it
+//! must not be able to make lowlat, which runs as root, write anything outside the catalogue.
 
 use super::{Plan, boot_line};
 use lowlat_host::{
@@ -16,12 +16,11 @@ use std::{
 };
 
 impl Plan {
-    /// What this plan asks for and planning here would not, one line each; empty for a plan that lowlat made for this host and
-    /// nobody has changed.
-    ///
-    /// The host is planned again as the plan found it: with its CPUs, its profile, the risks that it took, and the values from
-    /// before it. So a plan still fits when a part of it is in effect already, or when rows that it has nothing to do with have
-    /// changed. Interrupts and kernel threads that are gone must at least get what others of their kind get.
+    /// The changes that planning here would not make, one line each; empty for an unmodified plan that
+    /// lowlat made for this host.
+    /// The host is planned again with the plan's CPUs, profile, accepted risks and old values. So a plan
+    /// still fits if a part of it is already in effect, or if unrelated rows have changed. Interrupts and
+    /// kernel threads that no longer exist must have a value that others of their kind get.
     pub fn foreign_changes(&self, host: &HostSnapshot, catalogue: Catalogue) -> Vec<String> {
         let online = &host.topology.online;
         let known = |cpus: &CpuSet| cpus.difference(online).is_empty();
@@ -36,7 +35,7 @@ impl Plan {
         }
         let host = self.host_as_found(host);
         let mut foreign: Vec<Asked<'_>> = self.changes.iter().flat_map(asked).collect();
-        // Which interfaces the role named is not in the plan: those in use, or any.
+        // The plan does not record the role's interfaces: those in use, or any.
         let all_nics = host.nics.iter().map(|nic| nic.name.clone()).collect();
         for nics in [Vec::new(), all_nics] {
             if foreign.is_empty() {
@@ -57,7 +56,7 @@ impl Plan {
         foreign.iter().map(in_words).collect()
     }
 
-    /// The role that the plan was made for, as far as the plan shows it.
+    /// The plan's role, as far as the plan records it.
     fn role(&self, nics: Vec<String>) -> Role {
         let of_tokens = self.changes.iter().flat_map(|change| change.target.boot_tokens());
         let named = self.changes.iter().flat_map(|change| change.settings.iter().cloned());
@@ -70,7 +69,7 @@ impl Plan {
         }
     }
 
-    /// The host with the values from before the plan, where what the plan wants is in effect by now.
+    /// The host with the old values wherever the plan is already in effect.
     fn host_as_found(&self, host: &HostSnapshot) -> HostSnapshot {
         let mut host = host.clone();
         for change in &self.changes {
@@ -84,7 +83,7 @@ impl Plan {
     }
 }
 
-/// One thing that a plan asks for.
+/// One requested value of a plan.
 #[derive(Debug, Clone, Copy)]
 enum Asked<'a> {
     Change(&'a Change),
@@ -110,7 +109,7 @@ fn line_as_found(host: &mut HostSnapshot, tokens: &[BootToken]) {
     host.kernel.command_line = Reading::Known(CommandLine::parse(&words.join(" ")));
 }
 
-/// What planning gives, in an order to search.
+/// The result of planning, sorted for searching.
 struct Planned<'a> {
     host: &'a HostSnapshot,
     after: BTreeMap<Target, (String, Moment)>,
@@ -119,7 +118,7 @@ struct Planned<'a> {
     named: HashMap<Named, Vec<String>>,
 }
 
-/// Things whose numbers differ between boots, by the variant of their target.
+/// Targets whose numbers differ between boots, by variant.
 type Named = (Discriminant<Target>, String);
 
 fn named(target: &Target) -> Option<Named> {
@@ -140,7 +139,7 @@ impl<'a> Planned<'a> {
                 planned.after.insert(change.target, (change.after, change.moment));
             }
         }
-        // These hold the values of other changes, so what they must say follows from those of the plan itself. The planner
+        // These files contain values of other changes, so their content follows from the plan. The planner
         // writes them in the catalogue's order.
         let place = |change: &Change| {
             let id = change.settings.first();
@@ -179,13 +178,13 @@ impl<'a> Planned<'a> {
         change.target.kind().lasting().is_some_and(|lasting| (lasting.is_on)(self.host, &lasting.name))
     }
 
-    /// Whether planning gives the value to another one of the kind.
+    /// Whether planning gives the value to another target of the kind.
     fn is_usual(&self, kind: Discriminant<Target>, after: &str) -> bool {
         self.named.iter().any(|((of, _), values)| *of == kind && values.iter().any(|value| value == after))
     }
 }
 
-/// Characters of a value that are shown.
+/// Maximum number of characters of a shown value.
 const SHOWN_CHARS_MAX: usize = 80;
 
 fn in_words(asked: &Asked<'_>) -> String {

@@ -1,112 +1,112 @@
-//! What came of applying a plan, of taking it back, and what is in force: as documents.
+//! Documents: results of apply and rollback, and the status.
 
 use super::Plan;
 use lowlat_host::Reading;
 use serde::{Deserialize, Serialize};
 
-/// What applying a plan has done.
+/// The result of applying a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApplyOutcome {
-    /// What the document is: [`ApplyOutcome::DOCUMENT`].
+    /// Name of the document: [`ApplyOutcome::DOCUMENT`].
     pub document: String,
-    /// Version of the document's shape: [`ApplyOutcome::SCHEMA_VERSION`].
+    /// Version of the document's format: [`ApplyOutcome::SCHEMA_VERSION`].
     pub schema_version: u32,
     /// [`Plan::id`] of the plan now in force.
     pub plan_id: String,
     /// Whether anything was written.
     pub is_changed: bool,
-    /// What became of each change, in the plan's order.
+    /// The result of each change, in the plan's order.
     pub changes: Vec<ChangeOutcome>,
-    /// The boot loader whose configuration holds the command line; none when the plan has none for it.
+    /// The boot loader whose configuration contains the command line; none if the plan does not change it.
     pub boot_loader: Option<String>,
-    /// Units of systemd that keep the plan in force: their files.
+    /// Files of the systemd units that keep the plan in force.
     pub units: Vec<String>,
-    /// Within how many seconds of the next boot the plan must be confirmed.
+    /// Seconds after the next boot within which the plan must be confirmed.
     pub confirm_within_s: Option<u64>,
     /// Whether a reboot completes it.
     pub needs_reboot: bool,
-    /// Other things that the user should know, a sentence or two each.
+    /// Other notes for the user, one or two sentences each.
     pub notes: Vec<String>,
 }
 
 impl ApplyOutcome {
-    /// What the document calls itself.
+    /// The document's name.
     pub const DOCUMENT: &str = "lowlat-apply";
-    /// The present version of the shape.
+    /// The present version of the format.
     pub const SCHEMA_VERSION: u32 = 1;
 
-    /// Changes of one fate.
+    /// Number of changes with a fate.
     pub fn count(&self, fate: Fate) -> usize {
         self.changes.iter().filter(|change| change.fate == fate).count()
     }
 }
 
-/// What became of one change of a plan.
+/// The result of one change of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeOutcome {
-    /// The change's place in [`Plan::changes`].
+    /// The change's index in [`Plan::changes`].
     pub change: usize,
-    /// What became of it.
+    /// Its result.
     pub fate: Fate,
-    /// Why it was refused, one reason for each part that was; empty otherwise.
+    /// Why it was rejected, one reason for each part; empty otherwise.
     pub reasons: Vec<String>,
 }
 
-/// What became of one change.
+/// The result of one change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fate {
-    /// It was so already.
+    /// It was already in effect.
     Unchanged,
-    /// It was done now.
+    /// It was applied.
     Done,
-    /// A part of it was not done.
+    /// A part of it was not applied.
     Refused,
 }
 
-/// What taking plans back has done, or would do.
+/// The result of a rollback, or its preview.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RollbackOutcome {
-    /// What the document is: [`RollbackOutcome::DOCUMENT`].
+    /// Name of the document: [`RollbackOutcome::DOCUMENT`].
     pub document: String,
-    /// Version of the document's shape: [`RollbackOutcome::SCHEMA_VERSION`].
+    /// Version of the document's format: [`RollbackOutcome::SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// Whether it only looks: nothing was changed.
+    /// Whether this is a preview: nothing was changed.
     pub is_preview: bool,
-    /// What got its old state back, the last change first.
+    /// Restored targets, the last change first.
     pub restored: Vec<Restored>,
-    /// How many were as before already.
+    /// Number of targets that already had their old state.
     pub unchanged_count: usize,
-    /// How many went with an earlier boot: values of the kernel.
+    /// Number of kernel values that a reboot has already reset.
     pub expired_count: usize,
-    /// What somebody else has changed since; it was left.
+    /// Targets that another tool has changed since; they were not changed.
     pub conflicts: Vec<ThreeWay>,
-    /// What could not be restored.
+    /// Targets that could not be restored.
     pub failures: Vec<NotRestored>,
-    /// What is left to somebody else on purpose, with the reason.
+    /// Targets that were skipped on purpose, with the reason.
     pub given_up: Vec<NotRestored>,
-    /// Directories that lowlat made and that hold other files by now.
+    /// Directories that lowlat created and that now contain other files.
     pub directories_left: Vec<String>,
-    /// Why the undo log cannot be relied on, as a clause: steps that it has lost are not restored.
+    /// Why the undo log cannot be relied on, as a clause: lost steps are not restored.
     pub damage: Option<String>,
-    /// Lasting changes by lowlat that no record can undo any more.
+    /// Lasting changes by lowlat whose undo records are lost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remaining: Vec<NotRestored>,
     /// The plan in force after it.
     pub in_force: Option<String>,
     /// Whether a reboot completes it.
     pub needs_reboot: bool,
-    /// Other things that the user should know.
+    /// Other notes for the user.
     pub notes: Vec<String>,
 }
 
 impl RollbackOutcome {
-    /// What the document calls itself.
+    /// The document's name.
     pub const DOCUMENT: &str = "lowlat-rollback";
-    /// The present version of the shape.
+    /// The present version of the format.
     pub const SCHEMA_VERSION: u32 = 1;
 
-    /// Whether everything is as before, as far as the log tells.
+    /// Whether everything was restored, according to the log.
     pub fn is_complete(&self) -> bool {
         self.conflicts.is_empty()
             && self.failures.is_empty()
@@ -116,30 +116,30 @@ impl RollbackOutcome {
     }
 }
 
-/// One thing that got its old state back.
+/// A restored target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restored {
     /// The plan of the undo log: "9f86d081884c7d65/files".
     pub plan: String,
     /// The kind of target: "file", "value", "service".
     pub kind: String,
-    /// Which one; a path for files and values.
+    /// Its name; a path for files and values.
     pub name: String,
 }
 
-/// One thing that did not get its old state back.
+/// A target that was not restored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotRestored {
-    /// Which one.
+    /// Its name.
     pub name: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// Something that is neither as lowlat found it nor as lowlat left it.
+/// A target with neither its old state nor the one that lowlat wrote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreeWay {
-    /// Which one; a path for files and values.
+    /// Its name; a path for files and values.
     pub name: String,
     /// The plan of the undo log.
     pub plan: String,
@@ -151,27 +151,27 @@ pub struct ThreeWay {
     pub now: StateText,
 }
 
-/// A state for people to read.
+/// A state as text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum StateText {
-    /// Nothing is there.
+    /// The target does not exist.
     Absent,
     /// A value of the kernel, of a service, of a thread.
     Value {
-        /// It.
+        /// The value.
         text: String,
     },
     /// A text file.
     File {
-        /// Its text, of a long one the beginning.
+        /// Its text, or the start of a long one.
         text: String,
-        /// Whether that is not all.
+        /// Whether the text was truncated.
         is_cut: bool,
         /// Owner, group, mode: "0:0 0644".
         attributes: String,
     },
-    /// A file that is no text.
+    /// A binary file.
     Binary {
         /// Its length.
         bytes: u64,
@@ -182,38 +182,38 @@ pub enum StateText {
     },
     /// A symbolic link.
     Link {
-        /// Where to.
+        /// Its destination.
         to: String,
     },
 }
 
-/// What is in force on a host.
+/// The status of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TuneStatus {
-    /// What the document is: [`TuneStatus::DOCUMENT`].
+    /// Name of the document: [`TuneStatus::DOCUMENT`].
     pub document: String,
-    /// Version of the document's shape: [`TuneStatus::SCHEMA_VERSION`].
+    /// Version of the document's format: [`TuneStatus::SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// The plan in force; absent when nothing is, denied when only root may read it.
+    /// The plan in force; absent if there is none, denied if only root can read it.
     pub in_force: Reading<PlanInForce>,
-    /// Units of systemd that keep it in force.
+    /// systemd units that keep it in force.
     pub units: Vec<UnitStatus>,
-    /// Steps of the undo log that are in force, counted.
+    /// Number of steps of the undo log that are in force.
     pub steps: Reading<Vec<StepCount>>,
-    /// A plan that was begun and neither finished nor taken back.
+    /// Plans that were started, and neither completed nor rolled back.
     pub unfinished: Vec<String>,
-    /// The end of the undo log that a crash cut off, in words: harmless.
+    /// Why the end of the undo log was truncated by a crash, which is harmless.
     pub torn: Option<String>,
-    /// Damage of the undo log, in words.
+    /// Damage of the undo log, as text.
     pub damage: Option<String>,
     /// Whether the command line is in effect.
     pub reboot: RebootStatus,
 }
 
 impl TuneStatus {
-    /// What the document calls itself.
+    /// The document's name.
     pub const DOCUMENT: &str = "lowlat-status";
-    /// The present version of the shape.
+    /// The present version of the format.
     pub const SCHEMA_VERSION: u32 = 1;
 }
 
@@ -222,47 +222,47 @@ impl TuneStatus {
 pub struct PlanInForce {
     /// [`Plan::id`].
     pub plan_id: String,
-    /// The profile, as a word.
+    /// The profile's name.
     pub profile: String,
-    /// How many changes the plan has.
+    /// Number of changes of the plan.
     pub change_count: usize,
     /// When it was applied, milliseconds since 1970.
     pub applied_unix_ms: u64,
-    /// How long ago, seconds by the host's clock; none when the clock was set back since.
+    /// Its age in seconds of the host's clock; none if the clock was set back since.
     pub age_s: Option<u64>,
     /// Whether it was applied in the running boot.
     pub is_of_this_boot: bool,
     /// Whether every step was applied.
     pub is_complete: bool,
-    /// Whether it waits for its confirmation.
+    /// Whether it waits for confirmation.
     pub confirmation: Confirmation,
-    /// Plans below it to which `rollback --to` can go back, the latest first.
+    /// Earlier plans for `rollback --to`, the latest first.
     pub earlier: Vec<String>,
 }
 
-/// Whether a plan waits for its confirmation.
+/// Whether a plan waits for confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Confirmation {
-    /// None was asked for, or it was given.
+    /// It needs none, or is confirmed.
     NotNeeded,
-    /// It must be confirmed, or it is taken back.
+    /// It must be confirmed, or it is rolled back.
     Waiting {
-        /// Within how many seconds of each boot.
+        /// Seconds after each boot within which it must be confirmed.
         within_s: u64,
-        /// Seconds left in this boot; none when the timer does not run or cannot be asked.
+        /// Seconds left in this boot; none if the timer is not running or cannot be read.
         left_s: Option<u64>,
     },
 }
 
-/// A unit of systemd that lowlat wrote.
+/// A systemd unit that lowlat wrote.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnitStatus {
     /// Its name.
     pub name: String,
-    /// Whether its file is there.
+    /// Whether its file exists.
     pub is_there: Reading<bool>,
-    /// Whether it starts at boot; of a service that a timer starts, whether the timer does.
+    /// Whether it, or the timer that starts it, starts at boot.
     pub is_enabled: bool,
 }
 
@@ -273,7 +273,7 @@ pub struct StepCount {
     pub plan: String,
     /// The kind of target.
     pub kind: String,
-    /// How many.
+    /// Their number.
     pub count: usize,
 }
 
@@ -281,22 +281,22 @@ pub struct StepCount {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RebootStatus {
-    /// Nothing of the plan needs it.
+    /// The plan needs no reboot.
     NotNeeded,
-    /// It is to come.
+    /// A reboot is needed.
     Pending,
-    /// Nothing is in force any more, and until the reboot the kernel has the parameters that were taken back.
+    /// No plan is in force any more, but the kernel keeps the rolled-back parameters until the reboot.
     PendingRollback,
-    /// It came, and the kernel has the parameters.
+    /// After the reboot: the kernel has the parameters.
     Done,
-    /// It came, and the kernel lacks parameters.
+    /// After the reboot: the kernel lacks parameters.
     Ineffective,
-    /// It cannot be told.
+    /// Unknown.
     Unknown,
 }
 
-/// Whether the command line of the plan is in effect, told by the line of the running kernel and by whether the plan was
-/// applied in the running boot.
+/// Whether the plan's command line is in effect, from the running kernel's line and whether the plan was
+/// applied in this boot.
 pub fn reboot_status(
     plan: &Plan,
     line: &lowlat_host::cmdline::CommandLine,

@@ -1,4 +1,4 @@
-//! The planner: asks each row at fault how it is changed, and gathers the answers.
+//! The planner: gathers the proposals of all wrong rows.
 
 use super::{HostMark, LeftOut, Plan, boot_line, stands, warnings};
 use lowlat_host::{Profile, Reading};
@@ -10,10 +10,9 @@ use lowlat_settings::{
 use std::collections::BTreeMap;
 
 impl Plan {
-    /// Plans a host by the context's profile. The result depends on nothing else than its arguments.
-    ///
-    /// A row at fault ends among the changes or among what is left out, some in both; every other row is left out as
-    /// good, not applicable or unknown. `lowlat_version` is that of the program that asks.
+    /// Plans a host for the context's profile. The result depends on the arguments only.
+    /// A wrong row is among the changes or left out, or both; every other row is left out as good, not
+    /// applicable or unknown. `lowlat_version` is the caller's version.
     pub fn of(context: &Context<'_>, lowlat_version: &str) -> Self {
         let mut gathered = Gathered::default();
         for setting in context.catalogue.settings() {
@@ -28,11 +27,11 @@ impl Plan {
     }
 }
 
-/// What the rows proposed so far.
+/// The proposals so far.
 #[derive(Debug, Default)]
 struct Gathered {
     changes: Vec<Change>,
-    /// Where in `changes` each target stands: a large host has thousands.
+    /// The index of each target in `changes`, of which a large host has thousands.
     places: BTreeMap<Target, usize>,
     tokens: Vec<BootToken>,
     left_out: Vec<LeftOut>,
@@ -73,7 +72,7 @@ impl Gathered {
         }
     }
 
-    /// The first row that names a parameter has it.
+    /// The first row that names a parameter owns it.
     fn token(&mut self, context: &Context<'_>, setting: &Setting, mut token: BootToken) {
         if self.tokens.iter().any(|other| other.name == token.name) {
             return;
@@ -83,7 +82,7 @@ impl Gathered {
         self.tokens.push(token);
     }
 
-    /// Two rows that want the same of one thing are one change.
+    /// Two rows with the same value for one target are one change.
     fn step(&mut self, setting: &Setting, step: Step) {
         let place = self.places.get(&step.target).copied();
         if let Some(change) = place.and_then(|place| self.changes.get_mut(place)) {
@@ -141,7 +140,7 @@ impl Gathered {
     }
 }
 
-/// All parameters as one change of the whole line.
+/// All parameters as one change of the command line.
 fn command_line(context: &Context<'_>, tokens: Vec<BootToken>) -> Change {
     let line = context.host.kernel.tokens();
     let after = boot_line::merge(&line, &tokens);
@@ -158,8 +157,7 @@ fn command_line(context: &Context<'_>, tokens: Vec<BootToken>) -> Change {
         before: Reading::Known(line.raw().to_owned()),
         after,
         moment: Moment::AtBoot,
-        reason: "The kernel takes these parameters at its start only; each row says why it is wanted."
-            .to_owned(),
+        reason: "The kernel reads these parameters at boot only. Each row has its reason.".to_owned(),
         cost: costs.join(" "),
         risk: rows().map(|row| row.risk).max().unwrap_or(Risk::None),
         sources,
@@ -167,15 +165,15 @@ fn command_line(context: &Context<'_>, tokens: Vec<BootToken>) -> Change {
     }
 }
 
-/// Drops what is so already: a parameter that stands on the line as wanted, a value that is there.
+/// Drops changes that are already in effect: parameters on the line and present values.
 fn without_what_is_so(context: &Context<'_>, proposal: &mut Proposal) {
     let line = context.host.kernel.tokens();
     proposal.tokens.retain(|token| !stands(&line, token));
     proposal.steps.retain(|step| step.before.known().is_none_or(|before| *before != step.after));
 }
 
-/// Harm to hardware reports, protection and evidence is always asked for. What can stop a host or a service is asked
-/// for where profile `trading`, whose values lowlat stands behind, does not want the same.
+/// Whether a risk needs acceptance. Risks for hardware reports, protection and evidence always do. Risks
+/// that can stop a host or a service do unless profile `trading` has the same value.
 pub(super) fn is_asked_for(context: &Context<'_>, setting: &Setting) -> bool {
     match setting.risk {
         Risk::None | Risk::Power => false,
@@ -208,7 +206,7 @@ fn fine_in_words(finding: &Finding) -> String {
 
 fn stands_without_effect(finding: &Finding) -> String {
     let why = if finding.because.is_empty() { &finding.observed } else { &finding.because };
-    format!("no value that could be written would change it: {why}")
+    format!("no writable value would change it: {why}")
 }
 
 fn layer_place(word: &str) -> usize {

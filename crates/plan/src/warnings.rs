@@ -1,4 +1,4 @@
-//! What a user should know before applying a plan: the traps in its own values. Their texts are in one place.
+//! Warnings about a plan's values. Their texts are in one place.
 
 use lowlat_host::{Reading, cmdline::LINE_BYTES_MAX};
 use lowlat_settings::{
@@ -10,7 +10,7 @@ use std::fmt;
 /// The size of GRUB's environment block.
 const GRUBENV_BYTES: usize = 1024;
 const GRUBENVS: &[&str] = &["/boot/grub2/grubenv", "/boot/grub/grubenv", "/boot/efi/EFI/*/grubenv"];
-/// Rows that switch the detection of hangs off, or move it.
+/// Rows that disable hang detection, or move it.
 const WATCHDOGS: [&str; 5] = [
     "boot.nmi_watchdog",
     "boot.nosoftlockup",
@@ -26,7 +26,7 @@ pub(super) enum Warning {
     HotplugSlots,
     /// idle=poll on a host with SMT.
     PollingSiblings,
-    /// The kernel cuts the command line off.
+    /// The kernel truncates the command line.
     LineTooLong {
         /// Length of the new line, in bytes.
         after: usize,
@@ -35,21 +35,21 @@ pub(super) enum Warning {
     GrubEnvFull {
         /// The file.
         path: String,
-        /// What it would have to hold, in bytes.
+        /// The size that it would need, in bytes.
         needed: usize,
     },
     /// TuneD is installed; boot parameters do not go through it.
     TunedInstalled,
-    /// Several rows switch off the detection of hangs.
+    /// Several rows disable hang detection.
     Watchdogs {
         /// Their ids.
         ids: Vec<&'static str>,
     },
     /// Real-time threads may take all of a CPU's time.
     RealTimeUnlimited,
-    /// It is unknown whether the kernel manages some of the interrupts to be moved.
+    /// It is unknown whether the kernel manages some of the interrupts to move.
     InterruptsMaybeManaged {
-        /// How many.
+        /// Their number.
         count: usize,
     },
 }
@@ -59,8 +59,7 @@ impl fmt::Display for Warning {
         match self {
             Self::HotplugSlots => f.write_str(
                 "pcie_aspm=off disables PCI Express hotplug slots: network interfaces that are named by slot (ens1) can \
-                 come back with another name (enp65s0) and without their address. Have another way into the host before \
-                 the reboot.",
+                 come back with another name (enp65s0) and without their address. Make sure that you can reach the host in another way before you reboot.",
             ),
             Self::PollingSiblings => f.write_str(
                 "idle=poll on a host with SMT: an idle CPU spins and slows the other thread of its core. Disable the \
@@ -68,17 +67,16 @@ impl fmt::Display for Warning {
             ),
             Self::LineTooLong { after } => write!(
                 f,
-                "The new command line has {after} bytes, and the kernel keeps {LINE_BYTES_MAX}: it cuts off the rest \
-                 silently."
+                "The new command line has {after} bytes, and the kernel silently truncates it after {LINE_BYTES_MAX}."
             ),
             Self::GrubEnvFull { path, needed } => write!(
                 f,
-                "{path} would need {needed} bytes and has {GRUBENV_BYTES}: set the line in the boot loader's own \
-                 configuration, since a write that does not fit leaves the old line or none."
+                "{path} has {GRUBENV_BYTES} bytes, and the command line needs {needed}. Set the line in the boot \
+                 loader's configuration instead: a write that does not fit keeps the old line or loses it."
             ),
             Self::TunedInstalled => f.write_str(
                 "TuneD is installed, and its boot loader support has been seen to lose the first word that it adds. The \
-                 new parameters do not go through TuneD. After the reboot, check that /proc/cmdline has each of them.",
+                 new parameters do not go through TuneD. After the reboot, check that /proc/cmdline contains each of them.",
             ),
             Self::Watchdogs { ids } => write!(
                 f,
@@ -93,8 +91,8 @@ impl fmt::Display for Warning {
             ),
             Self::InterruptsMaybeManaged { count } => write!(
                 f,
-                "It is unknown whether the kernel manages {count} of the interrupts (debugfs shows it to root). The kernel \
-                 refuses to move those that it manages, with EIO; isolcpus=managed_irq keeps them off isolated CPUs."
+                "It is unknown whether the kernel manages {count} of the interrupts (debugfs shows it to root). The \
+                 kernel rejects moving managed interrupts with EIO; isolcpus=managed_irq keeps them off isolated CPUs."
             ),
         }
     }
@@ -148,7 +146,7 @@ fn of_line(context: &Context<'_>, change: &Change) -> Vec<Warning> {
     warnings
 }
 
-/// Several rows with the same effect. Those that the host has already count too.
+/// Several rows with the same effect, including those that the host already has.
 fn watchdogs(context: &Context<'_>, changes: &[Change]) -> Option<Warning> {
     let ids: Vec<&str> = WATCHDOGS
         .into_iter()
@@ -167,7 +165,7 @@ fn real_time(changes: &[Change]) -> Option<Warning> {
     changes.iter().any(is_unlimited).then_some(Warning::RealTimeUnlimited)
 }
 
-/// Whether the kernel manages an interrupt shows in debugfs only.
+/// Only debugfs shows whether the kernel manages an interrupt.
 fn unknown_irqs(context: &Context<'_>, changes: &[Change]) -> Option<Warning> {
     let irqs = &context.host.interrupts.irqs;
     let is_unknown = |change: &&Change| {

@@ -1,4 +1,4 @@
-//! A playbook that puts the plan on a host and keeps it there.
+//! A playbook that applies the plan to hosts and keeps it in effect.
 
 use super::brief::Brief;
 use super::grub::BootChange;
@@ -91,13 +91,13 @@ fn words(words: &[String]) -> String {
     if items.is_empty() { " []\n".to_owned() } else { format!("\n{items}") }
 }
 
-/// The tasks that depend on the plan, put where the playbook names them.
+/// The tasks that depend on the plan, inserted at their names in the playbook.
 fn tasks(brief: &Brief<'_>, boot: &BootChange) -> String {
     let irqbalance = brief.context.host.services.units.contains_key("irqbalance.service");
     let mut text = String::new();
     let mut is_kept = true;
     for line in PLAYBOOK.lines() {
-        // "#if NAME" and "#end" stand around what a plan may not need.
+        // "#if NAME" and "#end" enclose optional tasks.
         match line.trim() {
             "#if boot" => is_kept = !boot.is_empty(),
             "#if irqbalance" => is_kept = irqbalance,
@@ -113,7 +113,7 @@ fn tasks(brief: &Brief<'_>, boot: &BootChange) -> String {
     text
 }
 
-/// One line of files that are not lowlat's.
+/// One line of files of other packages.
 fn file_keys(brief: &Brief<'_>) -> String {
     let mut text = String::new();
     for change in &brief.plan.changes {

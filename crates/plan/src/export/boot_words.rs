@@ -1,7 +1,7 @@
 //! The parameters that a TuneD profile adds to the command line.
 //!
-//! For profile `guide-57037` they are the guide's words in the guide's order (section 4.3.2.1.1, and behind them what
-//! cpu-partitioning of TuneD 2.12 added), so that /proc/cmdline reads as the guide shows it (section 4.4.1).
+//! For profile `guide-57037` they are the guide's words in the guide's order (section 4.3.2.1.1, followed by
+//! those that cpu-partitioning of TuneD 2.12 added), so /proc/cmdline matches the guide (section 4.4.1).
 
 use super::brief::Brief;
 use lowlat_host::cmdline::split;
@@ -16,11 +16,11 @@ use lowlat_settings::{
 pub(super) enum BootWord {
     /// It is set.
     Set(String),
-    /// The profile wants it, and it is left out: the word and why.
+    /// The profile has it, but it is left out, with the reason.
     LeftOut(String, String),
 }
 
-/// The guide's words. `{isolated}` and `{mask}` are TuneD's to fill in; a word without a row has no judge.
+/// The guide's words. TuneD fills in `{isolated}` and `{mask}`; a word without a row has no judge.
 const GUIDE: &[(&str, &str)] = &[
     ("boot.quiet", "quiet"),
     ("boot.selinux", "selinux=0"),
@@ -62,8 +62,8 @@ fn planned_tokens<'a>(brief: &'a Brief<'_>) -> Vec<&'a BootToken> {
     brief.plan.changes.iter().flat_map(|change| change.target.boot_tokens()).collect()
 }
 
-/// What is not at fault on this host stands on its line already; TuneD's own part of the line is replaced as a whole,
-/// so it is named again. So is what stands there without effect.
+/// Correct parameters are already on the host's line. TuneD replaces its part of the line as a whole, so
+/// they are repeated, as are present parameters without effect.
 fn guide_word(brief: &Brief<'_>, planned: &[&BootToken], setting: &str, word: &str) -> BootWord {
     let is_planned = planned.iter().any(|token| token.setting == setting);
     let (name, value) = word.split_once('=').unwrap_or((word, ""));
@@ -82,7 +82,7 @@ fn stands(brief: &Brief<'_>, name: &str, value: &str) -> bool {
     standing.peek().is_some() && standing.all(|found| same_meaning(found, value))
 }
 
-/// Every parameter that is planned, and those of the profile that stand on the line.
+/// All planned parameters, and those of the profile that are already on the line.
 fn wanted_words(brief: &Brief<'_>, planned: &[&BootToken]) -> Vec<BootWord> {
     let mut words = Vec::new();
     for setting in brief.context.catalogue.settings().filter(|setting| setting.layer == Layer::Boot) {
@@ -101,7 +101,7 @@ fn wanted_words(brief: &Brief<'_>, planned: &[&BootToken]) -> Vec<BootWord> {
     words
 }
 
-/// The command line after the reboot: the present one without what TuneD adds to it now, then the words.
+/// The command line after the reboot: the present one without TuneD's present part, followed by the words.
 pub(super) fn expected_line(brief: &Brief<'_>, words: &str) -> String {
     let line = brief.context.host.kernel.tokens();
     let by_tuned = brief.context.host.file(lowlat_settings::change::tuned::BOOTCMDLINE);

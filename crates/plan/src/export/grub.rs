@@ -1,4 +1,4 @@
-//! The drop-in of GRUB's configuration, and the words for grubby.
+//! The drop-in for GRUB's configuration, and the words for grubby.
 
 use super::brief::Brief;
 use super::text::{comment, put, shell_pattern, shell_word};
@@ -10,9 +10,9 @@ use lowlat_settings::change::grammar;
 pub(super) struct BootChange {
     /// New words: "nohz_full=1-7".
     pub(super) words: Vec<String>,
-    /// Names of parameters whose words elsewhere on the line are dropped.
+    /// Names of parameters whose other occurrences on the line are dropped.
     pub(super) replaced: Vec<String>,
-    /// These words as they stand on the present line.
+    /// Their occurrences on the present line.
     pub(super) old_words: Vec<String>,
 }
 
@@ -23,7 +23,8 @@ impl BootChange {
             change.words.extend(boot_line::spell(token));
             if let Some(before) = &token.before {
                 change.replaced.push(token.name.clone());
-                // What does not fit is taken off and not put back: an undo on another host would run it.
+                // A word that does not fit is removed and not restored, because an undo on another host
+                // would run it.
                 change.old_words.extend(grammar::is_boot_word(before).then(|| before.clone()));
             }
         }
@@ -39,7 +40,7 @@ impl BootChange {
         let mut text = brief.header("# ", "Boot parameters; read by update-grub after /etc/default/grub.");
         text.push_str(&comment(
             "# ",
-            "They go to the ordinary entries of the boot menu only, so that the recovery entries stay as they were.",
+            "They apply to normal boot entries only; recovery entries are unchanged.",
         ));
         if !self.replaced.is_empty() {
             let patterns: Vec<String> = self
@@ -63,7 +64,7 @@ impl BootChange {
     }
 }
 
-/// The kernel takes dashes and underscores of a name for the same.
+/// The kernel treats dashes and underscores in names as equal.
 fn spellings(name: &str) -> Vec<String> {
     let mut spellings = vec![name.to_owned(), name.replace('_', "-"), name.replace('-', "_")];
     spellings.sort_unstable();
@@ -71,7 +72,7 @@ fn spellings(name: &str) -> Vec<String> {
     spellings
 }
 
-/// Takes the old words of parameters that get a new value off the lines of /etc/default/grub.
+/// Removes old words of changed parameters from the lines of /etc/default/grub.
 const REPLACE: &str = r#"lowlat_without() {
     set -f
     lowlat_kept=

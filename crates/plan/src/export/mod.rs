@@ -1,8 +1,9 @@
-//! A plan as files of other tools: TuneD, sysctl.d, systemd, a shell script, Ansible. Nothing here writes; each format
-//! is a function from the host and its plan to texts, the same ones each time.
+//! A plan as files of other tools: TuneD, sysctl.d, systemd, a shell script, Ansible. Nothing here writes;
+//! each format is a deterministic function from the host and its plan to texts.
 //!
-//! Formats that a host keeps (sysctl, TuneD, systemd) hold every value of the profile that the host can take, those
-//! that are good already too, for nothing else may keep them. The shell script and the playbook carry out the plan.
+//! Permanent formats (sysctl, TuneD, systemd) contain every value of the profile that the host supports,
+//! including those that are already correct, because nothing else may keep them. The shell script and the
+//! playbook apply the plan.
 
 mod ansible;
 mod boot_words;

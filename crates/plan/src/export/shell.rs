@@ -1,4 +1,4 @@
-//! One script that carries out the plan on a host without lowlat: `show`, `apply`, `undo`.
+//! One script that applies the plan on a host without lowlat: `show`, `apply`, `undo`.
 
 use super::brief::Brief;
 use super::grub::BootChange;
@@ -36,11 +36,14 @@ fn script(brief: &Brief<'_>) -> ExportedFile {
     );
     text.push_str("\n# ---- The plan ----");
     text.push_str(&"-".repeat(98));
-    text.push_str("\n\n# Now, and again after each boot.\n");
+    text.push_str("\n\n# Applied now, and again after each boot.\n");
     put(&mut text, format_args!("plan_run_time() {{\n{}}}\n", calls.body(&Section::RUN_TIME)));
     put(
         &mut text,
-        format_args!("\n# Kept over a boot.\nplan_files() {{\n{}}}\n", calls.body(&Section::KEPT)),
+        format_args!(
+            "\n# Files, which survive a reboot.\nplan_files() {{\n{}}}\n",
+            calls.body(&Section::KEPT)
+        ),
     );
     text.push_str(&plan_boot(brief, &boot));
     text.push('\n');
@@ -52,19 +55,17 @@ fn script(brief: &Brief<'_>) -> ExportedFile {
 
 fn head(brief: &Brief<'_>) -> String {
     let mut text = String::from("#!/bin/sh\n");
-    text.push_str(&brief.header("# ", "Tunes a host for low latency, and takes it back."));
+    text.push_str(&brief.header("# ", "Tunes a host for low latency, and rolls the changes back."));
     text.push_str("#\n");
     text.push_str(&comment(
         "# ",
-        "Needs sh, coreutils and util-linux; systemctl, ethtool, and update-grub or grubby where the plan uses them. \
-         `show` changes nothing. `apply` keeps each old value in /var/lib/lowlat-export before it changes it; \
-         `undo` restores them, but for what others have changed since. Exit codes: 0 done, 1 something was left, \
-         2 refused.",
+        "Needs sh, coreutils and util-linux, and, if the plan uses them, systemctl, ethtool, and update-grub or \
+         grubby. `show` changes nothing. `apply` saves each old value in /var/lib/lowlat-export before it changes it. `undo` restores them, except values that have changed since. Exit codes: 0 done, 1 done in part, 2 nothing done.",
     ));
     text.push_str(&comment(
         "# ",
-        "Values of the kernel do not outlive a boot: apply again after each. Boot parameters come with the next boot, \
-         whose /proc/cmdline should then read:",
+        "A reboot resets values of the kernel: apply them again after each one. Boot parameters take effect at the \
+         next boot, whose /proc/cmdline should be:",
     ));
     put(&mut text, format_args!("#   {}\n", brief.planned_line()));
     for part in [brief.warnings("# ", |_| true), brief.left_out("# ", |_| true)] {
@@ -80,14 +81,17 @@ fn plan_boot(brief: &Brief<'_>, boot: &BootChange) -> String {
     if boot.is_empty() {
         return "\nplan_boot() {\n    :\n}\n".to_owned();
     }
-    let mut text = String::from("\n# From the next boot on.\nplan_boot() {\n    section 'Boot parameters'\n");
+    let mut text = String::from(
+        "\n# Boot parameters, from the next boot on.\nplan_boot() {\n    section 'Boot \
+         parameters'\n",
+    );
     let lists = [&boot.words, &boot.replaced, &boot.old_words].map(|words| shell_word(&words.join(" ")));
     put(&mut text, format_args!("    boot_parameters \\\n        {}\n}}\n", lists.join(" \\\n        ")));
     put(&mut text, format_args!("\ngrub_drop_in() {{\n    cat {}}}\n", here_document(&boot.drop_in(brief))));
     text
 }
 
-/// The machinery that the plan needs, no more.
+/// The shell functions that the plan needs.
 fn parts(calls: &Calls, boot: &BootChange) -> Vec<&'static str> {
     let has_files = calls.has(Section::Files) || !boot.is_empty();
     [

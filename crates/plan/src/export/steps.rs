@@ -1,4 +1,4 @@
-//! The ten steps of the guide's script (section 4.3.3.1.2), each made safe, and what the plan wants besides.
+//! The ten steps of the guide's script (section 4.3.3.1.2), each made safe, and other changes of the plan.
 
 use super::brief::Brief;
 use super::sysctl::Keys;
@@ -7,12 +7,12 @@ use super::verbs::{Calls, Section, mask, value};
 use lowlat_host::CpuSet;
 use lowlat_settings::change::Target;
 
-/// A step: its number in the guide, what it does, the body of its function in shell.
+/// A step: its number in the guide, its title, and the body of its shell function.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) number: usize,
     pub(super) title: &'static str,
-    /// Comment above the function: what differs from the guide, and why.
+    /// Comment above the function: the differences from the guide, and why.
     pub(super) note: String,
     pub(super) body: String,
 }
@@ -21,7 +21,7 @@ pub(super) struct Step {
 pub(super) fn steps(brief: &Brief<'_>) -> Vec<Step> {
     let built: [(&'static str, (String, String)); 10] = [
         ("Sysctls", sysctls(brief)),
-        ("Profile of TuneD", tuned(brief)),
+        ("TuneD's profile", tuned(brief)),
         ("Write-back and unbound work", workqueues(brief)),
         ("Governor", governor()),
         ("CPUs off and on", off_and_on(brief)),
@@ -47,8 +47,8 @@ fn lines(calls: impl IntoIterator<Item = String>) -> String {
 }
 
 fn sysctls(brief: &Brief<'_>) -> (String, String) {
-    let note = "Written one by one instead of by sysctl -p: one key that is gone does not hide the others, and each old \
-                value is on record. What moved to debugfs is set there.";
+    let note = "Written one by one instead of with sysctl -p, so a removed key does not hide the others, and each \
+         old value is saved. Keys that moved to debugfs are set there.";
     let keys = Keys::of(brief);
     let of_sysctl = keys.set.iter().map(|key| value(&key.path, &key.value));
     let moved = brief.plan.changes.iter().filter_map(|change| match &change.target {
@@ -59,8 +59,8 @@ fn sysctls(brief: &Brief<'_>) -> (String, String) {
 }
 
 fn tuned(brief: &Brief<'_>) -> (String, String) {
-    let note = "Looked at, not switched: with a change of profile TuneD takes the old one back, boot parameters too, which \
-                is nothing to happen at each boot. `lowlat tune export --format tuned` makes the profile.";
+    let note = "Checked, not switched: TuneD rolls the old profile back when it switches, including boot \
+         parameters, which should not happen at each boot. `lowlat tune export --format tuned` writes the profile.";
     let wanted = if brief.is_guide() { "HPELowLatency" } else { "" };
     (note.to_owned(), format!("    check_tuned {}\n", shell_word(wanted)))
 }
@@ -79,40 +79,39 @@ fn workqueues(brief: &Brief<'_>) -> (String, String) {
     if host.tasks.workqueue_cpus.is_known() {
         calls.push(mask("/sys/devices/virtual/workqueue/cpumask", &house));
     }
-    ("The mask of all unbound work is set as well, not only that of write-back.".to_owned(), lines(calls))
+    ("The mask of all unbound work is set too, not only that of write-back.".to_owned(), lines(calls))
 }
 
 fn governor() -> (String, String) {
-    let note = "Every CPU that has a governor, whatever its number.";
+    let note = "Every CPU with a governor, whatever its number.";
     (note.to_owned(), "    governors performance\n".to_owned())
 }
 
 fn off_and_on(brief: &Brief<'_>) -> (String, String) {
     let id = "sysfs.cpu.online_cycle";
-    let what = "Taking CPUs off and on drives timers and work from them. isolcpus=managed_irq,domain and irqaffinity= on \
-                the command line keep them clean from the start.";
+    let what = "Taking CPUs offline and online moves timers and work away from them. isolcpus=managed_irq,domain \
+         and irqaffinity= on the command line keep these CPUs free from the start.";
     if !brief.context.role.accepts(id) {
         return refused(brief, id, what);
     }
-    let note = "One CPU at a time, and not again before the service is stopped; the guide takes them all off together, by numbers computed for two \
-                sockets. Nothing to take back.";
+    let note = "One CPU at a time, and only once until the service is stopped. The guide takes all of them offline \
+         together, with numbers computed for two sockets. Nothing to roll back.";
     (note.to_owned(), format!("    cycle_cpus {}\n", shell_word(&brief.isolated().to_list())))
 }
 
 fn packet_filter(brief: &Brief<'_>) -> (String, String) {
     let id = "service.netfilter";
     let what =
-        "The host keeps its packet filter. Rules that leave the trading interfaces out cost nothing there.";
+        "The host keeps its packet filter. Rules that exclude the trading interfaces cost them nothing.";
     if !brief.context.role.accepts(id) {
         return refused(brief, id, what);
     }
-    let note = "The rules are kept before they are flushed, and restored when this service is stopped. A policy of DROP is \
-                left as it is, since flushing it would lock everybody out. Modules stay loaded: without rules they see \
-                no packet.";
+    let note = "The rules are saved before they are flushed, and restored when this service is stopped. A filter \
+         with policy DROP is not flushed, because that would block all connections. Modules stay loaded: without rules they see no packets.";
     (note.to_owned(), "    flush_filter iptables\n    flush_filter ip6tables\n".to_owned())
 }
 
-/// A step that is left out, with its risk by id.
+/// A step that is left out, with the ID of its risk.
 fn refused(brief: &Brief<'_>, id: &str, what: &str) -> (String, String) {
     let risk = brief.context.catalogue.find(id).map_or("", |setting| setting.risk.word());
     let why = brief
@@ -121,20 +120,20 @@ fn refused(brief: &Brief<'_>, id: &str, what: &str) -> (String, String) {
         .or_else(|| brief.context.catalogue.find(id).map(|setting| setting.cost.to_owned()))
         .unwrap_or_default();
     let note =
-        format!("Left out ({id}, risk: {risk}): {why} {what} --accept-risk {id} at the export takes it in.");
+        format!("Left out ({id}, risk: {risk}): {why} {what} Export with --accept-risk {id} to include it.");
     (note, "    :\n".to_owned())
 }
 
 fn rcu(brief: &Brief<'_>) -> (String, String) {
-    let note = "By names of kernel threads; `pgrep rcu` matches programs as well. Those that the kernel binds to a CPU are \
-                left, for it refuses to move them.";
+    let note = "By names of kernel threads, because `pgrep rcu` matches programs too. Threads that the kernel has \
+         bound to a CPU cannot be moved and are skipped.";
     let house = shell_word(&brief.housekeeping().to_list());
     (note.to_owned(), format!("    any_thread 'rcu*' {house}\n"))
 }
 
 fn interrupts(brief: &Brief<'_>) -> (String, String) {
-    let note = "The default for new interrupts too. What the kernel manages itself refuses with EIO and is counted apart; \
-                isolcpus=managed_irq keeps that off. irqbalance must be told as well, or it moves them back.";
+    let note = "Includes the default for new interrupts. Interrupts that the kernel manages return EIO and are \
+         counted separately; isolcpus=managed_irq keeps them off. irqbalance must be configured too, or it moves interrupts back.";
     let house = brief.housekeeping().to_list();
     let calls = [
         mask("/proc/irq/default_smp_affinity", &house),
@@ -145,8 +144,7 @@ fn interrupts(brief: &Brief<'_>) -> (String, String) {
 }
 
 fn kswapd(brief: &Brief<'_>) -> (String, String) {
-    let note =
-        "Each on its own node's housekeeping CPUs where the node has any; the guide lets all run everywhere.";
+    let note = "Each on the housekeeping CPUs of its node, if the node has any; the guide lets all of them run on any CPU.";
     let house = brief.housekeeping();
     let calls = brief.context.host.topology.nodes.iter().map(|node| {
         let local: CpuSet = node.cpus.intersection(house);
@@ -158,15 +156,16 @@ fn kswapd(brief: &Brief<'_>) -> (String, String) {
 
 /// Services of the plan; those with a risk that is not accepted as a comment.
 fn services(brief: &Brief<'_>) -> (String, String) {
-    let mut note = "Those that run on this host and are of no use to it. TuneD is never stopped: it would take everything \
-                    back. They start again when this service is stopped."
-        .to_owned();
+    let mut note =
+        "Services that run on this host and are not needed. TuneD is never stopped, because it would \
+         roll everything back. The services start again when this service is stopped."
+            .to_owned();
     let left = brief.plan.left_out.iter().filter(|left| {
         left.layer == "service" && matches!(left.why, lowlat_settings::change::WhyLeftOut::NotAccepted(_))
     });
     let left: Vec<&str> = left.map(|left| left.setting.as_str()).collect();
     if !left.is_empty() {
-        put(&mut note, format_args!(" Left running, since the risk is not accepted: {}.", left.join(", ")));
+        put(&mut note, format_args!(" Left running because the risk is not accepted: {}.", left.join(", ")));
     }
     let calls = brief.plan.changes.iter().filter_map(|change| match &change.target {
         Target::Service { unit } => Some(format!("service {} ''", shell_word(unit))),
@@ -175,13 +174,13 @@ fn services(brief: &Brief<'_>) -> (String, String) {
     (note, lines(calls))
 }
 
-/// What the guide's script does not do.
+/// Changes that the guide's script does not make.
 fn rest(brief: &Brief<'_>, steps: &[Step]) -> (String, String) {
     let is_done =
         |call: &str| steps.iter().any(|step| step.body.lines().any(|line| line.trim_start() == call));
     let calls = Calls::of(brief).without(is_done);
     let sections = [Section::Values, Section::HugePages, Section::Interfaces, Section::Policies];
-    ("Not among the guide's steps.".to_owned(), calls.body(&sections))
+    ("Not part of the guide's script.".to_owned(), calls.body(&sections))
 }
 
 /// The functions of all steps.
@@ -201,12 +200,12 @@ pub(super) fn functions(steps: &[Step]) -> String {
     text
 }
 
-/// What the steps are, one line each, for the README.
+/// The steps, one line each, for the README.
 pub(super) fn table(steps: &[Step]) -> String {
     steps.iter().map(|step| item("", &format!("{:>2}  {}: {}", step.number, step.title, step.note))).collect()
 }
 
-/// The function that takes every step.
+/// The function that runs every step.
 pub(super) fn run_all(steps: &[Step]) -> String {
     let calls = lines(steps.iter().map(|step| format!("step_{}", step.number)));
     format!("\nall_steps() {{\n{calls}}}\n\n")

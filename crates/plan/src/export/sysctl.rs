@@ -1,4 +1,4 @@
-//! sysctl.d: the guide's `100-lowlatency.conf` under a name that really sorts last.
+//! sysctl.d: the guide's `100-lowlatency.conf` under a name that sorts last.
 
 use super::brief::Brief;
 use super::text::{comment, item, one_line, put};
@@ -16,24 +16,24 @@ pub(super) const FORMAT: Format = Format {
     files: |brief| vec![file(brief)],
 };
 
-/// A key with the value that the profile wants of it.
+/// A key with the profile's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Key {
-    /// As sysctl.d(5) takes it: dots, or slashes where a name has dots.
+    /// In the form of sysctl.d(5): with dots, or with slashes if a name contains dots.
     pub(super) name: String,
     pub(super) value: String,
     /// The path below /proc/sys.
     pub(super) path: String,
 }
 
-/// What is to be said of the sysctls of a profile on a host.
+/// The sysctls of a profile on a host.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
-    /// Keys to be set, rising.
+    /// Keys to set, in ascending order.
     pub(super) set: Vec<Key>,
     /// Keys whose risk is not accepted, each with the reason.
     pub(super) risky: Vec<(Key, String)>,
-    /// Keys that this kernel does not have, each with where it went.
+    /// Keys that this kernel does not have, each with the reason.
     pub(super) gone: Vec<(String, String)>,
 }
 
@@ -76,7 +76,7 @@ impl Keys {
     }
 }
 
-/// The keys of a row. A row that is good may be so by another value than the planner would write; it is kept.
+/// The keys of a row. A correct row may have another value than the planner would write; it is kept.
 fn keys_of(brief: &Brief<'_>, setting: &Setting, verdict: Verdict) -> Vec<Key> {
     let context = brief.context;
     let mut keys: Vec<Key> = Vec::new();
@@ -107,7 +107,7 @@ impl Key {
         Self { name, value, path }
     }
 
-    /// The key of a path whose components hold dots: sysctl.d(5) takes slashes for such.
+    /// The key of a path whose components contain dots, with slashes (sysctl.d(5)).
     fn of_path(path: &str, value: String) -> Option<Self> {
         let name = path.strip_prefix("/proc/sys/")?.to_owned();
         Some(Self { name, value, path: path.to_owned() })
@@ -122,13 +122,15 @@ fn file(brief: &Brief<'_>) -> ExportedFile {
     if let Some((key, path)) = loser {
         text.push_str(&comment(
             "# ",
-            &format!("ATTENTION: {path} sets {key} and sorts behind this file: it wins, so change it there."),
+            &format!(
+                "ATTENTION: {path} sets {key} and sorts after this file, so it wins. Change the key there."
+            ),
         ));
     }
     ExportedFile { path: name.to_owned(), is_program: false, text }
 }
 
-/// The file's name and text, for the formats that carry it along.
+/// The file's name and text, for the formats that include it.
 pub(super) fn named(brief: &Brief<'_>) -> ExportedFile {
     file(brief)
 }
@@ -142,8 +144,8 @@ fn text(brief: &Brief<'_>, keys: &Keys, name: &str) -> String {
     ));
     text.push_str(&comment(
         "# ",
-        "Of several files that set a key the one whose name sorts last wins, and names are compared as text: the \
-         guide's 100-lowlatency.conf sorts before 50-default.conf and 99-sysctl.conf, and loses to both.",
+        "If several files set a key, the file whose name sorts last wins. Names are compared as text, so \
+         50-default.conf and 99-sysctl.conf override the guide's 100-lowlatency.conf.",
     ));
     text.push('\n');
     for key in &keys.set {
@@ -151,7 +153,7 @@ fn text(brief: &Brief<'_>, keys: &Keys, name: &str) -> String {
     }
     if !keys.risky.is_empty() {
         text.push_str(
-            "\n# Left out, since the risk is not accepted; --accept-risk ID at the export takes one in:\n",
+            "\n# Left out because the risk is not accepted; export with --accept-risk ID to include one:\n",
         );
         for (key, why) in &keys.risky {
             put(&mut text, format_args!("#   {} = {}\n", one_line(&key.name), one_line(&key.value)));
@@ -165,11 +167,15 @@ fn text(brief: &Brief<'_>, keys: &Keys, name: &str) -> String {
         }
         text.push_str(&comment(
             "# ",
-            "What moved to /sys/kernel/debug is no sysctl any more: the formats tuned, systemd and shell set it there.",
+            "Keys that moved to /sys/kernel/debug are no sysctls any more; the formats tuned, systemd and shell set \
+             them there.",
         ));
     }
     text.push('\n');
-    text.push_str(&comment("# ", "The whole profile takes this command line, which no sysctl can set:"));
+    text.push_str(&comment(
+        "# ",
+        "The whole profile also needs this command line, which sysctls cannot set:",
+    ));
     put(&mut text, format_args!("#   {}\n", brief.planned_line()));
     text
 }

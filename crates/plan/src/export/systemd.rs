@@ -1,4 +1,4 @@
-//! The guide's one-time.service and its script, made safe, and what goes with them.
+//! The guide's one-time.service and its script, made safe, with the files that they need.
 
 use super::brief::Brief;
 use super::shell::{CORE, IRQS, SERVICES, THREADS, UNDO};
@@ -32,7 +32,7 @@ fn files(brief: &Brief<'_>) -> Vec<ExportedFile> {
     files
 }
 
-/// The unit, its script, and the drop-in that keeps irqbalance from undoing it: what a playbook carries along as well.
+/// The unit, its script, and the drop-in that keeps irqbalance from undoing it. A playbook includes them too.
 pub(super) fn service(brief: &Brief<'_>, steps: &[Step]) -> Vec<ExportedFile> {
     let file = |path: &str, is_program, text| ExportedFile { path: path.to_owned(), is_program, text };
     let mut files = vec![
@@ -47,7 +47,7 @@ pub(super) fn service(brief: &Brief<'_>, steps: &[Step]) -> Vec<ExportedFile> {
     files
 }
 
-/// Boot parameters are no affair of a service, and the packet filter has its step.
+/// A service cannot set boot parameters, and the packet filter has its own step.
 fn is_told(left: &LeftOut) -> bool {
     let told_elsewhere =
         ["service.one_time", "service.netfilter", "sysctl.file.100-lowlatency", "service.tuned.include"];
@@ -55,22 +55,22 @@ fn is_told(left: &LeftOut) -> bool {
 }
 
 fn unit(brief: &Brief<'_>) -> String {
-    let mut text = brief.header("# ", "Run-time values for low latency, once in each boot.");
+    let mut text = brief.header("# ", "Sets run-time values for low latency once per boot.");
     put(
         &mut text,
         format_args!(
-            "[Unit]\nDescription=Low-latency values of lowlat's profile {}\n",
+            "[Unit]\nDescription=Set the run-time values of lowlat's profile {}\n",
             brief.context.profile
         ),
     );
     text.push_str(
-        "# After whoever sets the same things: none of them is started for it.\n\
+        "# After all units that set the same values; it does not start them.\n\
          After=systemd-sysctl.service systemd-modules-load.service network.target network-online.target\n\
          After=tuned.service irqbalance.service\n\
          \n[Service]\nType=oneshot\nRemainAfterExit=yes\n\
          ExecStart=/usr/local/bin/oneshot_script.sh start\n\
          ExecStop=/usr/local/bin/oneshot_script.sh stop\n\
-         # 1: something was left, and the journal tells what. The rest holds, and stopping takes it back.\n\
+         # 1: some values were not set, and the journal lists them. The others are set, and stopping restores them.\n\
          SuccessExitStatus=1\n\
          TimeoutStartSec=5min\n\
          \n[Install]\nWantedBy=multi-user.target\n",
@@ -84,7 +84,7 @@ fn script(brief: &Brief<'_>, steps: &[Step]) -> String {
     text.push_str("#\n");
     text.push_str(&comment(
         "# ",
-        "Each old value is kept in /run before it is changed; `stop` restores it. What cannot be done is told, and the \
+        "Each old value is saved in /run before it is changed; `stop` restores it. Failures are reported, and the \
          exit code is 1. A second `start` changes nothing.",
     ));
     let left = brief.left_out("# ", is_told);

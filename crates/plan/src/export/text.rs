@@ -1,12 +1,12 @@
-//! Spelling: comments, quotes, lines of bounded width. What comes from a host is data in every one of them.
+//! Spelling: comments, quotes, lines of bounded width. Texts from a host are data in all of them.
 
 use std::fmt::{Arguments, Write};
 
 /// Columns of a comment, its mark included.
 const COLUMNS: usize = 110;
 
-/// Text on one line. What could end a line or change the order of its letters becomes a question mark: YAML also breaks
-/// lines at U+2028, and bidirectional marks hide what a line says.
+/// Text on one line. Characters that could end a line or reorder its letters become question marks: YAML
+/// also breaks lines at U+2028, and bidirectional marks hide the content of a line.
 pub(super) fn one_line(text: &str) -> String {
     let is_plain = |c: char| c == ' ' || c.is_ascii_graphic() || c.is_alphanumeric();
     text.chars().map(|c| if is_plain(c) { c } else { '?' }).collect()
@@ -22,7 +22,7 @@ pub(super) fn comment(mark: &str, text: &str) -> String {
     wrap(mark, 0, 0, text)
 }
 
-/// One of several things that a comment lists: set in, and what does not fit on the line further.
+/// An indented item of a list in a comment, with continuation lines indented further.
 pub(super) fn item(mark: &str, text: &str) -> String {
     wrap(mark, 2, 4, text)
 }
@@ -53,7 +53,7 @@ pub(super) fn shell_word(text: &str) -> String {
     if !text.is_empty() && text.chars().all(is_plain) {
         return text.to_owned();
     }
-    // A line break would end the line on which a value is kept; no value of a kernel holds one.
+    // A line break would end the line of a saved value; values of the kernel contain none.
     format!("'{}'", one_line(text).replace('\'', "'\\''"))
 }
 
@@ -79,7 +79,7 @@ pub(super) fn here_document(text: &str) -> String {
     format!("<< '{mark}'\n{text}{break_}{mark}\n")
 }
 
-/// A scalar of YAML in single quotes. What Jinja would take for an expression is marked as data.
+/// A YAML scalar in single quotes. Text that Jinja would evaluate is marked as data.
 pub(super) fn yaml(text: &str) -> String {
     let quoted = format!("'{}'", one_line(text).replace('\'', "''"));
     if text.contains("{{") || text.contains("{%") || text.contains("{#") {

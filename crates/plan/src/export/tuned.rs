@@ -1,4 +1,4 @@
-//! A profile of TuneD: tuned.conf, its variables, and the helper that they call.
+//! A TuneD profile: tuned.conf, its variables, and the script that they call.
 
 use super::boot_words::{BootWord, boot_words, expected_line};
 use super::brief::Brief;
@@ -14,7 +14,7 @@ use lowlat_settings::{
 pub(super) const FORMAT: Format =
     Format { name: "tuned", about: "a TuneD profile: tuned.conf, variables, helper script", files };
 
-/// What comes from TuneD's variables instead of being written out.
+/// Values from TuneD's variables instead of literal ones.
 const ISOLATED: &str = "${isolated_cores}";
 const HOUSEKEEPING: &str = "${housekeeping_cpus}";
 const MASK: &str = "${not_isolated_cpumask}";
@@ -35,17 +35,17 @@ fn files(brief: &Brief<'_>) -> Vec<ExportedFile> {
     files
 }
 
-/// cpu-partitioning refuses to load where no CPU is isolated; its parent stands in for it then.
+/// cpu-partitioning does not load if no CPU is isolated; then its parent is included instead.
 fn has_isolated(brief: &Brief<'_>) -> bool {
     !brief.isolated().is_empty()
 }
 
-/// The guide's own name, by which its audit finds it.
+/// The guide's name, by which the audit finds it.
 fn profile_name(brief: &Brief<'_>) -> &'static str {
     if brief.is_guide() { "HPELowLatency" } else { "lowlat-trading" }
 }
 
-/// The words that are set, with numbers in place of TuneD's variables.
+/// The set words, with numbers instead of TuneD's variables.
 fn filled_in(brief: &Brief<'_>, words: &[BootWord]) -> String {
     let mask = mask_of_tuned(brief);
     let line = cmdline(brief, words);
@@ -54,8 +54,8 @@ fn filled_in(brief: &Brief<'_>, words: &[BootWord]) -> String {
         .replace(MASK, &mask)
 }
 
-/// TuneD's spelling of a mask: groups of eight digits, no more of them than the highest CPU needs. It inverts the
-/// isolated CPUs over every CPU present, so CPUs of neither side count as housekeeping.
+/// TuneD's format of a mask: groups of eight digits, as many as the highest CPU needs. It inverts the
+/// isolated CPUs over all present CPUs, so CPUs of neither set count as housekeeping.
 fn mask_of_tuned(brief: &Brief<'_>) -> String {
     let topology = &brief.context.host.topology;
     let others = topology.online.union(&topology.offline).difference(brief.isolated());
@@ -63,21 +63,21 @@ fn mask_of_tuned(brief: &Brief<'_>) -> String {
     others.to_mask_padded(groups * 32)
 }
 
-/// The words that are set, numbers as TuneD's variables.
+/// The set words, with TuneD's variables instead of numbers.
 fn cmdline(brief: &Brief<'_>, words: &[BootWord]) -> String {
     let set = words.iter().filter_map(|word| match word {
         BootWord::Set(word) => Some(with_variables(brief, word)),
         BootWord::LeftOut(..) => None,
     });
     let mut set: Vec<String> = set.collect();
-    // The first word is one that may be lost.
+    // TuneD may lose the first word.
     if !set.is_empty() && set.first().is_none_or(|first| first != "quiet") {
         set.insert(0, "quiet".to_owned());
     }
     one_line(&set.join(" "))
 }
 
-/// Parameters that take CPUs: 0 is one there, and a number elsewhere.
+/// Parameters with CPUs, in which 0 is a CPU and not a number.
 const OF_CPUS: [&str; 4] = ["irqaffinity", "isolcpus", "nohz_full", "rcu_nocbs"];
 
 fn with_variables(brief: &Brief<'_>, word: &str) -> String {
@@ -110,12 +110,12 @@ fn tuned_conf(brief: &Brief<'_>, name: &str, words: &[BootWord]) -> String {
         text.push_str("\n[variables]\n");
         text.push_str(&comment(
             "# ",
-            "In place of /etc/tuned/cpu-partitioning-variables.conf, which stays the distribution's.",
+            "Replaces /etc/tuned/cpu-partitioning-variables.conf, which is not changed.",
         ));
         put(&mut text, format_args!("include=/etc/tuned/{name}/variables.conf\n"));
     }
     if brief.is_guide() {
-        text.push_str("\n[disk]\n# The guide's; it reaches disks that turn as well.\nelevator=none\n");
+        text.push_str("\n[disk]\n# The guide's value; it also affects rotating disks.\nelevator=none\n");
     }
     text.push_str(&sysctl_section(brief));
     text.push_str(&sysfs_section(brief));
@@ -140,7 +140,8 @@ fn sysctl_section(brief: &Brief<'_>) -> String {
     {
         text.push_str(&comment(
             "# ",
-            "cpu-partitioning switches this watchdog off; the risk is not accepted (boot.nmi_watchdog), so it stays as it is.",
+            "cpu-partitioning disables this watchdog; the risk is not accepted (boot.nmi_watchdog), so it is \
+             unchanged.",
         ));
         put(&mut text, format_args!("{nmi}={present}\n"));
     }
@@ -151,13 +152,13 @@ fn sysctl_section(brief: &Brief<'_>) -> String {
     text
 }
 
-/// Values below /sys, those that the kernel moved to debugfs among them.
+/// Values below /sys, including those that the kernel moved to debugfs.
 fn sysfs_section(brief: &Brief<'_>) -> String {
     let mut text = String::from("\n[sysfs]\n");
     let parents = comment(
         "# ",
-        "cpu-partitioning and its parents keep workqueues, interrupts, threads and services on housekeeping CPUs, set \
-         the governor and switch transparent huge pages off.",
+        "cpu-partitioning and its parents keep workqueues, interrupts, threads and services on housekeeping CPUs, \
+         set the governor and disable transparent huge pages.",
     );
     if has_isolated(brief) {
         text.push_str(&parents);
@@ -173,8 +174,8 @@ fn sysfs_section(brief: &Brief<'_>) -> String {
     if has_isolated(brief) && !is_accepted(brief, "boot.mce") {
         text.push_str(&comment(
             "# ",
-            "cpu-partitioning stops the polling for corrected memory errors; the risk is not accepted (boot.mce), so it \
-             goes on.",
+            "cpu-partitioning disables the polling for corrected memory errors; the risk is not accepted \
+             (boot.mce), so it stays enabled.",
         ));
         text.push_str("/sys/devices/system/machinecheck/machinecheck*/ignore_ce=0\n");
     }
@@ -189,20 +190,19 @@ fn bootloader_section(brief: &Brief<'_>, words: &[BootWord]) -> String {
     let mut text = String::from("\n[bootloader]\n");
     text.push_str(&comment(
         "# ",
-        "One key holds the whole line, in its order. The keys of the parents are emptied: a later TuneD adds others \
-         there (skew_tick=1, isolcpus=), and a child's cmdline= replaces a parent's of the same name without a word.",
+        "One key contains the whole line in order. The parents' keys are emptied, because a later TuneD adds others \
+         there (skew_tick=1, isolcpus=), and a child's cmdline= silently replaces a parent's.",
     ));
     text.push_str("cmdline_network_latency=\ncmdline_cpu_part=\n");
     text.push_str(&comment(
         "# ",
-        "\"quiet\" comes first because the first word has been seen to get lost between TuneD and grub.cfg: this one \
-         may.",
+        "\"quiet\" comes first because TuneD has been seen to lose the first word on the way to grub.cfg.",
     ));
     if brief.is_guide() {
         text.push_str(&comment(
             "# ",
-            "2MB is the guide's spelling; the kernel reads it as 2M. intel_pstate=disable does nothing on AMD. \
-             max_cstate=0 is taken as 1.",
+            "2MB is the guide's spelling; the kernel reads it as 2M. intel_pstate=disable has no effect on AMD. The \
+             kernel reads max_cstate=0 as 1.",
         ));
     }
     put(&mut text, format_args!("cmdline={}\n", cmdline(brief, words)));
@@ -218,7 +218,7 @@ fn bootloader_section(brief: &Brief<'_>, words: &[BootWord]) -> String {
     text
 }
 
-/// Threads of the kernel under real-time policies, as the guide wants them.
+/// Kernel threads with real-time policies, as in the guide.
 fn scheduler_section(brief: &Brief<'_>, name: &str) -> String {
     if !brief.is_guide() || !has_isolated(brief) {
         return String::new();
@@ -226,8 +226,8 @@ fn scheduler_section(brief: &Brief<'_>, name: &str) -> String {
     let mut text = String::from("\n[scheduler]\n");
     text.push_str(&comment(
         "# ",
-        "Priority of the rule, policy, real-time priority, CPUs, threads. * leaves the CPUs alone: each ksoftirqd is \
-         bound to its own, and the kernel refuses the guide's mask with EINVAL.",
+        "Priority of the rule, policy, real-time priority, CPUs, threads. * keeps the CPUs: each ksoftirqd is bound \
+         to its CPU, and the kernel rejects the guide's mask with EINVAL.",
     ));
     for (id, group) in [("kthread.ksoftirqd", "ksoftirqd"), ("kthread.rcub", "rcub")] {
         let Some(setting) = brief.context.catalogue.find(id) else { continue };
@@ -247,26 +247,25 @@ fn is_taken(brief: &Brief<'_>, setting: &Setting) -> bool {
 }
 
 fn variables(brief: &Brief<'_>, name: &str) -> String {
-    let mut text = brief.header("# ", "CPUs for the profile beside it.");
+    let mut text = brief.header("# ", "CPUs for the profile in tuned.conf.");
     put(&mut text, format_args!("housekeeping_cpus=${{f:exec:/etc/tuned/{name}/script.sh:housekeeping}}\n"));
     put(&mut text, format_args!("isolated_cores=${{f:exec:/etc/tuned/{name}/script.sh:isolated}}\n"));
     if brief.is_guide() {
         text.push_str(&comment(
             "# ",
-            "The guide's. TuneD 2.16 and later would add isolcpus= for it, which the guide's line does not have; the \
-             profile's own cmdline= stands in its place.",
+            "The guide's value. TuneD 2.16 and later would add isolcpus= for it, which the guide's line does not \
+             have; the profile's cmdline= replaces that.",
         ));
         put(&mut text, format_args!("no_balance_cores=${{f:exec:/etc/tuned/{name}/script.sh:nobalance}}\n"));
     }
     text
 }
 
-/// Prints numbers for TuneD: lowlat's where it is installed, else those written in.
+/// Prints numbers for TuneD: from lowlat if it is installed, otherwise fixed ones.
 fn helper(brief: &Brief<'_>) -> String {
     let mut text = String::from("#!/bin/sh\n");
     text.push_str(
-        &brief
-            .header("# ", "Numbers for the TuneD profile beside it: script.sh WHICH, without a line break."),
+        &brief.header("# ", "Prints numbers for the TuneD profile: script.sh WHICH, without a line break."),
     );
     let (house, isolated) = (brief.housekeeping(), brief.isolated());
     let word = |text: &str| shell_word(text);
@@ -281,7 +280,7 @@ fn helper(brief: &Brief<'_>) -> String {
 
 const HELPER: &str = include_str!("sh/tuned.sh");
 
-/// What was asked for at the export, so that lowlat on the host chooses the same CPUs.
+/// The options of the export, so lowlat on the host chooses the same CPUs.
 fn role(brief: &Brief<'_>) -> Option<String> {
     let role = brief.context.role;
     let quoted = |text: &str| format!("{:?}", one_line(text));
@@ -296,14 +295,14 @@ fn role(brief: &Brief<'_>) -> Option<String> {
         let nics: Vec<String> = role.nics.iter().map(|nic| quoted(nic)).collect();
         put(&mut lines, format_args!("nics = [{}]\n", nics.join(", ")));
     }
-    let head = brief.header("# ", "The role that the CPUs were chosen for; script.sh hands it to lowlat.");
+    let head = brief.header("# ", "The role for which the CPUs were chosen; script.sh passes it to lowlat.");
     (!lines.is_empty()).then(|| head + &lines)
 }
 
 fn readme(brief: &Brief<'_>, name: &str) -> String {
     let mut text = brief.readme_head(&format!("TuneD profile {name}"));
     text.push_str(&README.replace("@NAME@", name));
-    // The one on TuneD is about parameters that do not go through it.
+    // The TuneD warning is about parameters that do not go through TuneD.
     for part in [
         brief.warnings("", |warning| warning != Warning::TunedInstalled.to_string()),
         brief.left_out("", |left| !DONE_HERE.contains(&left.setting.as_str())),
@@ -316,7 +315,7 @@ fn readme(brief: &Brief<'_>, name: &str) -> String {
     text
 }
 
-/// Rows that the plan leaves to the user, and that this export answers.
+/// Rows that the plan leaves to the user and this export covers.
 const DONE_HERE: &[&str] =
     &["service.tuned.profile", "service.tuned.include", "service.one_time", "sysctl.file.100-lowlatency"];
 

@@ -6,8 +6,8 @@ use lowlat_host::CpuSet;
 use lowlat_settings::change::{Change, Mechanism};
 use std::collections::BTreeMap;
 
-/// Where a call stands in the script. The order is that of applying: queues are changed before their interrupts, some
-/// of which vanish with them.
+/// The section of a call in the script, in the order of applying: queues are changed before their
+/// interrupts, some of which vanish with them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Section {
     Sysctls,
@@ -29,7 +29,7 @@ impl Section {
             Self::Values => "Values below /sys and /proc",
             Self::HugePages => "Huge pages",
             Self::Interfaces => "Network interfaces",
-            Self::Interrupts => "Interrupts: number in the plan, which of its name, name, CPUs",
+            Self::Interrupts => "Interrupts: number in the plan, index among those of its name, name, CPUs",
             Self::Workqueues => "Workqueues",
             Self::Threads => "CPUs of kernel threads",
             Self::Policies => "Policy and priority of kernel threads",
@@ -38,7 +38,7 @@ impl Section {
         }
     }
 
-    /// What is gone with the boot.
+    /// Sections that a reboot resets.
     pub(super) const RUN_TIME: [Self; 8] = [
         Self::Sysctls,
         Self::Values,
@@ -49,7 +49,7 @@ impl Section {
         Self::Threads,
         Self::Policies,
     ];
-    /// What outlives a boot.
+    /// Sections that survive a reboot.
     pub(super) const KEPT: [Self; 2] = [Self::Files, Self::Services];
 }
 
@@ -70,7 +70,7 @@ impl Calls {
         calls
     }
 
-    /// The calls that are not made elsewhere.
+    /// The calls that no other section makes.
     pub(super) fn without(mut self, is_made: impl Fn(&str) -> bool) -> Self {
         for calls in self.by_section.values_mut() {
             calls.retain(|call| !is_made(call));
@@ -83,7 +83,7 @@ impl Calls {
         self.by_section.contains_key(&section)
     }
 
-    /// The body of a function of the shell that makes the calls of some sections.
+    /// The body of a shell function with the calls of some sections.
     pub(super) fn body(&self, sections: &[Section]) -> String {
         let mut body = String::new();
         for (section, calls) in self.by_section.iter().filter(|(section, _)| sections.contains(section)) {
@@ -101,8 +101,8 @@ impl Calls {
     }
 }
 
-/// One change as a call, by the mechanism that applies it. None for the command line, which has a function for itself, and
-/// for TuneD's profile, which is left alone (see [`Brief::of`]).
+/// One change as a call, by its mechanism. None for the command line, which has a separate function, and for
+/// TuneD's profile, which is not changed (see [`Brief::of`]).
 fn call(brief: &Brief<'_>, change: &Change) -> Option<(Section, String)> {
     let after = change.after.as_str();
     let kind = change.target.kind();
@@ -143,7 +143,7 @@ fn call(brief: &Brief<'_>, change: &Change) -> Option<(Section, String)> {
     })
 }
 
-/// Files of the kernel by what they are about.
+/// Files of the kernel by subject.
 fn section(path: &str) -> Section {
     const SECTIONS: [(&str, Section); 5] = [
         ("/proc/sys/", Section::Sysctls),
@@ -155,12 +155,12 @@ fn section(path: &str) -> Section {
     SECTIONS.iter().find(|(part, _)| path.contains(part)).map_or(Section::Values, |(_, section)| *section)
 }
 
-/// A value of one file.
+/// The value of one file.
 pub(super) fn value(path: &str, value: &str) -> String {
     format!("value {} {}", shell_word(path), shell_word(value))
 }
 
-/// A mask, written out: shells count with 64 bits, and hosts have more CPUs.
+/// A literal mask: shells compute with 64 bits, and hosts have more CPUs.
 pub(super) fn mask(path: &str, list: &str) -> String {
     let mask = CpuSet::parse_list(list).map_or_else(|_| list.to_owned(), |cpus| cpus.to_mask());
     format!("mask {} {}", shell_word(path), shell_word(&mask))
@@ -173,7 +173,7 @@ fn whom(path: &str) -> String {
     unit.map(|unit| format!(" {}", shell_word(unit))).unwrap_or_default()
 }
 
-/// Several interrupts may have the same names: which of them it is, counted from 1, finds it after a reboot.
+/// An interrupt. Several may have the same name, so its index among them, from 1, finds it after a reboot.
 fn irq_call(brief: &Brief<'_>, number: u32, actions: &[String], after: &str) -> String {
     let irqs = brief.context.host.interrupts.irqs.iter();
     let nth = irqs.filter(|irq| irq.actions == actions && irq.number < number).count() + 1;

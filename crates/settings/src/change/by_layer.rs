@@ -1,10 +1,10 @@
-//! How rows are changed that say nothing of it themselves.
+//! Changes of rows without a specific one, by layer.
 
 use super::{Proposal, WhyLeftOut, boot, files, service, sysctl};
 use crate::{Context, Layer, Setting};
 
-/// A boot row is its parameter, a sysctl its key, a row of debugfs, sysfs, memory or kernel threads the files that it
-/// reads, a service its units. Rows of the other layers must say how they are changed.
+/// Boot rows change their parameter, sysctls their key, rows of debugfs, sysfs, memory and kernel threads
+/// the files that they read, services their units. Rows of other layers need a specific change.
 pub fn by_layer(context: &Context<'_>, setting: &Setting) -> Proposal {
     match setting.layer {
         Layer::Boot => boot::parameter(context, setting),
@@ -14,17 +14,16 @@ pub fn by_layer(context: &Context<'_>, setting: &Setting) -> Proposal {
         Layer::Firmware => Proposal::not(
             WhyLeftOut::Firmware,
             format!(
-                "set {} to {} in the firmware's set-up; the OS cannot reach it",
+                "set {} to {} in the firmware setup; the OS cannot change it",
                 setting.name,
                 setting.want(context.profile).text(context).unwrap_or_default()
             ),
         ),
         Layer::Readiness => {
-            Proposal::not(WhyLeftOut::StateOfTheMoment, "a state of the moment: it is looked at, not set")
+            Proposal::not(WhyLeftOut::StateOfTheMoment, "this is a momentary state, not a setting")
         }
-        Layer::Irq | Layer::Nic => Proposal::not(
-            WhyLeftOut::Hardware,
-            "decided by the hardware or its driver, not by a value that can be written",
-        ),
+        Layer::Irq | Layer::Nic => {
+            Proposal::not(WhyLeftOut::Hardware, "the hardware or its driver decides this; it cannot be set")
+        }
     }
 }

@@ -4,7 +4,7 @@ use super::{Proposal, Target, WhyLeftOut};
 use crate::{Context, Setting, Want, judge::chosen_word, judge::satisfies};
 use lowlat_host::Reading;
 
-/// The value to write: the wanted one, the first of several; none for a state in words.
+/// The value to write: the wanted one, or the first of several; none for a described state.
 pub fn value(context: &Context<'_>, setting: &Setting) -> Option<String> {
     match setting.want(context.profile) {
         Want::Value(value) => Some(value.to_owned()),
@@ -15,14 +15,14 @@ pub fn value(context: &Context<'_>, setting: &Setting) -> Option<String> {
 }
 
 fn in_words() -> Proposal {
-    Proposal::not(WhyLeftOut::YourChoice, "the wanted state is no single value; lowlat does not choose one")
+    Proposal::not(WhyLeftOut::YourChoice, "several values are possible, and lowlat does not choose one")
 }
 
 fn file(path: impl Into<String>) -> Target {
     Target::File { path: path.into() }
 }
 
-/// Every file of the row that holds another value than the wanted one.
+/// Every file of the row with a value other than the wanted one.
 pub fn all(context: &Context<'_>, setting: &Setting) -> Proposal {
     let want = setting.want(context.profile);
     let Some(value) = value(context, setting) else { return in_words() };
@@ -70,7 +70,7 @@ pub fn governor(context: &Context<'_>, setting: &Setting) -> Proposal {
     proposal
 }
 
-/// The lower bound of the clock on policies that rule isolated CPUs, where the governor may go below the upper one.
+/// The minimum frequency of policies of isolated CPUs whose governor may go below the maximum.
 pub fn scaling_min(context: &Context<'_>, _: &Setting) -> Proposal {
     let isolated = &context.allocation.isolated;
     let mut proposal = Proposal::default();
@@ -88,7 +88,7 @@ pub fn scaling_min(context: &Context<'_>, _: &Setting) -> Proposal {
     proposal
 }
 
-/// The hint of each policy that rules isolated CPUs.
+/// The energy hint of each policy of isolated CPUs.
 pub fn preference(context: &Context<'_>, _: &Setting) -> Proposal {
     let isolated = &context.allocation.isolated;
     let mut proposal = Proposal::default();
@@ -135,7 +135,7 @@ pub fn disk_scheduler(context: &Context<'_>, setting: &Setting) -> Proposal {
     proposal
 }
 
-/// The clock source, where the kernel offers the wanted one.
+/// The clock source, if the kernel offers the wanted one.
 pub fn clock_source(context: &Context<'_>, setting: &Setting) -> Proposal {
     let cpu = &context.host.cpu;
     match value(context, setting) {
@@ -145,24 +145,24 @@ pub fn clock_source(context: &Context<'_>, setting: &Setting) -> Proposal {
         }
         _ => Proposal::not(
             WhyLeftOut::Hardware,
-            "the kernel does not offer the wanted clock source here; its log says why (look for \"unstable\")",
+            "the kernel does not offer the wanted clock source; search its log for \"unstable\"",
         ),
     }
 }
 
-/// The polling for corrected errors. Switched on again only by hand: who switched it off had a reason.
+/// The polling for corrected errors. It is not enabled automatically, because it was disabled on purpose.
 pub fn check_interval(context: &Context<'_>, setting: &Setting) -> Proposal {
     if context.host.kernel.tokens().last("mce") == Some("ignore_ce") {
         return Proposal::not(
             WhyLeftOut::YourChoice,
-            "mce=ignore_ce was set by somebody: take it off the command line, or accept the risk in the role file",
+            "mce=ignore_ce was set on purpose; remove it from the command line, or accept the risk in the role file",
         );
     }
     let Some(path) = setting.reads.first() else { return Proposal::default() };
     match context.host.file(path) {
         Reading::Known(text) if u64::from_str_radix(text.trim(), 16) == Ok(0) => Proposal::not(
             WhyLeftOut::YourChoice,
-            "polling was switched off by somebody: write an interval, or accept the risk in the role file",
+            "polling was disabled on purpose; write an interval, or accept the risk in the role file",
         ),
         before => Proposal::default().step(file(*path), before, "0"),
     }

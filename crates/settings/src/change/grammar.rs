@@ -1,8 +1,8 @@
-//! The grammar of what a plan writes.
+//! The grammar of names and values in plans.
 //!
-//! A plan can be made from a capture of another person's host, and its names and values end up in scripts, units,
-//! playbooks and profiles that root runs. So each of them must fit its type before it enters a plan. A row whose name
-//! or value does not fit is left out with the reason. Each export still escapes for its own format.
+//! A plan can be made from a capture of an untrusted host, and root runs scripts, units, playbooks and
+//! profiles with its names and values. So each of them must fit its type before it enters a plan. A row
+//! whose name or value does not fit is left out with the reason. Each export also escapes for its format.
 
 use super::{Proposal, WhyLeftOut};
 use crate::{Context, Setting};
@@ -24,7 +24,7 @@ const SHOWN_CHARS: usize = 40;
 pub(crate) struct Grammar {
     /// "the name of a network interface".
     what: &'static str,
-    /// What fits, in words.
+    /// What fits, as text.
     expected: &'static str,
     fits: fn(&str) -> bool,
 }
@@ -85,14 +85,14 @@ pub(crate) const WORD: Grammar = Grammar {
     expected: "a number, a CPU list, or a word of letters, digits and _.,:+-",
     fits: |text| is_word(text) || is_integer(text) || is_cpu_list(text),
 };
-/// What stands behind a policy: "SCHED_FIFO 2".
+/// A policy with its priority: "SCHED_FIFO 2".
 pub(crate) const POLICY: Grammar = Grammar {
     what: "a scheduling policy",
     expected: "a policy and its priority, such as SCHED_FIFO 2",
     fits: |text| text.split(' ').all(is_word),
 };
 pub(crate) const TEXT: Grammar = Grammar {
-    what: "a file of lowlat's",
+    what: "a file owned by lowlat",
     expected: "printable ASCII",
     fits: |text| text.bytes().all(|b| b == b'\n' || b == b' ' || b.is_ascii_graphic()),
 };
@@ -108,7 +108,7 @@ pub(crate) const BOOT_VALUE: Grammar = Grammar {
 };
 
 impl Setting {
-    /// What the row proposes on this host, without what does not fit its type.
+    /// The row's proposal on this host, without names and values that do not fit their types.
     pub fn proposal(&self, context: &Context<'_>) -> Proposal {
         let mut proposal = (self.change)(context, self);
         let mut reasons = Vec::new();
@@ -117,7 +117,7 @@ impl Setting {
         if let Some(first) = reasons.first() {
             let more = match reasons.len() - 1 {
                 0 => String::new(),
-                more => format!("; {more} more like it"),
+                more => format!("; and {more} more"),
             };
             proposal.left_out.push((WhyLeftOut::Unfit, format!("{first}{more}")));
         }
@@ -134,10 +134,10 @@ fn is_kept(misfit: Option<String>, reasons: &mut Vec<String>) -> bool {
 /// The first of several texts that does not fit, as a reason.
 pub(crate) fn misfit(texts: &[(&Grammar, &str)]) -> Option<String> {
     let (kind, found) = texts.iter().find(|(kind, text)| !(kind.fits)(text))?;
-    Some(format!("{} reads \"{}\", expected {}", kind.what, shown(found), kind.expected))
+    Some(format!("{} is \"{}\", expected {}", kind.what, shown(found), kind.expected))
 }
 
-/// The beginning of a text that does not fit, without what any format could take for more than text.
+/// The start of a text that does not fit, without characters that have a meaning in any format.
 fn shown(text: &str) -> String {
     let is_harmless = |c: char| c.is_ascii_alphanumeric() || " _.,:/=-".contains(c);
     let mut shown: String =
@@ -148,8 +148,8 @@ fn shown(text: &str) -> String {
     shown
 }
 
-/// The value of a sysctl as it is written: integers with one space between, or a CPU list. Every sysctl of the
-/// catalogue takes one of the two.
+/// The value of a sysctl in its written form: integers separated by one space, or a CPU list. Every sysctl
+/// of the catalogue uses one of the two.
 pub fn numbers(text: &str) -> Option<String> {
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
     if words.is_empty() {
@@ -169,8 +169,8 @@ pub fn is_profile(name: &str) -> bool {
     is_name(name, NAME_BYTES_MAX, "_.-")
 }
 
-/// Whether a word of a command line can be passed on: it holds nothing that a shell, a boot loader, TuneD or Ansible
-/// expands, and its quotes are closed.
+/// Whether a word of a command line is safe to export: it contains nothing that a shell, a boot loader,
+/// TuneD or Ansible expands, and its quotes are closed.
 pub fn is_boot_word(word: &str) -> bool {
     let is_byte = |byte: u8| is_boot_byte(byte) || matches!(byte, b'"' | b' ' | b'(' | b')');
     word.len() <= LINE_BYTES_MAX
@@ -178,7 +178,7 @@ pub fn is_boot_word(word: &str) -> bool {
         && word.bytes().filter(|byte| *byte == b'"').count().is_multiple_of(2)
 }
 
-/// The words of a command line that can be passed on, and the number of the others.
+/// The words of a command line that are safe to export, and the number of the others.
 pub fn boot_line(line: &str) -> (String, usize) {
     let (kept, dropped): (Vec<&str>, Vec<&str>) =
         split(line).into_iter().partition(|word| is_boot_word(word));
@@ -189,7 +189,7 @@ fn is_boot_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_.,:=+/@%~-".contains(&byte)
 }
 
-/// A name of letters, digits and some signs. A dash in front would make it an option.
+/// A name of letters, digits and some punctuation. A leading dash would make it an option.
 fn is_name(text: &str, bytes_max: usize, signs: &str) -> bool {
     let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || signs.as_bytes().contains(&byte);
     !text.is_empty()
@@ -320,7 +320,7 @@ mod tests {
         let reason = misfit(&[(&INTERFACE, "eth0$(id)\n")]).unwrap_or_default();
         assert_eq!(
             reason,
-            "the name of a network interface reads \"eth0??id??\", expected at most 15 letters, digits and _.-@+"
+            "the name of a network interface is \"eth0??id??\", expected at most 15 letters, digits and _.-@+"
         );
     }
 }

@@ -12,14 +12,14 @@ pub fn off_isolated(context: &Context<'_>, _: &Setting) -> Proposal {
     move_each(context, |irq| irq.goes_to().known().is_some_and(|cpus| !cpus.is_disjoint(isolated)))
 }
 
-/// The interrupts of the trading interfaces, spread over the housekeeping CPUs of their node.
+/// The interrupts of trading interfaces, spread over the housekeeping CPUs of their node.
 pub fn spread_nic_queues(context: &Context<'_>, _: &Setting) -> Proposal {
     let of_nics: Vec<u32> =
         context.role.trading_nics(context.host).flat_map(|nic| nic.irqs.iter().copied()).collect();
     move_each(context, |irq| of_nics.contains(&irq.number))
 }
 
-/// Moves the interrupts that are meant to where they belong; managed ones refuse and are left.
+/// Moves the selected interrupts to their CPUs; managed ones cannot be moved and are left out.
 fn move_each(context: &Context<'_>, is_meant: impl Fn(&Irq) -> bool) -> Proposal {
     let (mut proposal, mut managed, mut asked) = (Proposal::default(), Vec::new(), Vec::new());
     let irqs = context.host.interrupts.irqs.iter().filter(|irq| !irq.actions.is_empty() && is_meant(irq));
@@ -41,21 +41,21 @@ fn move_each(context: &Context<'_>, is_meant: impl Fn(&Irq) -> bool) -> Proposal
     }
     if !managed.is_empty() {
         let text = format!(
-            "managed by the kernel, which refuses with EIO to move them: {}; isolcpus=managed_irq on the command \
+            "managed by the kernel, which rejects moving them with EIO: {}; isolcpus=managed_irq on the command \
              line keeps them off isolated CPUs",
             managed.join(", ")
         );
         proposal = proposal.but_not(WhyLeftOut::ByAnother, text);
     }
     if !asked.is_empty() {
-        let text = format!("asked for already; they move when they fire the next time: {}", asked.join(", "));
+        let text = format!("already requested; they move when they next fire: {}", asked.join(", "));
         proposal = proposal.but_not(WhyLeftOut::StateOfTheMoment, text);
     }
     proposal
 }
 
-/// Where an interrupt belongs: the housekeeping CPUs of its device's node, else all of them. Those of a trading
-/// interface are dealt out one CPU each.
+/// The CPUs of an interrupt: the housekeeping CPUs of its device's node, or all of them if it has none. Each
+/// interrupt of a trading interface gets one CPU.
 fn belongs(context: &Context<'_>, irq: &Irq) -> CpuSet {
     let house = &context.allocation.housekeeping;
     let nic = context.role.trading_nics(context.host).find(|nic| nic.irqs.contains(&irq.number));
@@ -72,23 +72,27 @@ fn belongs(context: &Context<'_>, irq: &Irq) -> CpuSet {
     cpu.map_or(local, CpuSet::of)
 }
 
-/// The mask that new interrupts start with.
+/// The default affinity of new interrupts.
 pub fn default_affinity(context: &Context<'_>, _: &Setting) -> Proposal {
     let before = context.host.interrupts.default_affinity.clone().map(|cpus| cpus.to_list());
     Proposal::default().step(Target::DefaultIrqAffinity, before, context.allocation.housekeeping.to_list())
 }
 
-/// irqbalance told to leave isolated CPUs out, by a drop-in of its unit. Its own file would win over that, so a list
-/// that stands there is the user's to change.
+/// Bans irqbalance from isolated CPUs with a drop-in of its unit. Its configuration file would override the
+/// drop-in, so a list there must be changed by the user.
 pub fn irqbalance_banned(context: &Context<'_>, _: &Setting) -> Proposal {
     let facts = &context.host.services.irqbalance;
     let is_ours = facts.banned_by.text() == IRQBALANCE_DROP_IN;
     if facts.banned_cpus.is_known() && !is_ours {
-        let by = facts.banned_by.known().or(facts.config_path.known()).map_or("its file", String::as_str);
+        let by = facts
+            .banned_by
+            .known()
+            .or(facts.config_path.known())
+            .map_or("its configuration file", String::as_str);
         return Proposal::not(
             WhyLeftOut::YourChoice,
             format!(
-                "{by} names CPUs already: set IRQBALANCE_BANNED_CPULIST={} there, or stop irqbalance",
+                "{by} already contains a list; set IRQBALANCE_BANNED_CPULIST={} there, or stop irqbalance",
                 context.allocation.isolated
             ),
         );
@@ -103,10 +107,11 @@ pub fn irqbalance_banned(context: &Context<'_>, _: &Setting) -> Proposal {
     Proposal::default().step_at(Moment::NowAndAtBoot, target, before, text)
 }
 
-/// Managed interrupts move by the command line alone.
+/// Managed interrupts can be moved by the command line only.
 pub fn managed(_: &Context<'_>, _: &Setting) -> Proposal {
     Proposal::not(
         WhyLeftOut::ByAnother,
-        "the kernel refuses to move managed interrupts; isolcpus=managed_irq on the command line keeps them off (boot.isolcpus)",
+        "the kernel does not allow moving managed interrupts; isolcpus=managed_irq on the command line keeps them \
+         off (boot.isolcpus)",
     )
 }

@@ -1,13 +1,12 @@
-//! What lowlat must know of a kind of change. Each kind implements [`Kind`] in one file of `kinds/`.
+//! The interface of kinds of changes. Each kind implements [`Kind`] in one file of `kinds/`.
 
 use super::BootToken;
 use crate::same_meaning;
 use lowlat_host::{CpuSet, HostSnapshot, Reading};
 
 /// A kind of change, for one target: its name, its grammar, its value in a snapshot, and the mechanism that applies it.
-///
-/// The planner, drift, verification, exports, reports and the code that applies a plan ask these functions, so that a kind
-/// whose [`Mechanism`] exists needs no code anywhere else.
+/// The planner, drift, verification, exports, reports and the code that applies a plan call these functions,
+/// so a kind with an existing [`Mechanism`] needs no code elsewhere.
 pub trait Kind {
     /// The target, as a plan shows it: "vm.swappiness".
     fn name(&self) -> String;
@@ -17,12 +16,12 @@ pub trait Kind {
         self.name()
     }
 
-    /// What a plan shows between name and value.
+    /// The text between name and value in a plan.
     fn separator(&self) -> &'static str {
         ": "
     }
 
-    /// Why a name or the new value does not fit its type; none when all fit.
+    /// Why a name or the new value does not fit its type; none if all fit.
     fn misfit(&self, after: &str) -> Option<String>;
 
     /// The mechanism that applies the change.
@@ -33,12 +32,12 @@ pub trait Kind {
         Part::RunTime
     }
 
-    /// The value in a snapshot, as a plan writes it; absent where the snapshot has none.
+    /// The value in a snapshot, as plans write it; absent if the snapshot has none.
     fn present(&self, _host: &HostSnapshot) -> Reading<String> {
         Reading::Absent
     }
 
-    /// Sets the value in a snapshot. Does nothing where the snapshot has no place for it.
+    /// Sets the value in a snapshot. Does nothing if the snapshot cannot contain it.
     fn put(&self, _host: &mut HostSnapshot, _value: &str) {}
 
     /// Whether two values mean the same.
@@ -46,14 +45,14 @@ pub trait Kind {
         same_meaning(a, b)
     }
 
-    /// Sets a snapshot back to `before` where it shows the planned value.
+    /// Restores `before` in a snapshot that contains the planned value.
     fn revert(&self, host: &mut HostSnapshot, before: &str, after: &str) {
         if self.present(host).known().is_some_and(|now| self.is_same(now, after)) {
             self.put(host, before);
         }
     }
 
-    /// The name by which the target is found after a reboot, where its number changes with each boot.
+    /// The name by which the target is found after a reboot, if its number changes.
     fn lasting(&self) -> Option<Lasting> {
         None
     }
@@ -63,24 +62,24 @@ pub trait Kind {
         Missing::Unreadable(None)
     }
 
-    /// Why the kernel does not follow the value that is set, if it does not.
+    /// Why the kernel does not follow the value, if it does not.
     fn without_effect(&self, _host: &HostSnapshot, _observed: &str, _after: &str) -> Option<String> {
         None
     }
 
-    /// Where other programs would set the same value.
+    /// The place where other programs set the same value.
     fn rivals(&self) -> Vec<Rival> {
         Vec::new()
     }
 
-    /// How to find out who set a value, when no known program does.
+    /// How to find what set a value if no known program does.
     fn how_to_find(&self) -> String {
-        "look at scripts in /etc/rc.local, cron, udev rules and units of /etc/systemd/system".to_owned()
+        "check scripts in /etc/rc.local, cron, udev rules and units in /etc/systemd/system".to_owned()
     }
 }
 
-/// The mechanisms that apply changes. Each has one implementation in `lowlat-tune`, one way of verifying it, and one
-/// command in exported scripts.
+/// The mechanisms that apply changes. Each has one implementation in `lowlat-tune`, one verification, and
+/// one command in exported scripts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mechanism<'a> {
     /// The boot loader's configuration.
@@ -88,12 +87,12 @@ pub enum Mechanism<'a> {
         /// The parameters.
         tokens: &'a [BootToken],
     },
-    /// A file of the kernel that takes a value.
+    /// A file of the kernel that contains a value.
     Value {
         /// Its path.
         path: String,
     },
-    /// A file of the kernel that takes a CPU mask; plans hold a CPU list.
+    /// A file of the kernel that contains a CPU mask; plans contain a CPU list.
     Mask {
         /// Its path.
         path: String,
@@ -135,12 +134,12 @@ pub enum Mechanism<'a> {
         /// Process id when the plan was made.
         pid: u32,
     },
-    /// A unit of systemd.
+    /// A systemd unit.
     Unit {
         /// Full name.
         name: &'a str,
     },
-    /// The profile that TuneD runs.
+    /// TuneD's active profile.
     TunedProfile,
     /// One `key=value` line of a file.
     FileKey {
@@ -159,39 +158,40 @@ pub enum Mechanism<'a> {
 /// The parts of a plan, which are prepared and applied one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// The profile that TuneD runs. It comes after [`Part::Files`], which has the profile's own file, and before everything
-    /// that is read from the kernel: TuneD takes its old profile back before it applies the new one.
+    /// TuneD's active profile. It comes after [`Part::Files`], which includes the profile's file, and before
+    /// all values of the kernel, because TuneD rolls its old profile back before it applies the new one.
     Tuned,
-    /// Where new interrupts go, then the number of queues of interfaces. It comes before [`Part::RunTime`], and the host is
-    /// read again between: a driver that changes it takes interrupts away and brings others, with other numbers.
+    /// The default affinity of interrupts, then the number of queues of interfaces. It comes before
+    /// [`Part::RunTime`], and the host is read again in between, because a driver that changes its queues
+    /// replaces their interrupts.
     Queues,
-    /// What takes effect at once: values of the kernel, threads, interrupts, interfaces, services. A service's enablement
-    /// goes along with its run state, since both are one target to the undo log; [`Part::Files`] has none.
+    /// Changes that take effect at once: values of the kernel, threads, interrupts, interfaces, services. It
+    /// includes the enablement of services, which is one target of the undo log together with the run state.
     ///
     /// This part is prepared and applied again at each boot, for changes of the moments
     /// [`Moment::NowAndAtBoot`](super::Moment::NowAndAtBoot) and [`Moment::Now`](super::Moment::Now).
     RunTime,
-    /// Files that keep it for later boots. The boot loader's are not among them, nor services' enablement.
+    /// Files for later boots, except the boot loader's and the enablement of services.
     Files,
     /// The boot loader's files.
     Boot,
 }
 
-/// A name that outlives a boot.
+/// A name that survives a reboot.
 #[derive(Debug, Clone)]
 pub struct Lasting {
     /// The name.
     pub name: String,
-    /// Whether two targets of this name are the same one, whatever their numbers are.
+    /// Whether two targets of this name are the same, regardless of their numbers.
     pub is_unique: bool,
-    /// Whether the host has something of this name now.
+    /// Whether the host now has a target of this name.
     pub is_on: fn(&HostSnapshot, &str) -> bool,
 }
 
-/// What a missing value means.
+/// The meaning of a missing value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Missing {
-    /// It could not be read; with a text where the cause is known.
+    /// It could not be read; with a text if the cause is known.
     Unreadable(Option<String>),
     /// The target no longer exists.
     Gone(&'static str),
@@ -202,9 +202,9 @@ pub enum Missing {
 pub enum Rival {
     /// Files of sysctl.d, and TuneD, by the key.
     Sysctl(String),
-    /// Whatever writes to this file.
+    /// Everything that writes to this file.
     Path(String),
-    /// TuneD's `[net]` plugin: the option for the interface, which names parameters and values in turn.
+    /// TuneD's `[net]` plugin: the option for the interface, a list of alternating parameters and values.
     TunedNet {
         /// Interface.
         nic: String,
@@ -213,7 +213,7 @@ pub enum Rival {
         /// "combined".
         name: String,
     },
-    /// What moves interrupts.
+    /// Everything that moves interrupts.
     Interrupts,
 }
 
@@ -222,19 +222,19 @@ pub enum Rival {
 pub struct Ethtool {
     /// The kind of target in the undo log.
     pub undo_kind: &'static str,
-    /// The option of ethtool(8) that sets them: "-L", "--set-eee". The one that shows them is the same letter in lower
-    /// case, or `--show` for `--set`. Empty if ethtool(8) cannot set them.
+    /// The option of ethtool(8) that sets them: "-L", "--set-eee". The lower-case letter shows them, or `--show` instead
+    /// of `--set`. Empty if ethtool(8) cannot set them.
     pub option: &'static str,
-    /// What names are expected, for errors.
+    /// The expected names, for errors.
     pub expected: &'static str,
-    /// How the kernel takes them.
+    /// How the kernel encodes them.
     pub wire: Wire,
 }
 
-/// How the kernel takes a group of parameters.
+/// How the kernel encodes a group of parameters.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Wire {
-    /// One netlink message, and one structure of the older ioctl, with a place for each parameter.
+    /// One netlink message, or one structure of the older ioctl, with a field for each parameter.
     Fields {
         /// Number of the request that reads them (linux/ethtool_netlink.h).
         get: u8,
@@ -255,14 +255,14 @@ pub enum Wire {
     Napi,
 }
 
-/// The place of one parameter.
+/// The field of one parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
-    /// Name of the parameter, as ethtool(8) takes it.
+    /// Name of the parameter in ethtool(8).
     pub name: &'static str,
     /// Attribute in the netlink messages.
     pub attribute: u16,
-    /// Place in the ioctl's structure, in 32-bit words.
+    /// Offset in the ioctl's structure, in 32-bit words.
     pub word: usize,
     /// Whether the parameter is "on" or "off".
     pub is_switch: bool,
@@ -285,7 +285,7 @@ pub(super) fn list(cpus: &Reading<CpuSet>) -> Reading<String> {
     cpus.as_ref().map(CpuSet::to_list)
 }
 
-/// Sets a reading to a CPU list; leaves it alone if the text is no list.
+/// Sets a reading to a CPU list; does nothing if the text is no list.
 pub(super) fn put_list(now: &mut Reading<CpuSet>, text: &str) {
     if let Ok(cpus) = CpuSet::parse_list(text) {
         *now = Reading::Known(cpus);
@@ -295,6 +295,7 @@ pub(super) fn put_list(now: &mut Reading<CpuSet>, text: &str) {
 /// The hint for a file: its writers can be recorded.
 pub(super) fn watch(path: &str) -> String {
     format!(
-        "to find out who: `auditctl -w {path} -p w -k lowlat`, wait until it happens again, then `ausearch -k lowlat`"
+        "to find the writer: `auditctl -w {path} -p w -k lowlat`, wait until it happens again, then `ausearch -k \
+         lowlat`"
     )
 }

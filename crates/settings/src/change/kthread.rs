@@ -1,4 +1,5 @@
-//! Kernel threads and workqueues. Threads that the kernel bound to their CPU are never moved: it refuses with EINVAL.
+//! Kernel threads and workqueues. Threads that the kernel has bound to their CPU are never moved: it returns
+//! EINVAL.
 
 use super::{Proposal, Target};
 use crate::{Context, Setting};
@@ -24,7 +25,7 @@ pub fn off_isolated(context: &Context<'_>, is_named: fn(&str) -> bool) -> Propos
     proposal
 }
 
-/// kswapdN stays on its node where that has a housekeeping CPU; all others may use every housekeeping CPU.
+/// kswapdN stays on its node if that has a housekeeping CPU; all others may use every housekeeping CPU.
 fn home(context: &Context<'_>, thread: &KernelThread) -> CpuSet {
     let house = &context.allocation.housekeeping;
     let node: Option<u32> = thread.comm.strip_prefix("kswapd").and_then(|id| id.parse().ok());
@@ -35,7 +36,7 @@ fn home(context: &Context<'_>, thread: &KernelThread) -> CpuSet {
         .unwrap_or_else(|| house.clone())
 }
 
-/// Threads of a name that are to be SCHED_FIFO of a priority. Their affinity stays their own.
+/// Gives threads of a name SCHED_FIFO with a priority. Their affinity is unchanged.
 pub fn fifo(context: &Context<'_>, prefix: &str, priority: u32) -> Proposal {
     let mut proposal = Proposal::default();
     let threads = context.host.tasks.kernel_threads.iter();

@@ -7,10 +7,10 @@ use lowlat_host::{Profile, Reading};
 
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
 const TWO_MIB: u64 = 2 << 20;
-/// What guide 57037 reserves.
+/// Number of pages that guide 57037 reserves.
 const GUIDE_PAGES: u64 = 6_000;
 
-/// The file of transparent huge pages that the row names: `enabled`, `defrag`; or samepage merging.
+/// The row's file: transparent huge pages (`enabled`, `defrag`), or samepage merging.
 pub fn thp(context: &Context<'_>, setting: &Setting) -> Proposal {
     let memory = &context.host.memory;
     let (path, before) = match setting.id {
@@ -24,13 +24,13 @@ pub fn thp(context: &Context<'_>, setting: &Setting) -> Proposal {
     }
 }
 
-/// The guide's pages, spread over the nodes with memory; how many a trading host needs is its programs' affair.
+/// The guide's pages, spread over the nodes with memory. How many pages a trading host needs depends on its
+/// programs.
 pub fn huge_pages(context: &Context<'_>, _: &Setting) -> Proposal {
     if context.profile != Profile::Guide57037 {
         return Proposal::not(
             WhyLeftOut::YourChoice,
-            "how many pages of which size the programs map is not for lowlat to guess: reserve them per node with \
-             hugepages=0:N,1:N",
+            "the number and size of pages depends on your programs; reserve them per node with hugepages=0:N,1:N",
         );
     }
     if let Some(refusal) = too_many(context) {
@@ -55,13 +55,13 @@ pub fn huge_pages(context: &Context<'_>, _: &Setting) -> Proposal {
     proposal
 }
 
-/// Refuses to reserve the guide's pages where they would take more than half of the memory: such a host may not start.
+/// Does not reserve the guide's pages if they need more than half of the memory: such a host may not boot.
 pub fn too_many(context: &Context<'_>) -> Option<Proposal> {
     let total_bytes = *context.host.memory.total_bytes.known()?;
     (GUIDE_PAGES * TWO_MIB > total_bytes / 2).then(|| {
         let text = format!(
-            "{GUIDE_PAGES} pages of 2 MiB would take more than half of this host's {} MiB of memory, and it may not \
-             start with them: reserve fewer",
+            "{GUIDE_PAGES} pages of 2 MiB need more than half of this host's {} MiB of memory, and it might not \
+             boot; reserve fewer",
             total_bytes >> 20
         );
         Proposal::not(WhyLeftOut::Hardware, text)

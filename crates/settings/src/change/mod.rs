@@ -1,4 +1,4 @@
-//! How settings are changed: what a row proposes, and what lowlat knows of each kind of change (`kinds/`).
+//! How settings are changed: the proposals of rows, and the kinds of changes (`kinds/`).
 
 pub mod boot;
 mod by_layer;

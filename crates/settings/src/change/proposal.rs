@@ -1,34 +1,34 @@
-//! What one row of the catalogue proposes.
+//! Proposals of rows of the catalogue.
 
 use super::{BootToken, Moment, Target, WhyLeftOut};
 use lowlat_host::Reading;
 
-/// One thing that a row would change.
+/// One proposed change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// What.
+    /// The target.
     pub target: Target,
-    /// What is there now.
+    /// The present value.
     pub before: Reading<String>,
-    /// What would be there.
+    /// The proposed value.
     pub after: String,
     /// When it takes effect.
     pub moment: Moment,
 }
 
-/// What one row proposes: steps, boot parameters, and what it leaves alone with the reason.
+/// The proposal of one row: changes, boot parameters, and what it leaves out, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Proposal {
-    /// What would be changed at run time.
+    /// Changes at run time.
     pub steps: Vec<Step>,
-    /// What would be changed on the command line; `setting` and `before` are filled in by the planner.
+    /// Changes of the command line; the planner fills in `setting` and `before`.
     pub tokens: Vec<BootToken>,
-    /// What is left alone.
+    /// What is left out.
     pub left_out: Vec<(WhyLeftOut, String)>,
 }
 
 impl Proposal {
-    /// Nothing, and why.
+    /// An empty proposal with its reason.
     pub fn not(why: WhyLeftOut, text: impl Into<String>) -> Self {
         Self { left_out: vec![(why, text.into())], ..Self::default() }
     }
@@ -45,7 +45,7 @@ impl Proposal {
         self
     }
 
-    /// A parameter that is taken off the line.
+    /// A parameter that is removed from the line.
     #[must_use]
     pub fn without_token(mut self, name: &str) -> Self {
         self.tokens.push(BootToken {
@@ -76,14 +76,14 @@ impl Proposal {
         self
     }
 
-    /// Something beside the steps that is left alone.
+    /// Adds something that is left out.
     #[must_use]
     pub fn but_not(mut self, why: WhyLeftOut, text: impl Into<String>) -> Self {
         self.left_out.push((why, text.into()));
         self
     }
 
-    /// Whether nothing would be changed.
+    /// Whether nothing is proposed.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty() && self.tokens.is_empty()
     }

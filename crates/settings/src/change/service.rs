@@ -29,24 +29,24 @@ pub fn stop(context: &Context<'_>, setting: &Setting) -> Proposal {
 pub fn one_time(_: &Context<'_>, _: &Setting) -> Proposal {
     Proposal::not(
         WhyLeftOut::ByAnother,
-        "the run-time changes of the plan do what the script's steps do; the script races with TuneD and irqbalance, \
-         goes on after errors, and has no way back",
+        "the plan's run-time changes replace the script, which races with TuneD and irqbalance, continues after \
+         errors, and cannot be rolled back",
     )
 }
 
-/// Flushing the packet filter has no way back.
+/// Flushing the packet filter cannot be rolled back.
 pub fn netfilter(_: &Context<'_>, _: &Setting) -> Proposal {
     Proposal::not(
         WhyLeftOut::Harmful,
-        "a flushed packet filter is gone, and with a policy of DROP it locks everybody out; leave the trading \
-         interfaces out of its rules instead",
+        "flushing the packet filter cannot be undone, and with a policy of DROP it blocks all connections; exclude \
+         the trading interfaces from its rules instead",
     )
 }
 
-/// Which service keeps the clock is the desk's choice.
+/// The user chooses the service that keeps the clock.
 pub fn clock_discipline(_: &Context<'_>, _: &Setting) -> Proposal {
     Proposal::not(
         WhyLeftOut::YourChoice,
-        "install and run one of chronyd, or ptp4l with phc2sys: which one depends on the network's time source",
+        "install and run chronyd, or ptp4l with phc2sys, depending on the network's time source",
     )
 }

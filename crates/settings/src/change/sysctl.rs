@@ -1,4 +1,4 @@
-//! Sysctls: the key in force now, and one file that holds them all for the next boot.
+//! Sysctls: the running kernel's value, and one file with all keys for the next boot.
 
 use super::files::value;
 use super::{Change, Moment, Proposal, Target, WhyLeftOut, grammar};
@@ -9,22 +9,22 @@ use lowlat_host::{
 };
 use std::fmt::Write as _;
 
-/// The names that the file may take, the first that sorts behind every file setting one of its keys wins. Names are
-/// compared as text, so "100-" sorts before "50-" and is none of them.
+/// Possible names of the file: the first that sorts after every file that sets one of its keys is used.
+/// Names are compared as text, so "100-" would sort before "50-".
 const NAMES: [&str; 3] = ["99-zz-lowlat.conf", "zz-lowlat.conf", "zzzz-lowlat.conf"];
 
-/// The row's own key with the wanted value.
+/// The row's key with the wanted value.
 pub fn key(context: &Context<'_>, setting: &Setting) -> Proposal {
     match value(context, setting) {
         Some(value) => set(context, setting, &value),
         None => Proposal::not(
             WhyLeftOut::YourChoice,
-            "the wanted state is no single value; lowlat does not choose one",
+            "several values are possible, and lowlat does not choose one",
         ),
     }
 }
 
-/// The same where the wanted state is a bound: `bound` is written for it.
+/// The same if the wanted state is a bound, for which `bound` is written.
 pub fn key_or(context: &Context<'_>, setting: &Setting, bound: &str) -> Proposal {
     match setting.want(context.profile) {
         Want::State(_) => set(context, setting, bound),
@@ -45,7 +45,8 @@ fn set_key(context: &Context<'_>, proposal: Proposal, key: &str, value: &str) ->
     }
 }
 
-/// Reverse path filtering: the larger of the value for all and the interface's own counts, so both are set.
+/// Reverse path filtering: the kernel uses the larger of the value for all and the interface's value, so
+/// both are set.
 pub fn rp_filter(context: &Context<'_>, setting: &Setting) -> Proposal {
     const STRICT: &str = "1";
     const GLOB: &str = "/proc/sys/net/ipv4/conf/*/rp_filter";
@@ -60,7 +61,7 @@ pub fn rp_filter(context: &Context<'_>, setting: &Setting) -> Proposal {
         };
         let is_wrong = if is_guide { reading.text() != "0" } else { reading.text() == STRICT };
         if carries && is_wrong && reading.is_known() {
-            // sysctl(8) takes slashes where an interface's name has dots.
+            // sysctl(8) uses slashes as separators if an interface's name has dots.
             let key = format!("net.ipv4.conf.{name}.rp_filter");
             if name.contains('.') {
                 proposal = proposal.step(Target::File { path: path.to_owned() }, reading.clone(), wanted);
@@ -72,20 +73,20 @@ pub fn rp_filter(context: &Context<'_>, setting: &Setting) -> Proposal {
     proposal
 }
 
-/// The guide's own file is never written: its name sorts too early.
+/// The guide's file is never written: its name sorts too early.
 pub fn guide_file(_: &Context<'_>, _: &Setting) -> Proposal {
     Proposal::not(
         WhyLeftOut::ByAnother,
         format!(
-            "lowlat writes its keys to /etc/sysctl.d/{} instead: names are compared as text, so 100-lowlatency sorts \
-             before 50-default and 99-sysctl, which would win; keys that this kernel no longer has are left out by name",
+            "lowlat writes these keys to /etc/sysctl.d/{} instead, because names are compared as text and \
+             50-default and 99-sysctl would override 100-lowlatency; keys that this kernel has removed are listed separately",
             NAMES[0]
         ),
     )
 }
 
-/// The file that holds every planned key for the next boot, with a warning when another file wins over it; none when
-/// no key is planned.
+/// The file with all planned keys for the next boot, and a warning if another file overrides it; none if no
+/// key is planned.
 pub fn file(context: &Context<'_>, changes: &[Change]) -> Option<(Change, Option<String>)> {
     let keys: Vec<(&str, &str, &Change)> = changes
         .iter()
@@ -120,21 +121,23 @@ pub fn file(context: &Context<'_>, changes: &[Change]) -> Option<(Change, Option
         before,
         after,
         moment: Moment::AtBoot,
-        reason: "Keeps the sysctls over a reboot. Of several files that set a key the one whose name sorts last, as \
-                 text, wins."
-            .to_owned(),
+        reason:
+            "Keeps the sysctls after a reboot. If several files set a key, the file whose name sorts last as \
+             text wins."
+                .to_owned(),
         cost: String::new(),
         risk: Risk::None,
         sources: vec!["sysctl.d(5)".to_owned()],
     };
     let warning = loser.map(|(key, path)| {
-        format!("{path} sets {key} and sorts behind every name that lowlat takes: it wins at boot, so change it there.")
+        format!("{path} sets {key} and sorts after every name that lowlat can use, so it wins at boot. Change the \
+             key there.")
     });
     Some((change, warning))
 }
 
-/// Keys that an earlier plan set and that are as wanted now: they stay in the file. Only what a plan can have written
-/// counts, since the file of a captured host may hold anything.
+/// Keys that an earlier plan set and that are correct now: they stay in the file. Only keys that a plan can
+/// have written count, because the file of a captured host may contain anything.
 fn kept<'a>(
     context: &Context<'_>,
     own: &[&'a SysctlAssignment],
@@ -153,7 +156,8 @@ fn is_of_catalogue(context: &Context<'_>, key: &str) -> bool {
     is_row || (key.starts_with("net.ipv4.conf.") && key.ends_with(".rp_filter"))
 }
 
-/// The first name behind which no other file sets one of the keys; with none, the last name and who wins over it.
+/// The first name after which no file sets one of the keys; if there is none, the last name and the file
+/// that overrides it.
 pub fn name_that_wins(context: &Context<'_>, keys: &[&str]) -> (&'static str, Option<(String, String)>) {
     let file_name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
     let winner = |name: &str| {

@@ -1,46 +1,48 @@
-//! What can be changed on a host.
+//! Changes, and their targets on a host.
 
 use super::kinds::nic::NicTarget;
 use crate::Risk;
 use lowlat_host::{CpuSet, Reading};
 use serde::{Deserialize, Serialize};
 
-/// One thing that would be changed.
+/// One planned change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// The settings that ask for it: one for most, all boot rows for the command line, all sysctls for their file.
+    /// The settings that request it: usually one; all boot rows for the command line, all sysctls for their
+    /// file.
     pub settings: Vec<String>,
     /// The layer, as a word.
     pub layer: String,
-    /// What is changed.
+    /// The target.
     pub target: Target,
-    /// What is there now.
+    /// The present value.
     pub before: Reading<String>,
-    /// What would be there.
+    /// The planned value.
     pub after: String,
     /// When it takes effect.
     pub moment: Moment,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// What it costs; empty when nothing.
+    /// Its cost; empty if none.
     pub cost: String,
-    /// The class of harm it can do.
+    /// Its class of risk.
     pub risk: Risk,
-    /// Where the advice comes from.
+    /// The source of the advice.
     pub sources: Vec<String>,
 }
 
-/// What kind of thing is changed, and which one.
+/// What is changed, by kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(
     rename_all = "snake_case",
     tag = "kind",
-    expecting = "found a target of no known kind, or without its names; was the plan made by a later version of lowlat?"
+    expecting = "found a target of an unknown kind, or without its names; a later version of lowlat may have made \
+         the plan"
 )]
 pub enum Target {
     /// The kernel's command line, all parameters at once.
     CommandLine {
-        /// The parameters that differ, in the order in which they stand on the new line.
+        /// The parameters that differ, in the order of the new line.
         tokens: Vec<BootToken>,
     },
     /// A key below /proc/sys.
@@ -48,12 +50,13 @@ pub enum Target {
         /// "kernel.numa_balancing".
         key: String,
     },
-    /// A file of /sys, /proc or debugfs that takes a value.
+    /// A file of /sys, /proc or debugfs that contains a value.
     File {
         /// Its path below the root.
         path: String,
     },
-    /// An idle state of some CPUs: "enabled" or "disabled". Its number differs between CPUs, so the name is kept.
+    /// An idle state of some CPUs: "enabled" or "disabled". It is identified by name, because its number
+    /// differs between CPUs.
     IdleState {
         /// The driver's name: "C6".
         name: String,
@@ -67,16 +70,16 @@ pub enum Target {
         /// Page size.
         size_bytes: u64,
     },
-    /// Where one interrupt may go, as a CPU list.
+    /// The CPUs of one interrupt, as a CPU list.
     IrqAffinity {
         /// Number in /proc/irq.
         irq: u32,
-        /// Handlers' names, by which it is found after a reboot.
+        /// Names of its handlers, by which it is found after a reboot.
         actions: Vec<String>,
     },
-    /// Where interrupts go that are set up later, as a CPU list.
+    /// The default CPUs of new interrupts, as a CPU list.
     DefaultIrqAffinity,
-    /// Where a kernel thread may run, as a CPU list.
+    /// The CPUs of a kernel thread, as a CPU list.
     KernelThreadAffinity {
         /// Name, by which it is found after a reboot.
         comm: String,
@@ -90,19 +93,19 @@ pub enum Target {
         /// Process id now.
         pid: u32,
     },
-    /// Where the workers of a workqueue may run, as a CPU list.
+    /// The CPUs of a workqueue's workers, as a CPU list.
     WorkqueueCpus {
         /// The queue; none for all unbound work.
         name: Option<String>,
     },
-    /// Whether a unit of systemd runs, and starts at boot: "active, enabled".
+    /// Whether a systemd unit runs and starts at boot: "active, enabled".
     Service {
         /// Full name: "chronyd.service".
         unit: String,
     },
-    /// The profile that TuneD runs, and how it was chosen: "virtual-guest auto", "lowlat manual".
+    /// TuneD's active profile and its mode: "virtual-guest auto", "lowlat manual".
     TunedProfile,
-    /// One `key=value` line of a file that is not lowlat's own and takes no drop-in.
+    /// One `key=value` line of a file of another package that supports no drop-ins.
     FileKey {
         /// The file.
         path: String,
@@ -120,7 +123,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// The parameters of the command line, where that is what is changed.
+    /// The parameters, if the target is the command line.
     pub fn boot_tokens(&self) -> &[BootToken] {
         match self {
             Self::CommandLine { tokens } => tokens,
@@ -132,13 +135,13 @@ impl Target {
 /// One parameter of the command line.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct BootToken {
-    /// The setting that asks for it.
+    /// The setting that requests it.
     pub setting: String,
-    /// Name as it stands on the line: "nohz_full".
+    /// Its name on the line: "nohz_full".
     pub name: String,
-    /// Value on the new line; `Some("")` for a bare word, none when the parameter is taken off.
+    /// Its value on the new line; `Some("")` for a bare word, none if the parameter is removed.
     pub value: Option<String>,
-    /// The parameter as it stands on the present line, every time that it does; none when it is missing.
+    /// All its occurrences on the present line; none if it is missing.
     pub before: Option<String>,
 }
 
@@ -146,7 +149,7 @@ pub struct BootToken {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Moment {
-    /// When it is applied; the host keeps it by itself, or something else brings it back at boot.
+    /// When it is applied. It persists, or another change restores it at boot.
     Now,
     /// From the next boot on.
     AtBoot,
@@ -160,32 +163,32 @@ pub enum Moment {
 pub enum WhyLeftOut {
     /// Its risk was not accepted.
     NotAccepted(Risk),
-    /// It would do more harm than good, or has no way back; lowlat never does it.
+    /// It would do more harm than good, or cannot be rolled back; lowlat never does it.
     Harmful,
-    /// Several answers are right, and only the user knows which.
+    /// Several values are correct, and the user must choose.
     YourChoice,
-    /// Another change, or another setting, brings it about.
+    /// Another change or setting causes it.
     ByAnother,
-    /// The kernel takes no such value, or has no such option.
+    /// The kernel does not support the value or option.
     Kernel,
-    /// It is set in the firmware's set-up.
+    /// It is set in the firmware setup.
     Firmware,
-    /// It takes other hardware, or is decided outside this host.
+    /// It needs other hardware, or is decided outside this host.
     Hardware,
-    /// It is a state of the moment.
+    /// It is a momentary state.
     StateOfTheMoment,
-    /// A name or value of the host does not fit its type, so nothing is written with it.
+    /// A name or value of the host does not fit its type, so it is not written.
     Unfit,
-    /// It could not be told whether it is as wanted.
+    /// Its present value could not be checked.
     Unknown,
-    /// It means nothing on this host or in this profile.
+    /// It does not apply to this host or profile.
     NotApplicable,
-    /// It is as wanted.
+    /// It is already correct.
     Good,
 }
 
 impl WhyLeftOut {
-    /// Whether the setting is at fault, so that the user should see it.
+    /// Whether the setting is wrong, so the user should see it.
     pub fn is_of_fault(self) -> bool {
         !matches!(self, Self::Good | Self::NotApplicable | Self::Unknown)
     }

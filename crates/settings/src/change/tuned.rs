@@ -1,22 +1,22 @@
-//! TuneD: a profile of lowlat's own, and its settings. It is never stopped.
+//! TuneD: lowlat's profile for it, and its settings. It is never stopped.
 
 use super::{Change, Moment, Proposal, Target, WhyLeftOut, grammar};
 use crate::{Context, Setting};
 use lowlat_host::{Profile, Reading};
 
-/// Where TuneD leaves the parameters that it asks the boot loader for.
+/// Where TuneD records the parameters that it requests from the boot loader.
 pub const BOOTCMDLINE: &str = "/etc/tuned/bootcmdline";
 
-/// Never: TuneD undoes its profile when it stops.
+/// Not planned: TuneD rolls its profile back when it stops.
 pub fn never_stop_tuned(_: &Context<'_>, _: &Setting) -> Proposal {
     Proposal::not(
         WhyLeftOut::Harmful,
-        "with rollback=auto a stopped TuneD undoes its whole profile, the boot parameters in grubenv too; lowlat leaves \
-         it running and sets rollback=not_on_exit (service.tuned.rollback)",
+        "with rollback=auto a stopped TuneD rolls its whole profile back, including boot parameters in grubenv; \
+         lowlat keeps it running and sets rollback=not_on_exit (service.tuned.rollback)",
     )
 }
 
-/// The key of TuneD's main file; the file takes no drop-in.
+/// The key of TuneD's main file, which supports no drop-ins.
 pub fn tuned_rollback(context: &Context<'_>, _: &Setting) -> Proposal {
     let target =
         Target::FileKey { path: "/etc/tuned/tuned-main.conf".to_owned(), key: "rollback".to_owned() };
@@ -39,14 +39,14 @@ pub fn tuned_variable(context: &Context<'_>, setting: &Setting) -> Proposal {
     Proposal::default().step_at(Moment::AtBoot, target, before, value)
 }
 
-/// A profile of lowlat's own on top of the present one, so that TuneD and lowlat want the same: TuneD sets its values
-/// again whenever it starts. What the present profile sets and lowlat doesn't stays.
+/// A profile on top of the present one with lowlat's values, because TuneD sets its values again whenever it
+/// starts. Other values of the present profile stay.
 pub fn tuned_profile(context: &Context<'_>, _: &Setting) -> Proposal {
     if context.profile == Profile::Guide57037 {
         return Proposal::not(
             WhyLeftOut::ByAnother,
-            "the plan writes boot parameters and run-time values itself; `lowlat tune export --format tuned` writes the \
-             guide's profile for this host",
+            "the plan sets boot parameters and run-time values directly; `lowlat tune export --format tuned` writes \
+             the guide's profile for this host",
         );
     }
     let services = &context.host.services;
@@ -56,14 +56,14 @@ pub fn tuned_profile(context: &Context<'_>, _: &Setting) -> Proposal {
         return Proposal::not(
             WhyLeftOut::StateOfTheMoment,
             format!(
-                "TuneD does not run; when it starts it applies {present}: plan again then, or disable it"
+                "TuneD is not running, and applies {present} when it starts; plan again then, or disable it"
             ),
         );
     }
     if !present.split_whitespace().all(grammar::is_profile) {
         return Proposal::not(
             WhyLeftOut::Unfit,
-            "/etc/tuned/active_profile does not hold names of profiles; choose a profile with `tuned-adm profile`",
+            "/etc/tuned/active_profile contains no names of profiles; choose a profile with `tuned-adm profile`",
         );
     }
     let before = match services.tuned.mode.text().trim() {
@@ -78,13 +78,13 @@ pub fn tuned_profile(context: &Context<'_>, _: &Setting) -> Proposal {
     )
 }
 
-/// The name of lowlat's own profile.
+/// The name of lowlat's profile.
 const PROFILE: &str = "lowlat";
-/// There since TuneD 2.23, which looks for profiles in a folder of their own.
+/// Exists since TuneD 2.23, which has a separate directory for profiles.
 const NEW_LAYOUT: &str = "/usr/lib/tuned/profiles/balanced/tuned.conf";
 
-/// The file of lowlat's own profile, when the changes switch TuneD to it. It holds the planned sysctls, since those
-/// are what most profiles set too.
+/// The file of lowlat's profile, if the changes switch TuneD to it. It contains the planned sysctls, because
+/// most profiles set those.
 pub fn file(context: &Context<'_>, changes: &[Change]) -> Option<Change> {
     let switch = changes.iter().find(|change| change.target == Target::TunedProfile)?;
     let present: Vec<&str> = context.host.services.tuned.profile.text().split_whitespace().collect();
@@ -109,9 +109,10 @@ pub fn file(context: &Context<'_>, changes: &[Change]) -> Option<Change> {
         before: Reading::Absent,
         after,
         moment: Moment::AtBoot,
-        reason: "TuneD sets its profile's values whenever it starts. This profile keeps the present one and puts the \
-                 planned values over it."
-            .to_owned(),
+        reason:
+            "TuneD sets its profile's values whenever it starts. This profile includes the present one and \
+             overrides it with the planned values."
+                .to_owned(),
         cost: String::new(),
         ..switch.clone()
     })
@@ -121,14 +122,14 @@ pub fn file(context: &Context<'_>, changes: &[Change]) -> Option<Change> {
 pub fn tuned_include(_: &Context<'_>, _: &Setting) -> Proposal {
     Proposal::not(
         WhyLeftOut::ByAnother,
-        "the plan writes boot parameters and run-time values itself and needs no TuneD profile of that name",
+        "the plan sets boot parameters and run-time values directly and does not need a TuneD profile of that name",
     )
 }
 
-/// What TuneD asked of the boot loader and is not in force.
+/// Parameters that TuneD requested from the boot loader and that are not active.
 pub fn tuned_bootloader(_: &Context<'_>, _: &Setting) -> Proposal {
     Proposal::not(
         WhyLeftOut::YourChoice,
-        "reboot, and look again: what TuneD asked for and the line still lacks was lost by its boot loader support",
+        "reboot and check again: parameters that are still missing were lost by TuneD's boot loader support",
     )
 }

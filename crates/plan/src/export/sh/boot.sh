@@ -1,5 +1,5 @@
 
-# ---- The kernel's command line: a drop-in of GRUB (Debian, Ubuntu), or grubby (Red Hat and kin) -------------------------
+# ---- The kernel's command line: a drop-in of GRUB (Debian, Ubuntu), or grubby (Red Hat family) ----------------------
 
 on_line() { # TOKEN
     if ! present "$root/proc/cmdline"; then return 1; fi
@@ -9,8 +9,8 @@ on_line() { # TOKEN
     return 1
 }
 
-# The drop-in itself is what the function grub_drop_in prints.
-boot_parameters() { # "TOKENS" "NAMES that lose their old value" "OLD TOKENS"
+# The function grub_drop_in prints the drop-in.
+boot_parameters() { # "TOKENS" "NAMES whose old value is removed" "OLD TOKENS"
     number=$((number + 1))
     if [ "$mode" = show ]; then
         for token in $1; do
@@ -24,7 +24,7 @@ boot_parameters() { # "TOKENS" "NAMES that lose their old value" "OLD TOKENS"
     elif program grubby; then
         by_grubby "$@"
     else
-        trouble "neither update-grub nor grubby is here: set these boot parameters by hand: $1"
+        trouble "neither update-grub nor grubby is installed; set these boot parameters manually: $1"
     fi
 }
 
@@ -43,7 +43,7 @@ by_grubby() { # "TOKENS" "NAMES" "OLD TOKENS"
     if [ -z "$missing" ] || [ "$mode" = show ]; then return 0; fi
     remember files '' grubby "$1" "$3" "$1" '' || return 0
     if run grubby --update-kernel=ALL --remove-args="$2" --args="$1"; then
-        say "set     boot parameters, by grubby: $1"
+        say "set     boot parameters with grubby: $1"
         settle_boot
     else
         trouble "grubby: $said"
@@ -55,13 +55,14 @@ restore_grubby() { # KIND TOKENS OLD
         trouble "grubby: $said"
         return 1
     }
-    say "took the boot parameters off, by grubby"
+    say "removed boot parameters with grubby"
     settle_boot
 }
 
-# GRUB reads ext4 and XFS without their journals, and the kernel empties these some seconds after sync: a power cut in
-# between may boot an older menu, or none. Freezing empties them at once; here it is done where /boot has a file system of
-# its own, for with the root frozen this shell could wait for itself. On the root file system those seconds remain.
+# GRUB reads ext4 and XFS without their journals, which the kernel writes back some seconds after sync: after
+# a power cut in between, the host may boot an older menu, or none. Freezing writes them back at once. It is
+# done only if /boot is a separate file system, because this shell could block itself while the root is
+# frozen.
 settle_boot() {
     run findmnt -n -o MAJ:MIN,FSTYPE,TARGET -T "$root/boot" || said=
     read -r device type target << END
@@ -81,7 +82,7 @@ END
     if program sync && ! run sync -f "$root/boot" && ! run sync; then trouble "$root/boot: $said"; fi
 }
 
-# Both in a process of their own that takes no signal to end: what is frozen is thawed, whatever becomes of this script.
+# Both run in a separate process that ignores termination signals, so the file system is always thawed.
 freeze_and_thaw() { # DIRECTORY
     program fsfreeze || return 1
     said=$(
@@ -91,8 +92,8 @@ freeze_and_thaw() { # DIRECTORY
     )
     case $? in
     0) return 0 ;;
-    # Not frozen: not possible there, or by somebody else already, who has to thaw it.
+    # Not frozen: unsupported, or already frozen by another process, which must thaw it.
     3) return 1 ;;
     esac
-    trouble "$1 may still be frozen: $said; \`fsfreeze --unfreeze $1\` thaws it"
+    trouble "$1 may still be frozen: $said; thaw it with \`fsfreeze --unfreeze $1\`"
 }

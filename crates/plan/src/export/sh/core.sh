@@ -1,11 +1,11 @@
-# ---- The machinery. Nothing below is particular to this host. ------------------------------------------------------
-#
-# Every old value is on record in $state before the new one is written. Records of run-time values belong to one boot;
-# records of files outlive it. A record is five lines: kind, what, old value, new value, old line as it stood; then "end".
-# LOWLAT_ROOT names another root than /, a copied tree for a trial: no program of this host is called then, only those
-# that the tree has below usr/bin or usr/sbin.
+# ---- Functions. Nothing below depends on this host. -----------------------------------------------------------------
+# Every old value is recorded in $state before the new one is written. Records of run-time values belong to
+# one boot; records of files survive a reboot. A record has six lines: kind, target, old value, new value,
+# old line, "end". LOWLAT_ROOT names a copied tree for a trial instead of /: then no programs of this host
+# are run, only those in usr/bin and usr/sbin of the tree.
 
-# What programs say is read here, so they say it in one language; update-grub and ethtool are often not on a user's path.
+# Output of programs is parsed here, so it must be in one language. update-grub and ethtool are often not in
+# a user's PATH.
 LC_ALL=C
 PATH=$PATH:/usr/sbin:/sbin
 export LC_ALL PATH
@@ -22,7 +22,7 @@ section() {
     if [ "$mode" = show ]; then printf '\n%s\n' "$1"; fi
 }
 
-# What could not be done is told, counted, and no reason to give the rest up.
+# Reports and counts a failure; the script continues.
 trouble() {
     printf 'LEFT    %s\n' "$*" >&2
     left=$((left + 1))
@@ -46,19 +46,19 @@ program() {
     return 1
 }
 
-# Runs a program, keeps what it says in $said. It does not get the lock: whoever outlives this script must not hold it.
+# Runs a program and keeps its output in $said. It does not inherit the lock, which must end with this script.
 run() {
     if ! program "$1"; then
-        said="there is no program $1"
+        said="$1 is not installed"
         return 1
     fi
     shift
     said=$("$program" "$@" 2>&1 < /dev/null 9>&-)
 }
 
-# Reads the first line of a file into $line, as it stands, and into $now; of a choice such as "always [never]" the word
-# in brackets. By head, which takes it in one piece: dash reads byte by byte, and of a file below /proc/sys the kernel
-# gives nothing after the first read.
+# Reads the first line of a file into $line, unchanged, and its value into $now: for a choice such as "always
+# [never]" the word in brackets. It uses head, which reads the file at once: dash reads byte by byte, and the
+# kernel returns nothing after the first read of a file below /proc/sys.
 present() {
     line=''
     now=''
@@ -77,8 +77,8 @@ present() {
     esac
 }
 
-# Writes a line to a file of the kernel; what it answers is in $said. Not by the printf of the shell: that of dash calls
-# every error an I/O error.
+# Writes a line to a file of the kernel; an error is in $said. It does not use the shell's printf: dash
+# reports every error as an I/O error.
 put() {
     said=$({ env printf '%s\n' "$2" > "$1"; } 2>&1) || {
         said=${said##*: }
@@ -86,7 +86,7 @@ put() {
     }
 }
 
-# Masks are the same whatever zeros stand before them and commas within.
+# Leading zeros and commas do not change a mask.
 plain_mask() {
     plain=
     mask_rest=$1
@@ -116,7 +116,7 @@ same() { # KIND ONE OTHER
     [ "$same_one" = "$plain" ]
 }
 
-# Makes a directory and those above it; adds what was made to $made, deepest first.
+# Creates a directory and its parents; adds the created ones to $made, deepest first.
 make_directory() {
     if [ -d "$1" ]; then return 0; fi
     make_directory "${1%/*}" || return 1
@@ -125,7 +125,7 @@ make_directory() {
 $made"
 }
 
-# Takes directories away again, those that are empty.
+# Removes directories that are empty.
 remove_directories() {
     while IFS= read -r directory; do
         if [ -n "$directory" ]; then rmdir "$directory" 2> /dev/null; fi
@@ -135,8 +135,8 @@ END
     return 0
 }
 
-# Has files and directories on the disk before it returns. What ends with the boot needs no disk, nor does a copied tree
-# that has no such program.
+# Syncs files and directories to the disk. Run-time records need no sync, nor does a copied tree without that
+# program.
 durably() { # PATH...
     case $1 in
     "$state/run" | "$state/run"/*) return 0 ;;
@@ -144,7 +144,7 @@ durably() { # PATH...
     run sync "$@" || { [ -n "$root" ] && [ -z "$program" ]; }
 }
 
-# Renames the file NAME.lowlat-new to NAME: a power cut leaves the one or the other, whole.
+# Renames the file NAME.lowlat-new to NAME: after a power cut one of the two is complete.
 put_in_place() { # NAME
     durably "$1.lowlat-new" && said=$(mv -f "$1.lowlat-new" "$1" 2>&1) && durably "${1%/*}"
 }
@@ -158,20 +158,21 @@ keep() { # FILE LINE...
     return 1
 }
 
-# Puts a change on record, unless it is: what stood there before the first apply is what undo restores. The record is on
-# the disk before the change is made, else a power cut could leave the new file and of its record the name only.
+# Records a change, unless it is already recorded: undo restores the value from before the first apply. The
+# record is on the disk before the change is made, because a power cut could otherwise leave the new file
+# with an empty record.
 remember() { # run|files PART KIND WHAT OLD NEW LINE
     record=$state/$1/$(printf '%05d%s' "$number" "$2")
     shift 2
     if [ -e "$record" ]; then return 0; fi
     keep "$record" "$@" end || {
-        trouble "$2: cannot write $record ($said), so nothing is changed"
+        trouble "$2: not changed: cannot write $record ($said)"
         return 1
     }
 }
 
-# Of dirty_ratio and dirty_bytes one rules, and the kernel sets the other to 0 when it is written; the same goes for the two
-# of the background. Sets $twin to the path of the other, or fails.
+# Either dirty_ratio or dirty_bytes is in effect: writing one makes the kernel set the other to 0. The same
+# applies to the background pair. Sets $twin to the path of the other, or fails.
 twin() { # PATH
     case $1 in
     /proc/sys/vm/dirty_ratio | /proc/sys/vm/dirty_background_ratio) twin=${1%ratio}bytes ;;
@@ -188,7 +189,7 @@ change() { # KIND PATH VALUE PART LABEL
         return 0
     fi
     if ! present "$file"; then
-        trouble "$5: $2 cannot be read"
+        trouble "$5: cannot read $2"
         return 0
     fi
     if same "$1" "$now" "$3"; then
@@ -202,7 +203,7 @@ change() { # KIND PATH VALUE PART LABEL
     kind=$1
     old=$now
     old_line=$line
-    # Where its twin rules, that is what undo has to write.
+    # If its twin is in effect, undo must write that one.
     if [ "$old" = 0 ] && twin "$2" && present "$root$twin" && [ "$now" != 0 ]; then
         kind=twin
         old_line=$now
@@ -212,15 +213,15 @@ change() { # KIND PATH VALUE PART LABEL
         trouble "$5: $said (still $old)"
         return 0
     fi
-    # An interrupt that moves at this very moment still shows the CPUs that it had.
+    # An interrupt that is being moved still shows its previous CPUs.
     if ! present "$file" || ! same "$1" "$now" "$3"; then
         sleep 1
         present "$file" || :
     fi
     if [ -z "$now" ]; then
-        trouble "$5: written, and cannot be read back"
+        trouble "$5: written, but cannot be read back"
     elif ! same "$1" "$now" "$3"; then
-        # What the kernel made of it is what undo has to find.
+        # Undo must find the value that the kernel made of it.
         keep "$record" "$kind" "$2" "$old" "$now" "$old_line" end || trouble "$5: cannot write $record: $said"
         trouble "$5: wrote $3, reads back $now"
     else
@@ -256,7 +257,7 @@ expand() {
     done
 }
 
-# An idle state has another number on other CPUs, so it is found by its name.
+# Numbers of idle states differ between CPUs, so they are found by name.
 idle_state() { # NAME CPULIST VALUE
     number=$((number + 1))
     expand "$2"
@@ -272,15 +273,15 @@ idle_state() { # NAME CPULIST VALUE
 restore_value() { # KIND WHAT OLD NEW LINE
     file=$root$2
     if ! present "$file"; then
-        trouble "$2: cannot be read, so $3 is not restored"
+        trouble "$2: not restored to $3: cannot be read"
         return 1
     fi
     if same "$1" "$now" "$3"; then return 0; fi
     if ! same "$1" "$now" "$4"; then
-        trouble "$2: was $3, this script set $4, now it is $now: somebody else changed it, so it stays"
+        trouble "$2: not restored: it was $3, this script set $4, and something changed it to $now"
         return 1
     fi
-    # Below another root files are plain ones and get their old line back as it stood.
+    # In a copied tree files are ordinary and get their old line back unchanged.
     old=$3
     if [ -n "$root" ]; then old=$5; fi
     if ! put "$file" "$old"; then
@@ -290,14 +291,14 @@ restore_value() { # KIND WHAT OLD NEW LINE
     say "restored $2: $4 -> $3"
 }
 
-# Gives the word back to the twin, with which the kernel sets this one to 0. Never by writing that 0: with both at 0 every
-# writer waits for the disk.
+# Restores the twin, which makes the kernel set this one to 0. It never writes that 0: with both at 0 every
+# writer would wait for the disk.
 restore_twin() { # KIND WHAT 0 NEW OLD_OF_TWIN
     twin "$2"
     if ! present "$root$2" || ! same value "$now" "$4"; then
         restore_value value "$2" "$3" "$4" "$3" || return 1
         if present "$root$twin" && [ "$now" = "$5" ]; then return 0; fi
-        trouble "$twin: was $5, this script set $2 to $4, now it is $now: somebody else changed it, so it stays"
+        trouble "$twin: not restored: it was $5, this script set $2 to $4, and something changed it to $now"
         return 1
     fi
     if ! put "$root$twin" "$5"; then
@@ -305,6 +306,6 @@ restore_twin() { # KIND WHAT 0 NEW OLD_OF_TWIN
         return 1
     fi
     say "restored $twin: $5"
-    # Files of a copied tree are plain ones and know nothing of each other.
+    # Files of a copied tree are ordinary and do not affect each other.
     if [ -n "$root" ]; then restore_value value "$2" "$3" "$4" "$3"; fi
 }

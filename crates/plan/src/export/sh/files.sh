@@ -1,21 +1,21 @@
 
 # ---- Files ----------------------------------------------------------------------------------------------------------
 
-# A checksum tells whether a file is what it was.
+# A checksum detects changes of a file.
 sum() {
     if [ -e "$1" ]; then sha256sum < "$1"; else printf 'absent'; fi
 }
 
 # Takes the new content from stdin.
-whole_file() { # PATH [what is to be told: a unit, or update-grub]
+whole_file() { # PATH [what reads it: a unit, or update-grub]
     number=$((number + 1))
     new=$(cat && printf .)
     new=${new%.}
     install_file "$1" "${2:-}"
 }
 
-# Puts $new into a file. The old file is kept as a copy; the new one comes into its place by a rename.
-install_file() { # PATH WHOM
+# Writes $new to a file. The old file is copied first; the new one replaces it by a rename.
+install_file() { # PATH READER
     file=$root$1
     new_sum=$(printf '%s' "$new" | sha256sum)
     if [ "$(sum "$file")" = "$new_sum" ]; then
@@ -23,14 +23,14 @@ install_file() { # PATH WHOM
         return 0
     fi
     if [ "$mode" = show ]; then
-        say "change  $1: to hold"
+        say "change  $1: new content"
         printf '%s' "$new" | while IFS= read -r line; do say "          $line"; done
         return 0
     fi
     record=$state/files/$(printf '%05d' "$number")
     if [ ! -e "$record" ] && [ -e "$file" ]; then
         if ! said=$(cp -p "$file" "$record.old" 2>&1) || ! durably "$record.old"; then
-            trouble "$1: cannot keep a copy in $state ($said), so it stays as it is"
+            trouble "$1: not changed: cannot copy it to $state ($said)"
             return 0
         fi
     fi
@@ -40,7 +40,7 @@ install_file() { # PATH WHOM
         return 0
     }
     if [ -n "$made" ] && ! keep "$record.made" "$made"; then
-        trouble "$1: cannot write $record.made ($said), so nothing is changed"
+        trouble "$1: not changed: cannot write $record.made ($said)"
         return 0
     fi
     remember files '' file "$1" "$(sum "$file")" "$new_sum" "$2" || return 0
@@ -54,11 +54,11 @@ install_file() { # PATH WHOM
     fi
 }
 
-# Sets one KEY=VALUE line of a file that is not lowlat's and takes no drop-in; all other lines stay.
+# Sets one KEY=VALUE line of a file of another package that supports no drop-ins; other lines stay.
 key_in_file() { # PATH KEY VALUE
     number=$((number + 1))
     if [ ! -r "$root$1" ]; then
-        trouble "$1: cannot be read, so $2 is not set"
+        trouble "$1: cannot set $2: the file cannot be read"
         return 0
     fi
     new=$(with_key "$root$1" "$2" "$3" && printf .)
@@ -95,7 +95,7 @@ restore_file() { # KIND WHAT OLD NEW UNIT
     "$3") owe "$5" || return 1 ;;
     "$4")
         owe "$5" || return 1
-        # On the disk before the record and the copy are removed.
+        # Synced to the disk before the record and the copy are removed.
         if [ "$3" = absent ]; then
             said=$(rm -f "$file" 2>&1) && durably "${file%/*}"
         else
@@ -107,24 +107,25 @@ restore_file() { # KIND WHAT OLD NEW UNIT
         say "restored $2"
         ;;
     *)
-        trouble "$2: somebody else changed it since, so it stays; the old one is $record.old"
+        trouble "$2: not restored: it was changed since; the old file is $record.old"
         return 1
         ;;
     esac
     if [ -r "$record.made" ]; then remove_directories "$(cat "$record.made")"; fi
 }
 
-# Puts on record who is to be told of a file, before it is changed: the telling may fail, or this script end before it.
+# Records which reader of a file must be notified, before the file changes: the notification may fail, or
+# this script end before it.
 owe() { # UNIT|update-grub|''
     if [ -z "$1" ]; then return 0; fi
     if said=$({ : > "$state/tell/$1"; } 2>&1) && durably "$state/tell/$1" "$state/tell"; then return 0; fi
-    trouble "$1: cannot write $state/tell/$1 ($said), so the file that it reads stays as it is"
+    trouble "$1: its file was not changed: cannot write $state/tell/$1 ($said)"
     return 1
 }
 
-# Tells who reads a file that it was changed.
+# Notifies the reader of a changed file.
 tell() { # UNIT|update-grub
-    again="the next run of this script tries it again"
+    again="the next run of this script retries"
     if [ "$1" = update-grub ]; then
         run update-grub || {
             trouble "update-grub: $said; $again"
@@ -138,7 +139,7 @@ tell() { # UNIT|update-grub
             return 1
         }
         run systemctl try-restart "$1" || case $said in
-        # A unit that was taken off the host reads nothing any more.
+        # An uninstalled unit reads no files.
         *" not found"*) ;;
         *)
             trouble "$1: $said; $again"

@@ -1,7 +1,7 @@
 
 # ---- Interrupts: found by name, since numbers change between boots --------------------------------------------------
 
-# Lines "NUMBER NAMES" in $irqs. The names are what stands behind the last two blanks of a line of /proc/interrupts.
+# Lines "NUMBER NAMES" in $irqs. The names follow the last two spaces of a line of /proc/interrupts.
 read_irqs() {
     irqs=
     while IFS= read -r line; do
@@ -15,7 +15,7 @@ read_irqs() {
     done < "$root/proc/interrupts"
 }
 
-# Sets $irq to the present number: the one of the plan where it still has the names, else the NTH of these names.
+# Sets $irq to the present number: the plan's if it still has the names, otherwise the NTH with these names.
 find_irq() { # NUMBER NTH NAMES
     irq=
     nth=0
@@ -37,21 +37,21 @@ irq() { # NUMBER NTH NAMES CPULIST
     number=$((number + 1))
     if [ -z "${irqs:-}" ]; then read_irqs; fi
     if ! find_irq "$1" "$2" "$3"; then
-        # An interrupt that is not there disturbs nobody; fewer queues make some vanish.
+        # A missing interrupt needs no change; fewer queues remove some.
         say "none    interrupt $3"
         return 0
     fi
     change irq "/proc/irq/$irq/smp_affinity_list" "$4" '' "interrupt $irq $3"
 }
 
-# An interrupt that went away has nothing to restore, and one that irqbalance has moved since is irqbalance's.
+# A removed interrupt needs no restore, and irqbalance keeps those that it has moved since.
 restore_irq() { # KIND WHAT OLD NEW LINE
     if ! present "$root$2"; then return 0; fi
     found=$now
     if [ "$found" != "$3" ] && [ "$found" != "$4" ]; then
         run systemctl is-active irqbalance.service
         if [ "$said" = active ]; then
-            say "left to irqbalance: $2, $found by now"
+            say "moved by irqbalance: $2, now $found"
             return 0
         fi
     fi

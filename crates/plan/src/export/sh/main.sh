@@ -8,7 +8,8 @@ apply)
     plan_files
     plan_boot
     tell_all
-    say "Applied. Values of the kernel do not outlive a boot: apply again after each. Boot parameters: after a reboot."
+    say "Applied. A reboot resets values of the kernel: apply them again after each one. Boot parameters take \
+         effect at the next boot."
     summary
     ;;
 show)
@@ -24,9 +25,9 @@ undo)
     summary
     ;;
 help | -h | --help)
-    say "usage: ${0##*/} show    what would be changed; changes nothing"
-    say "       ${0##*/} apply   changes it, and keeps the old values in $state"
-    say "       ${0##*/} undo    restores them, but for what others have changed since"
+    say "usage: ${0##*/} show    show the changes without making them"
+    say "       ${0##*/} apply   apply them, and save the old values in $state"
+    say "       ${0##*/} undo    restore the old values, except those changed since"
     ;;
 *) refuse "no such command: $mode (show, apply or undo)" ;;
 esac

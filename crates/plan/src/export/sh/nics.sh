@@ -1,12 +1,12 @@
 
-# ---- Network interfaces, where ethtool is there ------------------------------------------------------------------------
+# ---- Network interfaces, if ethtool is installed --------------------------------------------------------------------
 
 # Reads a parameter of an interface into $now.
 nic_now() { # -L|-C|-K... NIC FIELD
     now=
-    # What sets with a capital letter shows with the small one.
+    # The lower-case letter shows what the upper-case one sets.
     run ethtool "$(printf %s "$1" | tr '[:upper:]' '[:lower:]')" "$2" || return 1
-    # What ethtool prints: maxima first, the present values behind; two names differ from those that it takes.
+    # ethtool prints maxima first, then the present values; two names differ from those of its options.
     nic_field=$3
     if [ "$3" = rx-lro ]; then nic_field=large-receive-offload; fi
     said=${said##*Current hardware settings:}
@@ -24,7 +24,7 @@ END
 nic() { # -L|-C|-K... NIC FIELD VALUE
     number=$((number + 1))
     if ! nic_now "$1" "$2" "$3"; then
-        trouble "$2 $3: ethtool does not tell it${said:+ ($said)}"
+        trouble "$2 $3: ethtool does not report it${said:+ ($said)}"
     elif [ "$now" = "$4" ]; then
         if [ "$mode" = show ]; then say "held    $2 $3 = $4"; fi
     elif [ "$mode" = show ]; then
@@ -36,12 +36,12 @@ nic() { # -L|-C|-K... NIC FIELD VALUE
 
 restore_nic() { # nic-L|nic-C|nic-K... "NIC FIELD" OLD NEW
     nic_now "${1#nic}" "${2%% *}" "${2#* }" || {
-        trouble "$2: ethtool does not tell it"
+        trouble "$2: ethtool does not report it"
         return 1
     }
     if [ "$now" = "$3" ]; then return 0; fi
     if [ "$now" != "$4" ]; then
-        trouble "$2: was $3, this script set $4, now it is $now: somebody else changed it, so it stays"
+        trouble "$2: not restored: it was $3, this script set $4, and something changed it to $now"
         return 1
     fi
     run ethtool "${1#nic}" "${2%% *}" "${2#* }" "$3" || {

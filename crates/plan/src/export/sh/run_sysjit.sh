@@ -8,7 +8,7 @@ seconds=$2
 for number in "$threshold_ns" "$seconds"; do
     case $number in
     '' | *[!0-9]*)
-        printf '%s: %s is no whole number\n' "${0##*/}" "$number" >&2
+        printf '%s: %s is not a whole number\n' "${0##*/}" "$number" >&2
         exit 2
         ;;
     esac
@@ -25,7 +25,7 @@ if command -v lowlat > /dev/null; then
     lowlat jitter --cpus "$cpus" --threshold "${threshold_ns}ns" --duration "${seconds}s" --wait --format sysjitter \
         --raw "$prefix" --result "$prefix.json" > "$prefix.txt"
 elif command -v sysjitter > /dev/null; then
-    # The thread that waits for the samplers must not run among them.
+    # The thread that waits for the samplers must not run on their CPUs.
     taskset -c "$housekeeping" sysjitter --raw "$prefix" --runtime "$seconds" --cores "$cpus_one_by_one" \
         "$threshold_ns" > "$prefix.txt"
 else

@@ -1,5 +1,5 @@
 
-# ---- Units of systemd -------------------------------------------------------------------------------------------------
+# ---- systemd units --------------------------------------------------------------------------------------------------
 
 is_active() {
     case $(unit_state is-active "$1") in
@@ -13,11 +13,11 @@ unit_state() { # is-active|is-enabled UNIT
     printf '%s' "${said:-unknown}"
 }
 
-# Stops a unit; with "disabled" it does not start at boot any more either.
+# Stops a unit; with "disabled" it also no longer starts at boot.
 service() { # UNIT ENABLEMENT
     number=$((number + 1))
     if ! program systemctl; then
-        trouble "$1: there is no systemctl"
+        trouble "$1: systemctl is not installed"
         return 0
     fi
     was=$(unit_state is-active "$1")

@@ -1,12 +1,12 @@
 
-# ---- What the steps are made of ------------------------------------------------------------------------------------------
+# ---- Functions of the steps -----------------------------------------------------------------------------------------
 
 note() { printf 'note    %s\n' "$*"; }
 
 check_tuned() { # PROFILE, or '' for any
     if ! program tuned-adm; then return 0; fi
     if ! is_active tuned.service; then
-        note "TuneD is installed and does not run; a profile that it had is taken back"
+        note "TuneD is installed but not running; its profile is rolled back"
         return 0
     fi
     run tuned-adm active || true
@@ -26,10 +26,10 @@ governors() { # GOVERNOR
     done
 }
 
-# Off and on again, one after the other; not a second time before `stop`.
+# Takes CPUs offline and online, one after the other; only once until `stop`.
 cycle_cpus() { # CPULIST
     if [ "$mode" = show ]; then
-        say "change  CPUs $1: off and on again"
+        say "change  CPUs $1: offline and online again"
         return 0
     fi
     if [ -e "$state/cycled" ]; then return 0; fi
@@ -38,11 +38,11 @@ cycle_cpus() { # CPULIST
     for cpu in $cpus; do
         file=$root/sys/devices/system/cpu/cpu$cpu/online
         if [ ! -e "$file" ]; then
-            note "CPU $cpu cannot be taken off"
+            note "CPU $cpu cannot be taken offline"
         elif ! put "$file" 0; then
             trouble "CPU $cpu: $said"
         elif ! put "$file" 1; then
-            trouble "CPU $cpu IS OFF AND DOES NOT COME BACK: $said"
+            trouble "CPU $cpu IS OFFLINE AND DOES NOT COME BACK: $said"
         fi
     done
 }
@@ -55,7 +55,7 @@ flush_filter() { # iptables|ip6tables
     fi
     case $said in
     *" DROP ["*)
-        trouble "$1: a chain has the policy DROP; flushed, it would let nobody in"
+        trouble "$1: not flushed: a chain has the policy DROP, so flushing would block all connections"
         return 0
         ;;
     *"
@@ -67,7 +67,7 @@ flush_filter() { # iptables|ip6tables
         return 0
     fi
     printf '%s\n' "$said" > "$state/files/$(printf '%05d' "$number").old" || {
-        trouble "$1: cannot keep the rules, so they stay"
+        trouble "$1: not flushed: cannot save the rules"
         return 0
     }
     remember files '' filter "$1" '' '' '' || return 0
@@ -76,7 +76,7 @@ flush_filter() { # iptables|ip6tables
 
 restore_filter() { # KIND iptables|ip6tables
     if ! program "$2-restore" || ! said=$("$program" < "$record.old" 2>&1); then
-        trouble "$2: the rules are not restored (${said:-no $2-restore}); they are in $record.old"
+        trouble "$2: rules not restored (${said:-no $2-restore}); they are in $record.old"
         return 1
     fi
     say "restored the rules of $2"
@@ -111,7 +111,7 @@ all_irqs() { # CPULIST
             }
         fi
     done
-    if [ -n "$refused" ]; then note "interrupts that the kernel keeps where they are:$refused"; fi
+    if [ -n "$refused" ]; then note "interrupts that the kernel does not allow moving:$refused"; fi
 }
 
 check_irqbalance() { # CPULIST
@@ -128,5 +128,6 @@ check_irqbalance() { # CPULIST
             esac
         done < "$file"
     done
-    trouble "irqbalance runs and moves interrupts back: install its drop-in, which sets IRQBALANCE_BANNED_CPULIST=$1"
+    trouble "irqbalance is running and moves interrupts back; install its drop-in, which sets \
+         IRQBALANCE_BANNED_CPULIST=$1"
 }

@@ -1,12 +1,14 @@
 
-# ---- Kernel threads: found by name among threads of the kernel, never among programs -------------------------------
+# ---- Kernel threads: found by name among threads of the kernel, never among programs --------------------------------
 
-# Lines "PID BOUND POLICY PRIORITY NAME" in $threads. From /proc/PID/stat: field 9 holds PF_KTHREAD (0x200000) and
-# PF_NO_SETAFFINITY (0x4000000: the kernel refuses to move it), fields 40 and 41 priority and policy.
+# Lines "PID BOUND POLICY PRIORITY NAME" in $threads. From /proc/PID/stat: field 9 contains PF_KTHREAD
+# (0x200000) and PF_NO_SETAFFINITY (0x4000000: the kernel does not allow moving it), fields 40 and 41
+# priority and policy.
 read_threads() {
     threads=
     for stat in "$root"/proc/[0-9]*/stat; do
-        # A process may have ended; this file may be read byte by byte, and there are many.
+        # A process may have ended. Reading byte by byte is safe here and avoids a program for each of many
+        # files.
         if ! { IFS= read -r line; } 2> /dev/null < "$stat"; then continue; fi
         pid=${stat%/stat}
         pid=${pid##*/}
@@ -20,7 +22,7 @@ read_threads() {
     done
 }
 
-# Where a thread may run, into $now.
+# Reads the CPUs of a thread into $now.
 allowed() { # PID
     now=
     if [ ! -r "$root/proc/$1/status" ]; then return 1; fi
@@ -49,7 +51,7 @@ each_thread() {
     done << END
 $threads
 END
-    if [ -z "$found" ] && [ "$label" = required ]; then trouble "kernel thread $pattern: there is none of this name"; fi
+    if [ -z "$found" ] && [ "$label" = required ]; then trouble "kernel thread $pattern: no thread has this name"; fi
 }
 
 move_thread() {
@@ -74,7 +76,7 @@ thread() { # NAME CPULIST
     each_thread move_thread "$1" "$2" required
 }
 
-# The same where it is no matter whether there are any.
+# As thread, for threads that may be missing.
 any_thread() { # PATTERN CPULIST
     number=$((number + 1))
     each_thread move_thread "$1" "$2" optional
@@ -111,7 +113,7 @@ thread_policy() { # NAME "POLICY PRIORITY"
     each_thread schedule_thread "$1" "$2" required
 }
 
-# Whether a thread of a record is still the one that it was: process ids are used again.
+# Whether a recorded thread is still the same: process IDs are reused.
 is_thread() { # "PID NAME"
     if ! present "$root/proc/${1%% *}/stat"; then return 1; fi
     name=${line#*\(}
@@ -125,7 +127,7 @@ restore_thread() { # KIND WHAT OLD NEW
         allowed "$pid" || return 0
         if [ "$now" = "$3" ]; then return 0; fi
         if [ "$now" != "$4" ]; then
-            trouble "$2: ran on $3, this script set $4, now it is $now: somebody else moved it, so it stays"
+            trouble "$2: not restored: its CPUs were $3, this script set $4, and something changed them to $now"
             return 1
         fi
         run taskset -pc "$3" "$pid" || {

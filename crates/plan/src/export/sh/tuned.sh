@@ -3,7 +3,7 @@ written_in() {
     case $1 in
     housekeeping) printf '%s' @HOUSE@ ;;
     isolated | nobalance) printf '%s' @ISOLATED@ ;;
-    # Bound to their CPUs, so no mask: the kernel refuses it.
+    # No mask, because they are bound to their CPUs.
     ksoftirqd) printf '%s' '0:f:2:*:ksoftirqd.*' ;;
     rcub) printf '%s' @RCUB@ ;;
     *)
@@ -13,7 +13,7 @@ written_in() {
     esac
 }
 
-# What lowlat chooses on this host as it is now.
+# The CPUs that lowlat chooses on this host now.
 by_lowlat() {
     case $1 in
     ksoftirqd) return 1 ;;
@@ -28,7 +28,7 @@ by_lowlat() {
 numbers=$(written_in "${1:-}") || exit
 chosen=$(by_lowlat "$1") || chosen=
 if [ -n "$chosen" ] && [ "$chosen" != "$numbers" ]; then
-    printf '%s %s: the export had %s, lowlat now chooses %s\n' "$0" "$1" "$numbers" "$chosen" >&2
+    printf '%s %s: exported %s, but lowlat now chooses %s\n' "$0" "$1" "$numbers" "$chosen" >&2
     numbers=$chosen
 fi
 printf '%s' "$numbers"

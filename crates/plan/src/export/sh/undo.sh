@@ -1,7 +1,7 @@
 
-# ---- Apply and undo ------------------------------------------------------------------------------------------------------
+# ---- Apply and undo -------------------------------------------------------------------------------------------------
 
-# The boot that records of run-time values belong to.
+# The boot to which records of run-time values belong.
 this_boot() {
     if present "$root/proc/sys/kernel/random/boot_id"; then printf '%s' "$now"; else printf 'unknown'; fi
 }
@@ -10,7 +10,8 @@ check_host() {
     if [ -z "$root" ] && [ "$(id -u)" -ne 0 ]; then refuse "run it as root"; fi
     if ! present "$root/sys/devices/system/cpu/online"; then refuse "cannot read which CPUs are online"; fi
     if [ "$now" != "$online_cpus" ]; then
-        refuse "made for a host whose CPUs $online_cpus are online; here it is $now. Export again on this host"
+        refuse "this script is for a host with online CPUs $online_cpus, and this one has $now; export again on \
+             this host"
     fi
 }
 
@@ -24,16 +25,16 @@ open_state() {
     fi
     exec 9> "$state/lock" || refuse "cannot write to $state"
     if [ -z "$root" ] || command -v flock > /dev/null; then
-        flock -n 9 || refuse "another run of this script is at work"
+        flock -n 9 || refuse "this script is already running"
     fi
     said=$(mkdir -p "$state/run" "$state/files" "$state/tell" 2>&1) || refuse "cannot write to $state: $said"
     if ! present "$state/plan"; then
         keep "$state/plan" "$plan_id" || refuse "cannot write to $state: $said"
     elif [ "$now" != "$plan_id" ]; then
-        refuse "$state holds the records of plan $now: undo with the script of that plan first"
+        refuse "$state contains records of plan $now; run undo of that plan's script first"
     fi
     boot=$(this_boot)
-    # Values of an earlier boot are gone, and their numbers may mean others by now.
+    # A reboot has reset values of an earlier boot, and their numbers may now mean others.
     if present "$state/boot" && [ "$now" != "$boot" ]; then forget_boot; fi
     keep "$state/boot" "$boot" || refuse "cannot write to $state: $said"
 }
@@ -44,7 +45,7 @@ forget_boot() {
 
 undo_all() {
     if [ ! -e "$state/plan" ]; then
-        say "Nothing was applied by this script, or everything is undone."
+        say "Nothing to undo."
         return 0
     fi
     open_state
@@ -59,19 +60,19 @@ undo_all() {
     remove_directories "$made"
 }
 
-# Tells all that are to be told, those of an earlier run too. Who could not be told stays on record.
+# Notifies all readers of changed files, including those of an earlier run. Failures stay recorded.
 tell_all() {
     for whom in "$state/tell"/*; do
         if [ ! -e "$whom" ]; then continue; fi
         if [ "$mode" = show ]; then
-            say "change  ${whom##*/}: still to be told of files that were changed"
+            say "change  ${whom##*/}: to be notified of changed files"
         elif tell "${whom##*/}"; then
             rm -f "$whom"
         fi
     done
 }
 
-# Takes the records of a part back, the last one first.
+# Undoes the records of a part, the last one first.
 undo_part() { # run|files
     records=
     for record in "$state/$1"/*; do
@@ -99,11 +100,11 @@ undo_record() {
         IFS= read -r old_line
         read -r end
     } < "$record"
-    # Records are written whole, so the disk or somebody else has cut this one short, and its change may have been made.
+    # Records are written atomically, so this one was truncated later, and its change may have been made.
     if [ "$end" != end ]; then
         old=
         if [ -e "$record.old" ]; then old=" the old file is $record.old;"; fi
-        trouble "$record${what:+ ($what)}: \"end\" is missing, so it is not undone;$old undo it by hand, then remove $record"
+        trouble "$record${what:+ ($what)}: not undone: \"end\" is missing;$old undo it manually, then remove $record"
         return 0
     fi
     case $kind in
@@ -127,7 +128,7 @@ undo_record() {
 
 summary() {
     if [ "$left" -ne 0 ]; then
-        printf '%s: not done: %s; see the lines LEFT above\n' "${0##*/}" "$left" >&2
+        printf '%s: %s changes not done; see the lines LEFT above\n' "${0##*/}" "$left" >&2
         exit 1
     fi
 }

@@ -208,7 +208,7 @@ fn pages_that_memory_in_pieces_does_not_give_are_told() {
     };
     let what = "huge pages of 2048 KiB, node 1";
     case(Reading::Known(3000)).says(what, Standing::Held, &[]);
-    case(Reading::Known(2871)).says(what, Standing::Ineffective, &["2871", "one piece"]);
+    case(Reading::Known(2871)).says(what, Standing::Ineffective, &["2871", "contiguous"]);
     case(Reading::Known(0)).says(what, Standing::Lost, &[]);
     case(Reading::Known(4000)).says(what, Standing::Overridden, &["unknown"]);
     case(Reading::Denied).says(what, Standing::Unreadable, &["as root"]);
@@ -272,7 +272,7 @@ fn interfaces_answer_for_queues_waits_features_and_masks() {
     case.says("eth0 rx-0 rps_cpus", Standing::Held, &[]);
     case.says("eth0 rx-9 rps_cpus", Standing::Gone, &[]);
     case.says("eth0 rx-lro", Standing::Unreadable, &["absent"]);
-    case.says("ens1 rx-lro", Standing::Unreadable, &["no interface ens1", "renamed"]);
+    case.says("ens1 rx-lro", Standing::Unreadable, &["interface ens1 does not exist", "renamed"]);
     let by_tuned = case.with(|case| {
         case.evidence.tuned =
             vec![tuned("net", "coalesce", "adaptive-tx off adaptive-rx on"), tuned("net", "ring", "rx 512")];

@@ -63,7 +63,7 @@ fn rp_filter_for_all_counts_where_it_is_larger() {
     case.says(
         key,
         Standing::Ineffective,
-        &["net.ipv4.conf.all.rp_filter is 2", "the larger of the two counts"],
+        &["net.ipv4.conf.all.rp_filter is 2", "the larger of the two"],
     );
 }
 

@@ -27,8 +27,8 @@ impl Kind for CommandLine<'_> {
     }
 
     fn how_to_find(&self) -> String {
-        "to find out who: `grep -rs WORD /etc/default/grub* /etc/grub.d /etc/kernel /boot/loader /boot/grub*`, and the \
-         editor of the boot menu"
+        "to find the source: `grep -rs WORD /etc/default/grub* /etc/grub.d /etc/kernel /boot/loader /boot/grub*`, \
+         and check the boot menu for edits"
             .to_owned()
     }
 }

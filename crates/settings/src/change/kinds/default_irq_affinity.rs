@@ -1,4 +1,4 @@
-//! The CPUs of interrupts that are set up later, as a CPU list.
+//! The default affinity of new interrupts, as a CPU list.
 
 use crate::change::{
     Kind, Mechanism, Rival,

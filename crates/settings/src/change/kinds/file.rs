@@ -1,4 +1,4 @@
-//! A file of /sys, /proc or debugfs that takes a value.
+//! A file of /sys, /proc or debugfs that contains a value.
 
 use crate::{
     change::{
@@ -47,9 +47,9 @@ impl Kind for File<'_> {
         }
     }
 
-    /// By meaning; a mask is the same as the list of its CPUs.
+    /// Compares by meaning; a mask equals the list of its CPUs.
     fn is_same(&self, a: &str, b: &str) -> bool {
-        // The file for watchdogs is named a mask and holds a list (kernel/watchdog.c).
+        // The watchdog file is named a mask but contains a list (kernel/watchdog.c).
         let is_mask =
             MASKS.iter().any(|end| self.path.ends_with(end)) && !self.path.ends_with("watchdog_cpumask");
         let planned = || CpuSet::parse_list(b).or_else(|_| CpuSet::parse_mask(b));
@@ -69,7 +69,7 @@ impl Kind for File<'_> {
 /// Files whose content is a mask, by the end of their path.
 const MASKS: [&str; 4] = ["cpumask", "rps_cpus", "xps_cpus", "smp_affinity"];
 
-/// A file that the snapshot has as a field of its own instead of by its path.
+/// A file that the snapshot has as a separate field instead of by its path.
 struct Field {
     glob: &'static str,
     get: fn(&HostSnapshot, &str) -> Reading<String>,

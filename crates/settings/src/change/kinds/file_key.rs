@@ -1,4 +1,4 @@
-//! One `key=value` line of a file that is not lowlat's and takes no drop-in.
+//! One `key=value` line of a file of another package that supports no drop-ins.
 
 use crate::change::{
     Kind, Mechanism, Part,

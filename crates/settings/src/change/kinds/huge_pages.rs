@@ -26,7 +26,7 @@ impl Kind for HugePages {
         misfit(&[(&NUMBER, after)])
     }
 
-    /// The host's pool by size: /proc/sys/vm/nr_hugepages is that of the default size only.
+    /// The host's pool of a page size: /proc/sys/vm/nr_hugepages covers the default size only.
     fn mechanism(&self) -> Mechanism<'_> {
         let above = match self.node {
             Some(node) => format!("/sys/devices/system/node/node{node}"),
@@ -52,11 +52,12 @@ impl Kind for HugePages {
         }
     }
 
-    /// Fewer pages than asked for is what the kernel gives where memory is fragmented.
+    /// The kernel reserves fewer pages than requested if memory is fragmented.
     fn without_effect(&self, _host: &HostSnapshot, observed: &str, after: &str) -> Option<String> {
         let (observed, after): (u64, u64) = (observed.parse().ok()?, after.trim().parse().ok()?);
         (observed < after).then(|| {
-            "the kernel found no more memory in one piece; reserve them at boot with hugepages=, or right after".to_owned()
+            "the kernel found no more contiguous memory; reserve the pages at boot with hugepages=, or right after \
+             it".to_owned()
         })
     }
 

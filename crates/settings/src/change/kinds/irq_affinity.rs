@@ -39,7 +39,7 @@ impl Kind for IrqAffinity<'_> {
         }
     }
 
-    /// Several interrupts can share a name. Then the number tells them apart, as well as it can.
+    /// Several interrupts can share a name; then the number distinguishes them.
     fn lasting(&self) -> Option<Lasting> {
         Some(Lasting {
             name: self.actions.join(","),

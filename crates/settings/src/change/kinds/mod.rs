@@ -19,7 +19,7 @@ mod workqueue;
 use super::{Kind, Target};
 
 impl Target {
-    /// What lowlat knows of this kind of change.
+    /// The kind of this target.
     pub fn kind(&self) -> Box<dyn Kind + '_> {
         match self {
             Self::CommandLine { tokens } => Box::new(command_line::CommandLine { tokens }),

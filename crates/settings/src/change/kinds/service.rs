@@ -1,4 +1,4 @@
-//! Whether a unit of systemd runs, and starts at boot: "active, enabled".
+//! Whether a systemd unit runs and starts at boot: "active, enabled".
 
 use crate::change::{
     Kind, Mechanism,
@@ -42,7 +42,7 @@ impl Kind for Service<'_> {
         }
     }
 
-    /// By the run state: a unit that was stopped may be enabled again.
+    /// Compares the run state only: a stopped unit may be enabled again.
     fn revert(&self, host: &mut HostSnapshot, before: &str, after: &str) {
         let unit = host.services.units.get(self.unit);
         if unit.is_some_and(|unit| after.starts_with(unit.active.text())) {
@@ -52,6 +52,8 @@ impl Kind for Service<'_> {
 
     fn how_to_find(&self) -> String {
         let unit = self.unit;
-        format!("to find out who: `journalctl -u {unit}` and `systemctl list-dependencies --reverse {unit}`")
+        format!(
+            "to find the cause: `journalctl -u {unit}` and `systemctl list-dependencies --reverse {unit}`"
+        )
     }
 }

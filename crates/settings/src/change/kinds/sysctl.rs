@@ -37,7 +37,7 @@ impl Kind for Sysctl<'_> {
         host.files.insert(sysctl_path(self.key), Reading::Known(value.to_owned()));
     }
 
-    /// Reverse path filtering takes the larger of an interface's own value and the one for all
+    /// Reverse path filtering uses the larger of an interface's value and the one for all
     /// (Documentation/networking/ip-sysctl.rst).
     fn without_effect(&self, host: &HostSnapshot, observed: &str, after: &str) -> Option<String> {
         let name = self.key.strip_prefix("net.ipv4.conf.")?.strip_suffix(".rp_filter")?;
@@ -47,7 +47,9 @@ impl Kind for Sysctl<'_> {
         let all = host.sysctl("net.ipv4.conf.all.rp_filter");
         let (all, planned): (u32, u32) = (all.text().trim().parse().ok()?, after.trim().parse().ok()?);
         (all > planned).then(|| {
-            format!("net.ipv4.conf.all.rp_filter is {all}, and the larger of the two counts: {name} is filtered by {all}")
+            format!(
+                "net.ipv4.conf.all.rp_filter is {all}, and the kernel uses the larger of the two for {name}"
+            )
         })
     }
 

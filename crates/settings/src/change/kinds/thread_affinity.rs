@@ -14,7 +14,7 @@ pub(super) struct ThreadAffinity<'a> {
 
 impl Kind for ThreadAffinity<'_> {
     fn name(&self) -> String {
-        format!("{} may run on", self.comm)
+        format!("CPUs of {}", self.comm)
     }
 
     fn misfit(&self, after: &str) -> Option<String> {
@@ -38,7 +38,7 @@ impl Kind for ThreadAffinity<'_> {
         }
     }
 
-    /// Every thread of the name, since process ids change with each boot.
+    /// Every thread of the name, because process IDs change with each boot.
     fn revert(&self, host: &mut HostSnapshot, before: &str, after: &str) {
         for thread in host.tasks.kernel_threads.iter_mut().filter(|thread| thread.comm == self.comm) {
             if thread.cpus_allowed.known().is_some_and(|now| now.to_list() == after) {
@@ -56,7 +56,8 @@ impl Kind for ThreadAffinity<'_> {
     }
 }
 
-pub(super) const HOW_TO_FIND: &str = "to find out who: `auditctl -a always,exit -S sched_setaffinity,sched_setscheduler -k lowlat`, then `ausearch -k lowlat`";
+pub(super) const HOW_TO_FIND: &str = "to find the cause: `auditctl -a always,exit -S \
+     sched_setaffinity,sched_setscheduler -k lowlat`, then `ausearch -k lowlat`";
 
 impl Lasting {
     /// The name of a kernel thread.

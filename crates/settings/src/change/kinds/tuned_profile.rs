@@ -1,4 +1,4 @@
-//! The profile that TuneD runs, and how it was chosen: "lowlat manual".
+//! TuneD's active profile and its mode: "lowlat manual".
 
 use crate::change::{
     Kind, Mechanism, Part,
@@ -29,6 +29,6 @@ impl Kind for TunedProfile {
     }
 
     fn how_to_find(&self) -> String {
-        "to find out who: `journalctl -u tuned` shows when the profile was switched".to_owned()
+        "to find the cause: `journalctl -u tuned` shows when the profile was switched".to_owned()
     }
 }

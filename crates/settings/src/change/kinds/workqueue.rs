@@ -48,7 +48,7 @@ impl Kind for Workqueue<'_> {
         }
     }
 
-    /// The kernel shows its queues under two paths.
+    /// The kernel exposes its queues under two paths.
     fn rivals(&self) -> Vec<Rival> {
         let path = self.path();
         let other = path.replacen("/sys/devices/virtual/workqueue/", "/sys/bus/workqueue/devices/", 1);

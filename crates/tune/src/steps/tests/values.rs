@@ -82,7 +82,7 @@ fn pages_go_to_their_node_s_pool() {
     assert_eq!(shown(&preparation), [(node.into(), "3000".into()), (all.into(), "4".into())]);
     assert!(preparation.steps.iter().all(|p| p.step.target.comparison == Comparison::Number));
     assert!(preparation.left[0].reason.contains("/node0/hugepages/"), "{:?}", preparation.left);
-    assert!(preparation.left[1].reason.contains("a number reads \"many\", expected digits"));
+    assert!(preparation.left[1].reason.contains("a number is \"many\", expected digits"));
     apply_and_roll_back(host, &plan);
 }
 
@@ -149,7 +149,7 @@ fn what_cannot_be_read_is_left_with_path_and_text() {
         "a path reads \"/sys/../etc/shadow\"",
         "the name of a network interface reads \"../..\"",
         "interface e9 no longer exists",
-        "a CPU list reads \"1-\", expected a list such as 0-3,8",
+        "a CPU list is \"1-\", expected a list such as 0-3,8",
         "interface e9 no longer exists",
     ];
     assert_eq!(left.len(), wanted.len(), "{left:#?}");

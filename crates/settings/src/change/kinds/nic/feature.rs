@@ -25,7 +25,7 @@ pub static KIND: NicKind = NicKind {
     by: By::Ethtool(Ethtool {
         undo_kind: "nic-feature",
         option: "-K",
-        expected: "a feature by the kernel's name such as rx-lro",
+        expected: "a feature with the kernel's name such as rx-lro",
         wire: Wire::Features,
     }),
     part: Part::RunTime,

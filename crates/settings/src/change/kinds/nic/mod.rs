@@ -1,6 +1,5 @@
 //! Parameters of network interfaces. Each kind is a [`NicKind`]: data, in one file, registered by a line in [`KINDS`].
-//!
-//! A new kind takes its file, its module below, and its line.
+//! A new kind needs its file, its module below, and its line.
 
 pub mod channels;
 pub mod coalescing;
@@ -26,7 +25,7 @@ use lowlat_host::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error, ser::SerializeMap};
 use std::{cmp::Ordering, fmt};
 
-/// Every kind of change to an interface.
+/// All kinds of changes to an interface.
 pub const KINDS: &[&NicKind] = &[
     &channels::KIND,
     &coalescing::KIND,
@@ -45,13 +44,13 @@ pub const KINDS: &[&NicKind] = &[
 pub struct NicKind {
     /// The kind's name in plans: "nic_channels".
     pub tag: &'static str,
-    /// What plans call the name of the parameter: "field", "feature", "queue".
+    /// The key of the parameter's name in plans: "field", "feature", "queue".
     pub key: &'static str,
-    /// What follows the parameter's name where people read it: " queues"; empty if the name says all.
+    /// Text after the parameter's name in reports: " queues"; empty if the name is enough.
     pub noun: &'static str,
     /// Types of the parameter's name and value.
     pub(crate) grammar: [&'static Grammar; 2],
-    /// Reads a parameter; absent if the interface does not have it.
+    /// Reads a parameter; absent if the interface lacks it.
     pub get: fn(&Nic, &str) -> Reading<String>,
     /// Sets a parameter in a snapshot.
     pub put: fn(&mut Nic, &str, &str),
@@ -68,7 +67,7 @@ pub struct NicKind {
 pub enum By {
     /// `ethtool`.
     Ethtool(Ethtool),
-    /// A file of a queue of the interface, which takes a CPU mask: "rps_cpus". The parameter is the queue.
+    /// A file of a queue of the interface with a CPU mask: "rps_cpus". The parameter is the queue.
     QueueMask(&'static str),
 }
 
@@ -78,7 +77,7 @@ impl NicKind {
         Target::Nic(NicTarget { kind: self, nic: nic.into(), name: name.into() })
     }
 
-    /// The group of parameters that `ethtool` sets, if it is one.
+    /// The group of parameters that `ethtool` sets, if any.
     pub fn ethtool(&self) -> Option<&Ethtool> {
         match &self.by {
             By::Ethtool(group) => Some(group),
@@ -142,12 +141,12 @@ impl Kind for &NicTarget {
         if self.found(host).is_none() {
             let name = &self.nic;
             return Missing::Unreadable(Some(format!(
-                "absent: there is no interface {name} now; was it renamed, or its driver not loaded?"
+                "absent: interface {name} does not exist; check whether it was renamed or its driver is not loaded"
             )));
         }
         match self.kind.by {
             By::Ethtool(_) => Missing::Unreadable(None),
-            By::QueueMask(_) => Missing::Gone("the interface has no such queue now"),
+            By::QueueMask(_) => Missing::Gone("the interface does not have this queue"),
         }
     }
 
@@ -160,14 +159,14 @@ impl Kind for &NicTarget {
 
     fn how_to_find(&self) -> String {
         format!(
-            "look at NetworkManager's `nmcli -f ethtool connection show`, .link files of /etc/systemd/network, udev rules, \
-             and scripts of the vendor of {}",
+            "check NetworkManager (`nmcli -f ethtool connection show`), .link files in /etc/systemd/network, udev \
+             rules, and vendor scripts for {}",
             self.nic
         )
     }
 }
 
-/// What a plan calls a switch.
+/// The text of a switch in plans.
 fn on_off(is_on: bool) -> String {
     if is_on { "on".to_owned() } else { "off".to_owned() }
 }
@@ -183,7 +182,7 @@ fn put_mask(queues: &mut [QueueMask], name: &str, value: &str) {
     }
 }
 
-// A kind is what its tag says: its functions have no order and no equality.
+// The tag identifies a kind: its functions have no order and no equality.
 
 impl PartialEq for NicKind {
     fn eq(&self, other: &Self) -> bool {
