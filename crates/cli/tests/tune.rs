@@ -158,7 +158,7 @@ fn a_read_only_etc_is_refused_before_anything_is_changed() {
         }
     };
     let error = text(&output.stderr);
-    assert!(error.contains("/etc is mounted read-only: remount it writable"), "{error}");
+    assert!(error.contains("/etc is mounted read-only; remount it writable"), "{error}");
     assert_eq!(tree.swappiness(), before);
     assert!(!tree.root().join("var/lib/lowlat").exists());
 }

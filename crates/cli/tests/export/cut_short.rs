@@ -31,7 +31,10 @@ fn an_update_grub_that_failed_is_run_again() {
             assert!(tree.path(OWED).exists(), "{shell} {verb}");
             if is_tuned {
                 let output = tree.run(shell, script, "show");
-                assert!(common::text(&output.stdout).contains("\nchange  update-grub: still"), "{shell}");
+                assert!(
+                    common::text(&output.stdout).contains("\nchange  update-grub: to be notified"),
+                    "{shell}"
+                );
             }
             fs::remove_file(tree.path("boot-is-full")).expect("room again");
             let output = tree.run(shell, script, verb);

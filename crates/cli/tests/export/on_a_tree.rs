@@ -101,8 +101,8 @@ fn what_others_changed_since_stays_and_is_named() {
         let output = tree.run(shell, script, "undo");
         let said = common::text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(said.contains("/proc/sys/vm/swappiness: was 30, this script set 10, now it is 42"), "{said}");
-        assert!(said.contains("99-zz-lowlat.conf: somebody else changed it since"), "{said}");
+        assert!(said.contains("/proc/sys/vm/swappiness: not restored: it was 30, this script set 10, and something changed it to 42"), "{said}");
+        assert!(said.contains("99-zz-lowlat.conf: not restored: it was changed since"), "{said}");
         assert_eq!((tree.read("/proc/sys/vm/swappiness"), tree.read(file)), ("42\n".into(), "mine\n".into()));
         // Once they are out of the way, the rest of the records is taken back.
         tree.write("/proc/sys/vm/swappiness", "10\n");
@@ -110,7 +110,7 @@ fn what_others_changed_since_stays_and_is_named() {
         assert_success(&tree.run(shell, script, "undo"));
         differ(&before, &tree.places(), shell);
         let output = tree.run(shell, script, "undo");
-        assert!(common::text(&output.stdout).contains("Nothing was applied"), "a second undo");
+        assert!(common::text(&output.stdout).contains("Nothing to undo"), "a second undo");
     }
 }
 
@@ -138,8 +138,16 @@ fn a_limit_in_bytes_rules_again_after_undo() {
         tree.write(&bytes, "0\n");
         tree.write(background_bytes, "0\n");
         for (in_percent, in_bytes, told) in [
-            ("20\n", "0\n", "dirty_ratio: was 0, this script set 10, now it is 20: somebody else"),
-            ("0\n", "4096\n", "dirty_bytes: was 1073741824, this script set /proc/sys/vm/dirty_ratio to 10"),
+            (
+                "20\n",
+                "0\n",
+                "dirty_ratio: not restored: it was 0, this script set 10, and something changed it to 20",
+            ),
+            (
+                "0\n",
+                "4096\n",
+                "dirty_bytes: not restored: it was 1073741824, this script set /proc/sys/vm/dirty_ratio to 10",
+            ),
         ] {
             tree.write(&ratio, in_percent);
             tree.write(&bytes, in_bytes);
@@ -193,11 +201,11 @@ fn an_interrupt_that_irqbalance_moved_is_left_to_it() {
         tree.write(service, "inactive, disabled\n");
         let output = tree.run(shell, script, "undo");
         assert_eq!(output.status.code(), Some(1), "{shell}: a hand has moved it");
-        assert!(common::text(&output.stderr).contains("somebody else changed it"), "{shell}");
+        assert!(common::text(&output.stderr).contains("something changed it"), "{shell}");
         tree.write(service, &state);
         let output = tree.run(shell, script, "undo");
         assert_success(&output);
-        assert!(common::text(&output.stdout).contains(&format!("left to irqbalance: {file}")), "{shell}");
+        assert!(common::text(&output.stdout).contains(&format!("moved by irqbalance: {file}")), "{shell}");
         assert_eq!(tree.read(&file), "8\n");
     }
 }
@@ -242,14 +250,14 @@ fn another_host_and_another_plan_are_refused() {
     tree.write("/sys/devices/system/cpu/online", "0-7\n");
     let output = tree.run("dash", script, "apply");
     assert_eq!(output.status.code(), Some(2));
-    assert!(common::text(&output.stderr).contains("CPUs 0-15 are online; here it is 0-7"));
+    assert!(common::text(&output.stderr).contains("online CPUs 0-15, and this one has 0-7"));
     tree.write("/sys/devices/system/cpu/online", "0-15\n");
     differ(&before, &tree.places(), "refused");
     assert_success(&tree.run("dash", script, "apply"));
     let other = &Desk::of(&stock(), Profile::Guide57037, false).files("shell")[0].text;
     let output = tree.run("dash", other, "apply");
     assert_eq!(output.status.code(), Some(2));
-    assert!(common::text(&output.stderr).contains("undo with the script of that plan first"));
+    assert!(common::text(&output.stderr).contains("run undo of that plan's script first"));
     assert_eq!(tree.run("dash", script, "nonsense").status.code(), Some(2));
 }
 

@@ -108,7 +108,7 @@ fn a_boot_that_does_not_thaw_is_named_with_the_way_out() {
         assert_eq!(output.status.code(), Some(1), "{shell}: {said}");
         let boot = tree.path("boot").display().to_string();
         assert!(
-            said.contains(&format!("may still be frozen: no; `fsfreeze --unfreeze {boot}` thaws it")),
+            said.contains(&format!("may still be frozen: no; thaw it with `fsfreeze --unfreeze {boot}`")),
             "{said}"
         );
     }

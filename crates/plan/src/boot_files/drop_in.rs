@@ -16,14 +16,13 @@ pub const HEADER: &str =
 const NAMES: [&str; 5] =
     ["99-zz-lowlat.cfg", "zz-lowlat.cfg", "zzz-lowlat.cfg", "zzzzzz-lowlat.cfg", "zzzzzzzzzzzz-lowlat.cfg"];
 
-/// What stands between the comments and the list of names.
+/// The text between the comments and the list of names.
 const EXPLANATION: &str = "#
-# grub-mkconfig reads this file after /etc/default/grub and behind every other file of this directory: its name sorts
-# last. Of the parameters named above, those that other files set are taken out of GRUB_CMDLINE_LINUX and
-# GRUB_CMDLINE_LINUX_DEFAULT, since most may stand once only; lowlat's own go to the end of
-# GRUB_CMDLINE_LINUX_DEFAULT, which entries for recovery do not use.
+# grub-mkconfig reads this file after /etc/default/grub and after every other file of this directory, because its name
+# sorts last. The parameters above are removed from GRUB_CMDLINE_LINUX and GRUB_CMDLINE_LINUX_DEFAULT, since most may
+# occur only once. lowlat's parameters are added to GRUB_CMDLINE_LINUX_DEFAULT, which recovery entries do not use.
 
-# Prints the words of $1 without those parameters, then $2, then what belongs to init (behind a lone --).
+# Prints the words of $1 without those parameters, then $2, then the parameters of init (after a lone --).
 lowlat_line() (
     left=$1 words= init= word= quote= is_of_init=
     while :; do
@@ -50,7 +49,7 @@ lowlat_line() (
             word=$word$letter
             continue
         fi
-        # Dashes and underscores of names are the same to the kernel.
+        # The kernel treats dashes and underscores in names as equal.
         name=${word%%=*}
         while :; do
             case $name in
@@ -66,7 +65,7 @@ lowlat_line() (
 
 /// What stands behind the list of names.
 const END: &str = "            *)
-                # A quote that is never closed would take what follows into its value: such a word goes last.
+                # An unclosed quote would include everything after it, so such a word goes last.
                 if [ -z \"$word\" ]; then :
                 elif [ -n \"$is_of_init$quote\" ]; then init=\"$init $word\"
                 else words=\"$words $word\"

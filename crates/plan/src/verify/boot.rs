@@ -1,4 +1,4 @@
-//! Parameters of the kernel: one row each. What counts is the line of the running kernel, and what it made of it.
+//! Kernel parameters, one row each: the line of the running kernel, and its effect.
 
 use super::boot_follow;
 use super::judge::{Look, Scene, culprit_of};
@@ -18,12 +18,12 @@ pub(super) fn rows(scene: &Scene<'_>, at: usize, change: &Change, tokens: &[Boot
     tokens.iter().map(|token| of_token(scene, at, change, tokens, token, line.as_ref().copied())).collect()
 }
 
-const NOT_IN_NEXT: &str = "it does not come with the reboot: the entry that the next boot takes is without it, so it was \
-                           written anew or another was made the default; `lowlat tune apply` writes it again";
-const ANOTHER_ENTRY: &str = "this boot was started from another entry: the one that the next boot takes has the parameter, so \
-                             reboot";
+const NOT_IN_NEXT: &str = "a reboot will not activate it: the next boot's entry lacks it, because the entry was \
+     rewritten or another became the default; `lowlat tune apply` writes it again";
+const ANOTHER_ENTRY: &str =
+    "this boot used another entry; the next boot's entry has the parameter, so reboot";
 
-/// A parameter with its value, as people write it.
+/// A parameter with its value, in its usual form.
 pub(super) fn spell(name: &str, value: &str) -> String {
     if value.is_empty() { name.to_owned() } else { format!("{name}={value}") }
 }
@@ -66,7 +66,7 @@ fn standing_on(line: &CommandLine, name: &str) -> String {
     if all.is_empty() { "not on the command line".to_owned() } else { all.join(" ") }
 }
 
-/// It stands there as planned: does the kernel follow?
+/// The row of a parameter on the line: whether the kernel follows it.
 fn in_force(scene: &Scene<'_>, token: &BootToken, look: Look<'_>) -> Row {
     let Some(fault) = boot_follow::does_not_follow(scene, token) else {
         return look.row(Standing::Held, "");
@@ -84,7 +84,7 @@ fn in_force(scene: &Scene<'_>, token: &BootToken, look: Look<'_>) -> Row {
     }
 }
 
-/// It does not stand there as planned: not yet, not any more, or somebody else's does.
+/// The row of a parameter that is not on the line as planned: not yet, no longer, or overridden.
 fn not_in_force(
     scene: &Scene<'_>,
     tokens: &[BootToken],
@@ -103,19 +103,19 @@ fn not_in_force(
     let values: Vec<&str> = line.all(&token.name).map(Option::unwrap_or_default).collect();
     let is_planned =
         |value: &&str| token.value.as_deref().is_some_and(|planned| same_meaning(value, planned));
-    // The last that differs: for most parameters the last counts.
+    // The last that differs, because for most parameters the last one wins.
     if let Some(other) = values.iter().rev().find(|value| !is_planned(value)) {
         return of_other_value(scene, token, other, values.iter().any(is_planned), look);
     }
     let configured = source_of(scene, token, |value| is_planned(&value));
     if is_eaten_first(tokens, token, line) {
         let place =
-            configured.map_or_else(String::new, |source| format!(", though {} has it", place_of(source)));
+            configured.map_or_else(String::new, |source| format!(", although {} has it", place_of(source)));
         return look.row(
             Standing::Ineffective,
             format!(
-                "the first of the new words is missing and those behind it are there{place}: a boot loader's script ate \
-                 the first word; put a harmless word such as \"quiet\" before it"
+                "the first of the new words is missing but the later ones are present{place}: a boot loader's \
+                 script drops the first word; put a harmless word such as \"quiet\" before it"
             ),
         );
     }
@@ -124,8 +124,8 @@ fn not_in_force(
     }
     if let Some(source) = configured {
         let why = format!(
-            "{} has it, and the boot loader did not pass it on: it reads another file or another entry, or its own was \
-             not made anew",
+            "{} has it, but the boot loader did not use it: it reads another file or entry, or its own was not \
+             regenerated",
             place_of(source)
         );
         return look.row(Standing::Ineffective, why);
@@ -133,7 +133,7 @@ fn not_in_force(
     look.row(Standing::Lost, why_lost(scene))
 }
 
-/// Another value stands on the line, beside the planned one or in its place.
+/// Another value on the line, in addition to the planned one or instead of it.
 fn of_other_value(scene: &Scene<'_>, token: &BootToken, other: &str, is_beside: bool, look: Look<'_>) -> Row {
     let claims = culprit::of_parameter(scene, &token.name);
     let by = culprit_of(&claims, other).or_else(|| {
@@ -148,7 +148,7 @@ fn of_other_value(scene: &Scene<'_>, token: &BootToken, other: &str, is_beside: 
         return look.row(Standing::Lost, why_lost(scene));
     }
     let note = match (is_beside, &by) {
-        (true, _) => "it stands there more than once; for most parameters the last counts".to_owned(),
+        (true, _) => "it occurs more than once; for most parameters the last one wins".to_owned(),
         (false, None) => look.change.target.kind().how_to_find(),
         _ => String::new(),
     };
@@ -169,7 +169,7 @@ fn blame(source: &BootSource, token: &BootToken, value: &str) -> Culprit {
     }
 }
 
-/// The last file that boot entries are made from in which the parameter has such a value.
+/// The last source file of boot entries in which the parameter has such a value.
 fn source_of<'a>(
     scene: &Scene<'a>,
     token: &BootToken,
@@ -186,7 +186,7 @@ fn place_of(source: &BootSource) -> String {
     format!("{}:{}", source.path, source.line)
 }
 
-/// The first parameter that was added is missing, and one that was added behind it is there.
+/// Whether the first added parameter is missing and a later one is present.
 fn is_eaten_first(tokens: &[BootToken], token: &BootToken, line: &CommandLine) -> bool {
     let mut added = tokens.iter().filter(|other| other.before.is_none() && other.value.is_some());
     added.next() == Some(token) && added.any(|other| stands(line, other))
@@ -196,11 +196,11 @@ fn why_lost(scene: &Scene<'_>) -> String {
     let (planned, now) = (&scene.plan.host.kernel_release, &scene.host.kernel.release);
     if planned.is_known() && now.is_known() && planned != now {
         return format!(
-            "the kernel is {now} now and was {planned}: an update wrote its boot entry without the parameter; `lowlat tune \
+            "the kernel was updated from {planned} to {now}, whose boot entry lacks the parameter; `lowlat tune \
              apply` writes it again"
         );
     }
-    "this boot was started from an entry without the parameter: another entry was chosen, or the entry was written anew; \
-     `lowlat tune apply` writes it again"
+    "this boot used an entry without the parameter: another entry was chosen, or the entry was rewritten; `lowlat \
+     tune apply` writes it again"
         .to_owned()
 }

@@ -1,4 +1,4 @@
-//! Whether the kernel follows a parameter that stands on its command line.
+//! Whether the kernel follows a parameter on its command line.
 
 use super::Culprit;
 use super::culprit;
@@ -10,14 +10,14 @@ use lowlat_settings::{
     same_meaning,
 };
 
-/// What the kernel shows in a parameter's stead.
+/// The value that the kernel shows instead.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct NotFollowed {
-    /// What it shows; empty when the parameter itself is the thing to show.
+    /// The shown value; empty to show the parameter itself.
     pub(super) observed: String,
-    /// Why.
+    /// The reason.
     pub(super) why: String,
-    /// Who set it, when somebody did after the start.
+    /// What set it after the start, if known.
     pub(super) by: Option<Culprit>,
 }
 
@@ -31,7 +31,7 @@ const SHOWN_IN: &[(&str, &str)] = &[
     ("clocksource", "/sys/devices/system/clocksource/clocksource0/current_clocksource"),
 ];
 
-/// What the kernel makes of the parameter, when that is not what was asked for.
+/// The kernel's deviation from the parameter, if any.
 pub(super) fn does_not_follow(scene: &Scene<'_>, token: &BootToken) -> Option<NotFollowed> {
     let value = token.value.as_deref()?;
     let topology = &scene.host.topology;
@@ -40,11 +40,11 @@ pub(super) fn does_not_follow(scene: &Scene<'_>, token: &BootToken) -> Option<No
         "nohz_full" => (nohz_full(scene, value), topology.nohz_full.is_known()),
         _ => (module_parameter(scene, token, value), false),
     };
-    // Where the kernel itself shows the set there is nothing more to ask.
+    // If the kernel shows the set, that decides.
     fault.or_else(|| if is_shown { None } else { by_the_catalogue(scene, token) })
 }
 
-/// Without the flag `domain` the scheduler goes on balancing onto the CPUs (kernel-parameters.txt).
+/// Without the flag `domain` the scheduler still balances onto the CPUs (kernel-parameters.txt).
 fn isolated(scene: &Scene<'_>, value: &str) -> Option<NotFollowed> {
     let line = CommandLine::parse(&format!("isolcpus={value}"));
     let planned = line.cpus("isolcpus", lowlat_host::CPU_ID_MAX + 1)?.ok()?;
@@ -52,13 +52,13 @@ fn isolated(scene: &Scene<'_>, value: &str) -> Option<NotFollowed> {
     if !flags.is_empty() && !flags.contains(&"domain") {
         return Some(NotFollowed {
             why: format!(
-                "isolcpus= without the flag domain keeps {} off, and the scheduler goes on placing threads there",
+                "isolcpus= without the flag domain keeps {} off, but the scheduler still places threads there",
                 if flags.contains(&"managed_irq") { "managed interrupts" } else { "ticks" }
             ),
             ..NotFollowed::default()
         });
     }
-    let why = "the kernel did not take the list: a wrong flag or CPU makes it ignore the whole parameter";
+    let why = "the kernel ignores the whole parameter because of an invalid flag or CPU";
     of_set(scene, &scene.host.topology.isolated, &planned, "/sys/devices/system/cpu/isolated", why)
 }
 
@@ -67,12 +67,12 @@ fn nohz_full(scene: &Scene<'_>, value: &str) -> Option<NotFollowed> {
     let why = if scene.host.kernel.config_option("NO_HZ_FULL") == Reading::Known(None) {
         "this kernel is built without CONFIG_NO_HZ_FULL and ignores the parameter"
     } else if scene.host.kernel.tokens().last("nohz") == Some("off") {
-        "nohz=off stands on the command line and keeps the tick on every CPU"
+        "nohz=off on the command line keeps the tick on every CPU"
     } else {
-        "the kernel did not take the list; look for \"NO_HZ\" in its log"
+        "the kernel ignores the list; search its log for \"NO_HZ\""
     };
     let path = "/sys/devices/system/cpu/nohz_full";
-    // A kernel without the feature has no such file, or a file that says "(null)" (drivers/base/cpu.c).
+    // A kernel without the feature lacks this file, or it contains "(null)" (drivers/base/cpu.c).
     match &scene.host.topology.nohz_full {
         Reading::Absent if scene.host.kernel.config_option("NO_HZ_FULL") == Reading::Known(None) => {
             Some(NotFollowed { observed: format!("{path} is absent"), why: why.to_owned(), by: None })
@@ -93,7 +93,7 @@ fn of_set(
     Some(NotFollowed { observed: format!("{path} is {seen}"), why: why.to_owned(), by: None })
 }
 
-/// Where the kernel shows a parameter of a module: /sys/module/MODULE/parameters/NAME for `MODULE.NAME=`.
+/// The kernel's file for a parameter of a module: /sys/module/MODULE/parameters/NAME for `MODULE.NAME=`.
 pub fn module_path(name: &str) -> Option<String> {
     let (module, parameter) = name.split_once('.')?;
     let is_name = |text: &str| {
@@ -107,13 +107,13 @@ pub fn module_path(name: &str) -> Option<String> {
 
 fn module_parameter(scene: &Scene<'_>, token: &BootToken, value: &str) -> Option<NotFollowed> {
     let path = module_path(&token.name)?;
-    // Clamped or overruled values have a judge of their own that says why.
+    // Clamped or overruled values have a separate judge.
     let shown = scene.file(&path);
     let shown = shown.known().filter(|shown| !same_meaning(&plain(shown), &plain(value)))?;
     by_the_catalogue(scene, token).or_else(|| {
         Some(NotFollowed {
             observed: format!("{path} is {shown}"),
-            why: "the kernel did not take the value, or it was changed since".to_owned(),
+            why: "the kernel rejected the value, or it was changed since".to_owned(),
             by: None,
         })
     })
@@ -128,8 +128,8 @@ fn plain(value: &str) -> String {
     }
 }
 
-/// The judges of the catalogue know what each parameter shows. A parameter whose effect another change of the plan
-/// sets too is judged there.
+/// The catalogue's judges know the effect of each parameter. If another change of the plan sets the same
+/// value, it is judged there.
 fn by_the_catalogue(scene: &Scene<'_>, token: &BootToken) -> Option<NotFollowed> {
     let setting = scene.catalogue.find(&token.setting)?;
     if is_judged_elsewhere(scene, &token.name) {

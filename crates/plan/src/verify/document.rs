@@ -1,53 +1,53 @@
-//! What a verification says, as a document.
+//! The document of a verification.
 
 use super::{TickProof, ticks};
 use lowlat_host::{CpuSet, Profile, Reading};
 use serde::{Deserialize, Serialize};
 
-/// A plan held against what the host's kernel says.
+/// A plan compared with the state of the host's kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verification {
-    /// What the document is: [`Verification::DOCUMENT`].
+    /// Name of the document: [`Verification::DOCUMENT`].
     pub document: String,
-    /// Version of the document's shape: [`Verification::SCHEMA_VERSION`].
+    /// Version of the document's format: [`Verification::SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// The version of lowlat that looked.
+    /// The version of lowlat that verified.
     pub lowlat_version: String,
-    /// The plan that was held against the host ([`crate::Plan::id`]).
+    /// The verified plan ([`crate::Plan::id`]).
     pub plan_id: String,
     /// The profile of the plan.
     pub profile: Profile,
-    /// The boot that was looked at.
+    /// The verified boot.
     pub boot_id: Reading<String>,
-    /// The boot in which the plan was applied; absent when that is not known.
+    /// The boot in which the plan was applied; absent if unknown.
     pub applied_boot_id: Reading<String>,
-    /// When the plan was applied, milliseconds since 1970; none when that is not known.
+    /// When the plan was applied, milliseconds since 1970; none if unknown.
     pub applied_unix_ms: Option<u64>,
-    /// When the host was looked at, milliseconds since 1970.
+    /// When the host was read, milliseconds since 1970.
     pub verified_unix_ms: u64,
     /// CPUs that the plan keeps for housekeeping.
     pub housekeeping: CpuSet,
     /// CPUs that the plan isolates.
     pub isolated: CpuSet,
-    /// The few figures that tell most.
+    /// The most important figures.
     pub headline: Headline,
-    /// First those of the headline, then those of each change in the plan's order, then those of the ticks.
+    /// Rows: first of the headline, then of each change in the plan's order, then of the ticks.
     pub rows: Vec<Row>,
-    /// How many rows have which standing.
+    /// Number of rows by standing.
     pub counts: Counts,
-    /// Ticks of the isolated CPUs, where they were counted.
+    /// Ticks of the isolated CPUs, if counted.
     pub ticks: Option<TickProof>,
-    /// What the reader should know, one sentence or two each.
+    /// Notes for the reader, one or two sentences each.
     pub warnings: Vec<String>,
 }
 
 impl Verification {
-    /// What the document calls itself.
+    /// The document's name.
     pub const DOCUMENT: &str = "lowlat-verification";
-    /// The present version of the shape.
+    /// The present version of the format.
     pub const SCHEMA_VERSION: u32 = 1;
 
-    /// What all rows together come to.
+    /// The result of all rows.
     pub fn outcome(&self) -> Outcome {
         let counts = &self.counts;
         match (counts.not_held(), counts.pending) {
@@ -57,89 +57,89 @@ impl Verification {
         }
     }
 
-    /// The most ticks a second that an isolated CPU may have.
+    /// Highest rate of ticks of an isolated CPU, per second.
     pub fn ticks_per_s_max() -> u64 {
         ticks::TICKS_PER_S_MAX
     }
 }
 
-/// What a verification comes to.
+/// The result of a verification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// Every row is held, or moves at its next interrupt, or has nothing left to hold.
+    /// Every row is held, moves at its next interrupt, or no longer exists.
     Held,
-    /// Rows wait for the reboot, and all others are held.
+    /// Some rows wait for the reboot, and all others are held.
     Pending,
     /// A row is not held.
     NotHeld,
 }
 
-/// The figures that the desk asks for first.
+/// The most important figures.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Headline {
-    /// CPUs that the scheduler keeps off: /sys/devices/system/cpu/isolated and isolated cpuset partitions.
+    /// CPUs that the scheduler avoids: /sys/devices/system/cpu/isolated and isolated cpuset partitions.
     pub isolated: Reading<CpuSet>,
     /// /sys/devices/system/cpu/nohz_full.
     pub nohz_full: Reading<CpuSet>,
-    /// Interrupts with a handler that can be moved.
+    /// Number of movable interrupts with a handler.
     pub irqs_movable: u32,
-    /// Those of them that go to housekeeping CPUs only.
+    /// Number of those that fire on housekeeping CPUs only.
     pub irqs_inside: u32,
-    /// Those of them that are asked to, and move at their next interrupt.
+    /// Number of those that will move there at their next interrupt.
     pub irqs_moving: u32,
-    /// Interrupts with a handler that the kernel manages.
+    /// Number of interrupts with a handler that the kernel manages.
     pub irqs_managed: u32,
-    /// Those of them that reach isolated CPUs.
+    /// Number of those that reach isolated CPUs.
     pub irqs_managed_on_isolated: u32,
 }
 
-/// One thing that was looked at.
+/// One verified target.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
-    /// The change's place in [`crate::Plan::changes`]; none for rows of the headline and of the ticks.
+    /// The change's index in [`crate::Plan::changes`]; none for rows of the headline and the ticks.
     pub change: Option<usize>,
-    /// The settings that ask for it.
+    /// The settings that request it.
     pub settings: Vec<String>,
-    /// The layer, as a word.
+    /// The layer's name.
     pub layer: String,
-    /// What was looked at: "vm.swappiness", "nohz_full=", "IRQ 47 eth0-3".
+    /// The target: "vm.swappiness", "nohz_full=", "IRQ 47 eth0-3".
     pub what: String,
     /// The planned value.
     pub planned: String,
-    /// The value that is in force.
+    /// The present value.
     pub observed: Reading<String>,
-    /// How it stands.
+    /// Its standing.
     pub standing: Standing,
-    /// Who set the other value, when it is overridden.
+    /// What set the other value, if it is overridden.
     pub by: Option<Culprit>,
-    /// Why, or what to do; empty when the row says all.
+    /// The reason, or what to do; empty if the row is clear.
     pub note: String,
 }
 
-/// How a planned value stands.
+/// The standing of a planned value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
-    /// Another value is there, and somebody set it.
+    /// Another program or file set another value.
     Overridden,
-    /// The value from before is back, or none is there.
+    /// The old value is back, or there is none.
     Lost,
-    /// It is configured as planned, and the kernel does not follow.
+    /// It is configured as planned, but the kernel does not follow.
     Ineffective,
-    /// What is in force could not be read.
+    /// The present value could not be read.
     Unreadable,
     /// It waits for the reboot.
     Pending,
-    /// An interrupt is asked to move, and does when it fires the next time.
+    /// An interrupt will move when it next fires.
     MovesLater,
-    /// What it was planned for is no longer there: an interrupt or a thread that went away.
+    /// The interrupt or thread no longer exists.
     Gone,
-    /// What is in force is as planned.
+    /// The present value is the planned one.
     Held,
 }
 
 impl Standing {
-    /// Every standing, that which matters most first.
+    /// All standings, the most important first.
     pub const WORST_FIRST: [Self; 8] = [
         Self::Overridden,
         Self::Lost,
@@ -151,7 +151,7 @@ impl Standing {
         Self::Held,
     ];
 
-    /// The standing in words.
+    /// The standing as text.
     pub fn word(self) -> &'static str {
         match self {
             Self::Overridden => "overridden",
@@ -165,13 +165,13 @@ impl Standing {
         }
     }
 
-    /// Whether the row fails the verification.
+    /// Whether such a row fails the verification.
     pub fn is_fault(self) -> bool {
         matches!(self, Self::Overridden | Self::Lost | Self::Ineffective | Self::Unreadable)
     }
 }
 
-/// How many rows have which standing.
+/// Number of rows by standing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counts {
     /// [`Standing::Overridden`].
@@ -238,10 +238,10 @@ impl Counts {
     }
 }
 
-/// Who set a value that is not the planned one.
+/// What set a value other than the planned one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Culprit {
-    /// What kind of thing it is.
+    /// Its kind.
     pub kind: CulpritKind,
     /// The file, the service, or "unknown".
     pub name: String,
@@ -251,26 +251,26 @@ pub struct Culprit {
     pub does: String,
 }
 
-/// The kinds of things that override a value.
+/// Kinds of culprits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CulpritKind {
     /// A file of sysctl.d, or sysctl.conf.
     SysctlFile,
-    /// A link to /dev/null, or a file of higher precedence, in the place of lowlat's own file.
+    /// A link to /dev/null, or a file of higher precedence, instead of lowlat's file.
     Mask,
     /// A profile of TuneD.
     Tuned,
-    /// A daemon that runs.
+    /// A running daemon.
     Daemon,
     /// A drop-in of a unit, or the file of its environment.
     DropIn,
-    /// A file that boot parameters come from.
+    /// A source file of boot parameters.
     BootSource,
     /// A file that sets values of /sys at boot: tmpfiles.d, sysfs.conf.
     SysfsFile,
     /// Another parameter or value of the kernel.
     Kernel,
-    /// Nobody that lowlat knows.
+    /// Unknown.
     Unknown,
 }

@@ -1,4 +1,4 @@
-//! The rows that the desk wants to see first: which CPUs are isolated, which have no tick, and where interrupts go.
+//! The first rows: isolated CPUs, CPUs without a tick, and interrupts.
 
 use super::judge::{Scene, culprit_of, unreadable};
 use super::{Headline, Row, Standing, culprit, irq};
@@ -6,10 +6,10 @@ use crate::Plan;
 use lowlat_host::{CpuSet, Reading, snapshot::Irq};
 use lowlat_settings::change::{Target, WhyLeftOut};
 
-/// Interrupts that a note names.
+/// Maximum number of interrupts in a note.
 const NAMED_MAX: usize = 6;
 
-/// Whether the plan counts on a boot parameter: it sets it, or found it set.
+/// Whether the plan relies on a boot parameter: it sets it, or found it set.
 pub(super) fn expects(plan: &Plan, setting: &str) -> bool {
     let is_set = plan.changes.iter().any(|change| {
         matches!(&change.target, Target::CommandLine { tokens }
@@ -18,7 +18,7 @@ pub(super) fn expects(plan: &Plan, setting: &str) -> bool {
     is_set || plan.left_out.iter().any(|left| left.setting == setting && left.why == WhyLeftOut::Good)
 }
 
-/// The figures, and a row for each that the plan counts on. `changes` are the rows of the plan's changes.
+/// The figures, and a row for each that the plan relies on. `changes` are the rows of the plan's changes.
 pub(super) fn of(scene: &Scene<'_>, changes: &[Row]) -> (Headline, Vec<Row>) {
     let mut headline = Headline {
         isolated: isolated(scene),
@@ -41,7 +41,7 @@ pub(super) fn of(scene: &Scene<'_>, changes: &[Row]) -> (Headline, Vec<Row>) {
     (headline, rows)
 }
 
-/// What the scheduler keeps off, by the command line or by a partition.
+/// The CPUs that the scheduler avoids, by the command line or by a partition.
 fn isolated(scene: &Scene<'_>) -> Reading<CpuSet> {
     let partitions = scene.host.services.cpuset_partitions.iter();
     let held = partitions
@@ -69,7 +69,7 @@ fn row(what: &str, planned: String, observed: Reading<String>, setting: &str) ->
     }
 }
 
-/// A set that the kernel shows against the plan's; where it differs, the row of its parameter says why.
+/// Compares a set of the kernel with the plan's; if it differs, the row of its parameter has the reason.
 fn of_set(scene: &Scene<'_>, setting: &str, what: &str, cpus: &Reading<CpuSet>, changes: &[Row]) -> Row {
     let planned = &scene.plan.isolated;
     let row = row(what, planned.to_list(), cpus.clone().map(|cpus| cpus.to_list()), setting);
@@ -90,18 +90,18 @@ fn of_set(scene: &Scene<'_>, setting: &str, what: &str, cpus: &Reading<CpuSet>, 
         }
         Some(_) => Row {
             standing: Standing::Ineffective,
-            note: format!("{name}= stands on the command line as planned, and the kernel shows another set"),
+            note: format!("{name}= is on the command line as planned, but the kernel shows another set"),
             ..row
         },
         None => Row {
             standing: Standing::Lost,
-            note: format!("{name}= was set before the plan was made, and is no more"),
+            note: format!("{name}= was set when the plan was made, and no longer is"),
             ..row
         },
     }
 }
 
-/// Every interrupt with a handler that can be moved: inside the housekeeping CPUs.
+/// Whether every movable interrupt with a handler stays on housekeeping CPUs.
 fn of_irqs(scene: &Scene<'_>, headline: &mut Headline) -> Row {
     let house = &scene.plan.housekeeping;
     let mut outside: Vec<(&Irq, irq::Where)> = Vec::new();
@@ -114,7 +114,7 @@ fn of_irqs(scene: &Scene<'_>, headline: &mut Headline) -> Row {
             continue;
         }
         headline.irqs_movable += 1;
-        // What counts here is where it goes; its own row says whether it was asked for more.
+        // The actual CPUs decide here; its row shows the requested ones.
         if irq::goes_inside(scene, now, house) {
             headline.irqs_inside += 1;
             continue;
@@ -132,7 +132,7 @@ fn of_irqs(scene: &Scene<'_>, headline: &mut Headline) -> Row {
         let standing = if headline.irqs_moving > 0 { Standing::MovesLater } else { Standing::Held };
         let note = match headline.irqs_moving {
             0 => String::new(),
-            count => format!("{count} were asked to move and do at their next interrupt"),
+            count => format!("{count} will move at their next interrupt"),
         };
         return Row { standing, note, ..row };
     }

@@ -1,11 +1,11 @@
-//! Idle states, which a reader gathers over CPUs.
+//! Idle states, which a reader collects over CPUs.
 
 use super::judge::{Look, Scene};
 use super::{Row, Standing, culprit};
 use lowlat_host::{CpuSet, Reading};
 use lowlat_settings::change::Change;
 
-/// One row for the CPUs on which the state is off as planned, one for those on which it is not.
+/// One row for the CPUs on which the state is disabled as planned, one for the others.
 pub(super) fn rows(scene: &Scene<'_>, at: usize, change: &Change, name: &str, cpus: &CpuSet) -> Vec<Row> {
     let look = |cpus: &CpuSet, observed: &str, is_planned: bool| Look {
         at,
@@ -18,7 +18,7 @@ pub(super) fn rows(scene: &Scene<'_>, at: usize, change: &Change, name: &str, cp
     let state = scene.host.cpu.idle_states.iter().find(|state| state.name == name);
     let Some(state) = state else {
         let row = look(cpus, "disabled", true);
-        return vec![row.row(Standing::Held, "no CPU has this state now, so none can enter it")];
+        return vec![row.row(Standing::Held, "no CPU has this state any more, so none can enter it")];
     };
     let wants_off = change.after != "enabled";
     let enabled = cpus.intersection(&state.cpus_enabled);

@@ -1,4 +1,4 @@
-//! What all layers share: how a value that was read stands against the planned one.
+//! Common to all layers: compares a value with the planned one.
 
 use super::{Culprit, CulpritKind, Evidence, Input, Row, Standing};
 use crate::Plan;
@@ -9,7 +9,7 @@ use lowlat_settings::{
     same_meaning,
 };
 
-/// What rows are judged by.
+/// The input of all judges.
 #[derive(Debug)]
 pub(super) struct Scene<'a> {
     pub(super) plan: &'a Plan,
@@ -18,9 +18,9 @@ pub(super) struct Scene<'a> {
     pub(super) catalogue: Catalogue,
     /// Whether the host still runs the boot in which the plan was applied.
     pub(super) is_boot_of_apply: bool,
-    /// Whether it is known when the plan was applied.
+    /// Whether the time of applying is known.
     is_apply_known: bool,
-    /// The host with what was read after the snapshot.
+    /// The host with values read after the snapshot.
     pub(super) latest: HostSnapshot,
     role: Role,
     allocation: Allocation,
@@ -29,7 +29,7 @@ pub(super) struct Scene<'a> {
 impl<'a> Scene<'a> {
     pub(super) fn of(input: &Input<'a>) -> Self {
         let Input { plan, host, evidence, .. } = *input;
-        // A plan of which no apply is known was made in this boot at the earliest when it names this boot.
+        // Without a known apply, a plan that names this boot was applied in it at the earliest.
         let applied = input.applied_boot_id.or_else(|| plan.boot_id.known().map(String::as_str));
         Self {
             plan,
@@ -48,37 +48,37 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// What judges of the catalogue look at: the host by the plan's own CPUs.
+    /// The context for the catalogue's judges: the host with the plan's CPUs.
     pub(super) fn context(&self) -> Context<'_> {
         let Self { host, role, allocation, .. } = self;
         Context { host, role, allocation, profile: self.plan.profile, catalogue: self.catalogue }
     }
 
-    /// What a row waits for that takes effect with the next boot.
+    /// Why a row that takes effect at the next boot waits.
     pub(super) fn why_pending(&self) -> &'static str {
         if self.is_apply_known {
             "waits for the reboot"
         } else {
-            "the host was not rebooted since the plan was made"
+            "the host has not rebooted since the plan was made"
         }
     }
 
-    /// Whether the plan changes something like this.
+    /// Whether the plan has such a change.
     pub(super) fn changes(&self, is_meant: impl Fn(&Target) -> bool) -> bool {
         self.plan.changes.iter().any(|change| is_meant(&change.target))
     }
 
-    /// A file of the kernel as it was read last.
+    /// The latest reading of a file of the kernel.
     pub(super) fn file(&self, path: &str) -> Reading<String> {
         Target::File { path: path.to_owned() }.kind().present(&self.latest)
     }
 
-    /// Equal lists, as sets of CPUs that run.
+    /// Whether lists are equal as sets of online CPUs.
     pub(super) fn same_lists(&self, a: &str, b: &str) -> bool {
         matches!((CpuSet::parse_list(a), CpuSet::parse_list(b)), (Ok(a), Ok(b)) if self.same_cpus(&a, &b))
     }
 
-    /// Equal sets, of CPUs that run: the kernel leaves others out.
+    /// Whether sets of online CPUs are equal: the kernel omits others.
     pub(super) fn same_cpus(&self, a: &CpuSet, b: &CpuSet) -> bool {
         let online = &self.host.topology.online;
         if online.is_empty() { a == b } else { a.intersection(online) == b.intersection(online) }
@@ -94,14 +94,14 @@ fn latest(host: &HostSnapshot, evidence: &Evidence) -> HostSnapshot {
     latest
 }
 
-/// Somebody who gives a thing a value; none where the value is worked out at run time.
+/// A program or file that sets a value; none for the value if it is computed at run time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Claim {
     pub(super) by: Culprit,
     pub(super) value: Option<String>,
 }
 
-/// One thing that was looked at, before it is judged.
+/// One target before it is judged.
 #[derive(Debug)]
 pub(super) struct Look<'a> {
     pub(super) at: usize,
@@ -110,12 +110,12 @@ pub(super) struct Look<'a> {
     pub(super) observed: Reading<String>,
     /// Whether the observed value means the planned one.
     pub(super) is_planned: bool,
-    /// Who gives it which value.
+    /// What sets it to which value.
     pub(super) claims: Vec<Claim>,
 }
 
 impl Look<'_> {
-    /// The row with a standing found elsewhere.
+    /// The row with a given standing.
     pub(super) fn row(self, standing: Standing, note: impl Into<String>) -> Row {
         Row {
             change: Some(self.at),
@@ -130,7 +130,7 @@ impl Look<'_> {
         }
     }
 
-    /// The row by the rules that all values share.
+    /// The row by the rules common to all values.
     pub(super) fn judge(self, scene: &Scene<'_>) -> Row {
         let Reading::Known(observed) = &self.observed else {
             let note = unreadable(&self.observed);
@@ -157,7 +157,8 @@ impl Look<'_> {
     }
 }
 
-/// The one whose value is there, else the one that works its value out at run time. Of several the last has its way.
+/// The claimant whose value is present, otherwise one that computes its value at run time. Of several the
+/// last one wins.
 pub(super) fn culprit_of(claims: &[Claim], observed: &str) -> Option<Culprit> {
     let gives = |claim: &&Claim| claim.value.as_deref().is_some_and(|value| same_meaning(value, observed));
     let found = claims.iter().rev().find(gives).or_else(|| claims.iter().rev().find(|c| c.value.is_none()));
@@ -169,29 +170,28 @@ pub(super) fn unknown() -> Culprit {
         kind: CulpritKind::Unknown,
         name: "unknown".to_owned(),
         line: None,
-        does: "set by somebody that lowlat does not know".to_owned(),
+        does: "set by an unknown program".to_owned(),
     }
 }
 
-/// Why nothing was read, and the next step.
+/// Why the value is missing, and the next step.
 pub(super) fn unreadable<T>(reading: &Reading<T>) -> String {
     match reading {
-        Reading::Absent => "absent: this host, or this kernel, has no such thing now".to_owned(),
+        Reading::Absent => "absent: it no longer exists on this host or kernel".to_owned(),
         Reading::Denied => "denied: run `lowlat tune verify` as root".to_owned(),
         other => other.missing_in_words().unwrap_or_default(),
     }
 }
 
-/// Why the value from before is back.
+/// Why the old value is back.
 pub(super) fn why_lost(scene: &Scene<'_>, change: &Change) -> String {
     const SERVICE: &str = "lowlat.service";
     if scene.is_boot_of_apply {
-        return "set back since the plan was applied, by nobody that lowlat knows; `lowlat tune apply` sets it again"
+        return "reset since the plan was applied, by an unknown program; `lowlat tune apply` sets it again"
             .to_owned();
     }
     if change.moment == Moment::Now {
-        return "the plan sets it once, and nothing does after a reboot; `lowlat tune apply` sets it again"
-            .to_owned();
+        return "the plan sets it once, and a reboot resets it; `lowlat tune apply` sets it again".to_owned();
     }
     match scene.host.services.units.get(SERVICE) {
         None => format!(
@@ -199,16 +199,16 @@ pub(super) fn why_lost(scene: &Scene<'_>, change: &Change) -> String {
         ),
         Some(unit) => match (unit.active.text(), unit.enablement.text()) {
             (_, "masked") => format!("{SERVICE}, which sets it after a reboot, is masked"),
-            ("active", _) => format!("{SERVICE} ran, and something set it back later"),
+            ("active", _) => format!("{SERVICE} ran, and something reset it later"),
             (_, "disabled") => {
                 format!(
                     "{SERVICE}, which sets it after a reboot, is disabled; `systemctl enable --now {SERVICE}`"
                 )
             }
-            ("", _) => format!("whether {SERVICE} ran, which sets it after a reboot, is not known"),
+            ("", _) => format!("it is unknown whether {SERVICE}, which sets it after a reboot, ran"),
             (state, _) => {
                 format!(
-                    "{SERVICE}, which sets it after a reboot, is {state}; `systemctl status {SERVICE}` says why"
+                    "{SERVICE}, which sets it after a reboot, is {state}; see `systemctl status {SERVICE}`"
                 )
             }
         },

@@ -5,8 +5,8 @@ use super::{Row, Standing, culprit};
 use lowlat_host::{CpuSet, Reading, snapshot::KernelThread};
 use lowlat_settings::change::{Change, Target, kthread::scheduling};
 
-/// The thread that a change means now. Process ids change with each boot, so of several threads of one name the
-/// change's place among its like decides.
+/// The present thread of a change. Process IDs change with each boot, so of several threads of one name the
+/// change's index among them decides.
 fn find<'a>(scene: &Scene<'a>, at: usize, comm: &str, pid: u32) -> Option<&'a KernelThread> {
     let threads = || scene.host.tasks.kernel_threads.iter().filter(|thread| thread.comm == comm);
     if let Some(thread) = threads().find(|thread| thread.pid == pid) {
@@ -24,11 +24,11 @@ fn find<'a>(scene: &Scene<'a>, at: usize, comm: &str, pid: u32) -> Option<&'a Ke
 
 fn gone(at: usize, change: &Change, what: String) -> Row {
     let look = Look { at, change, what, observed: Reading::Absent, is_planned: false, claims: Vec::new() };
-    look.row(Standing::Gone, "no kernel thread of this name runs now")
+    look.row(Standing::Gone, "no kernel thread has this name now")
 }
 
 pub(super) fn affinity_row(scene: &Scene<'_>, at: usize, change: &Change, comm: &str, pid: u32) -> Row {
-    let what = format!("{comm} may run on");
+    let what = format!("CPUs of {comm}");
     if scene.host.tasks.kernel_threads.is_empty() {
         return no_threads(at, change, what);
     }
@@ -44,8 +44,7 @@ pub(super) fn affinity_row(scene: &Scene<'_>, at: usize, change: &Change, comm: 
         claims: culprit::of_threads(scene.evidence),
     };
     if thread.is_bound && !is_planned && look.observed.is_known() {
-        let note =
-            "the kernel binds this thread to its CPU (PF_NO_SETAFFINITY) and refuses to move it with EINVAL";
+        let note = "the kernel has bound this thread to its CPU (PF_NO_SETAFFINITY) and rejects moving it with EINVAL";
         return look.row(Standing::Ineffective, note);
     }
     look.judge(scene)
@@ -69,8 +68,8 @@ pub(super) fn scheduling_row(scene: &Scene<'_>, at: usize, change: &Change, comm
     .judge(scene)
 }
 
-/// A host always has kernel threads: none at all means that /proc was not read.
+/// A host always has kernel threads: none means that /proc was not read.
 fn no_threads(at: usize, change: &Change, what: String) -> Row {
     let look = Look { at, change, what, observed: Reading::Absent, is_planned: false, claims: Vec::new() };
-    look.row(Standing::Unreadable, "no kernel thread is to be seen in /proc at all")
+    look.row(Standing::Unreadable, "/proc contains no kernel threads")
 }

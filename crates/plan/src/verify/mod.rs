@@ -1,14 +1,15 @@
-//! Verification: a plan held against what the host's kernel says, row by row. Pure; nothing here reads a host.
+//! Verification: a plan compared with the state of the host's kernel, row by row. Pure; nothing here reads a
+//! host.
 //!
 //! ```text
 //! Plan + HostSnapshot + Evidence + TickProof  ->  Row per change, CPU set, interrupt, thread, parameter
 //!
 //! value in force = planned                        held
 //! boot of the apply, parameter not on the line    pending
-//! somebody's file or daemon gives what is there   overridden, by name
-//! value from before                               lost
-//! any other value                                 overridden, by somebody unknown
-//! configured, and the kernel shows otherwise      ineffective
+//! a known file or daemon sets the present value   overridden, by name
+//! old value                                       lost
+//! any other value                                 overridden, by unknown
+//! configured, but the kernel shows another value  ineffective
 //! no value could be read                          unreadable: absent, denied, unparsable
 //! ```
 //!
@@ -130,7 +131,7 @@ fn warnings(scene: &Scene<'_>) -> Vec<String> {
     let (planned, now) = (&scene.plan.host.kernel_release, &scene.host.kernel.release);
     if planned.is_known() && now.is_known() && planned != now {
         warnings.push(format!(
-            "The plan was made for kernel {planned}, and {now} runs: its boot entry may have been written anew, and its \
+            "The plan was made for kernel {planned}, and {now} is running. Its boot entry may be new, and its \
              settings may differ. Plan again to be sure."
         ));
     }
@@ -141,11 +142,11 @@ fn warnings(scene: &Scene<'_>) -> Vec<String> {
     if is_other(&scene.plan.host.machine_id_digest, &marks.machine_id_digest)
         || is_other(&scene.plan.host.system, &marks.system)
     {
-        warnings.push("The plan was made for another host: what follows says little.".to_owned());
+        warnings.push("The plan was made for another host, so the following rows mean little.".to_owned());
     } else if scene.plan.host.topology_digest != marks.topology_digest {
         warnings.push(
-            "CPUs or nodes of the host are not those that the plan was made for: one is off or on, or the firmware was \
-             set up anew. Plan again."
+            "The host's CPUs or nodes differ from those of the plan: one was taken offline or online, or the \
+             firmware settings changed. Plan again."
                 .to_owned(),
         );
     }

@@ -1,4 +1,4 @@
-//! Files that lowlat owns, and lines of files that it does not.
+//! Files that lowlat owns, and lines of other files.
 
 use super::judge::{Look, Scene};
 use super::{Assignment, Culprit, CulpritKind, Row, Standing};
@@ -28,7 +28,7 @@ pub(super) fn key_row(scene: &Scene<'_>, at: usize, change: &Change, path: &str,
         Reading::Known(text) => text,
         Reading::Absent => {
             return look(Reading::Absent, false)
-                .row(Standing::Unreadable, format!("absent: {path}, or its line {key}=, is not there"));
+                .row(Standing::Unreadable, format!("absent: {path}, or its line {key}=, is missing"));
         }
         other => return look(other, false).judge(scene),
     };
@@ -39,7 +39,7 @@ pub(super) fn key_row(scene: &Scene<'_>, at: usize, change: &Change, path: &str,
         }
         None => look(Reading::Absent, false).row(
             Standing::Lost,
-            format!("{path} has no line {key}= any more; was it replaced by a package?"),
+            format!("{path} no longer has a line {key}=; a package may have replaced it"),
         ),
     }
 }
@@ -54,7 +54,7 @@ fn last_value<'a>(text: &'a str, key: &str) -> Option<(usize, &'a str)> {
     found.last()
 }
 
-/// The file itself, and each of its keys over which another file wins.
+/// The file, and each of its keys that another file overrides.
 pub(super) fn file_rows(scene: &Scene<'_>, at: usize, change: &Change, path: &str) -> Vec<Row> {
     let look = |observed: Reading<String>, is_planned: bool| Look {
         at,
@@ -66,12 +66,12 @@ pub(super) fn file_rows(scene: &Scene<'_>, at: usize, change: &Change, path: &st
     };
     if scene.evidence.masked.iter().any(|masked| masked == path) {
         let mut row = look(Reading::Known("a link to /dev/null".to_owned()), false)
-            .row(Standing::Overridden, "the file is masked: remove the link, then `lowlat tune apply`");
+            .row(Standing::Overridden, "the file is masked; remove the link, then run `lowlat tune apply`");
         row.by = Some(Culprit {
             kind: CulpritKind::Mask,
             name: path.to_owned(),
             line: None,
-            does: "links to /dev/null, so that nothing is read there".to_owned(),
+            does: "links to /dev/null, so it sets nothing".to_owned(),
         });
         return vec![short(row)];
     }
@@ -79,7 +79,7 @@ pub(super) fn file_rows(scene: &Scene<'_>, at: usize, change: &Change, path: &st
     let own = match &reading {
         Reading::Known(text) => of_content(look(reading.clone(), false), text, path),
         Reading::Absent => look(Reading::Absent, false)
-            .row(Standing::Lost, "the file is not there; `lowlat tune apply` writes it again"),
+            .row(Standing::Lost, "the file is missing; `lowlat tune apply` writes it again"),
         _ => look(reading.clone(), false).judge(scene),
     };
     let is_there = reading.is_known();
@@ -94,14 +94,15 @@ pub(super) fn file_rows(scene: &Scene<'_>, at: usize, change: &Change, path: &st
         }));
         rows.extend(not_taken(scene, change, path).into_iter().map(|(unit, key, planned, observed)| {
             let look = Look { what: format!("{key} of {unit}"), ..look(observed, false) };
-            let note = format!("{unit} runs since before the file was written: `systemctl restart {unit}`");
+            let note =
+                format!("{unit} was started before the file was written; run `systemctl restart {unit}`");
             Row { planned, ..look.row(Standing::Ineffective, note) }
         }));
     }
     rows
 }
 
-/// Lines that say something: comments and white space are nobody's setting.
+/// Lines other than comments and white space.
 fn meaning(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines()
         .enumerate()
@@ -117,7 +118,7 @@ fn of_content(look: Look<'_>, text: &str, path: &str) -> Row {
     let (line, says) = match first_other {
         None if found.len() == planned.len() => return look.row(Standing::Held, ""),
         None => (found.last().map_or(1, |(line, _)| line + 1), "lines are missing".to_owned()),
-        Some((_, (line, text))) => (*line, format!("\"{text}\" is not what lowlat wrote")),
+        Some((_, (line, text))) => (*line, format!("lowlat did not write \"{text}\"")),
     };
     let mut row = look.row(
         Standing::Overridden,
@@ -140,7 +141,7 @@ fn same_line(a: &str, b: &str) -> bool {
     }
 }
 
-/// Rows show no whole files.
+/// A short text instead of the whole file.
 fn short(mut row: Row) -> Row {
     let lines = |text: &str| format!("{} lines", meaning(text).count());
     row.planned = lines(&row.planned);
@@ -153,7 +154,7 @@ fn short(mut row: Row) -> Row {
     row
 }
 
-/// Variables that a drop-in sets and the running process of its unit has not: unit, key, planned and present value.
+/// Variables of a drop-in that the running process of its unit lacks: unit, key, planned and present value.
 fn not_taken(
     scene: &Scene<'_>,
     change: &Change,
@@ -170,7 +171,7 @@ fn not_taken(
             running.key == key && path.contains(&format!("/{}.d/", running.unit))
         };
         let running = scene.evidence.running.iter().find(is_meant);
-        // What could not be read is no proof either way.
+        // An unreadable environment proves nothing.
         let differs = |value: &Reading<String>| match value {
             Reading::Known(value) => !same_meaning(value, planned),
             Reading::Absent => true,
@@ -183,7 +184,8 @@ fn not_taken(
     not_taken
 }
 
-/// Keys of the file that another file, read later, gives another value: what, planned, what wins, and who.
+/// Keys of the file that a later file sets to another value: key, planned value, winning value, and its
+/// source.
 fn winners(scene: &Scene<'_>, change: &Change, path: &str) -> Vec<(String, String, String, Culprit)> {
     let mut winners = Vec::new();
     for (_, line) in meaning(&change.after) {
@@ -205,10 +207,8 @@ fn winners(scene: &Scene<'_>, change: &Change, path: &str) -> Vec<(String, Strin
         };
         let Some((kind, line)) = last.filter(|(_, line)| line.path != path) else { continue };
         if !same_meaning(&line.value, planned) {
-            let does = format!(
-                "sets {key} = {} and is read later than {path}: it wins at the next boot",
-                line.value
-            );
+            let does =
+                format!("sets {key} = {} and is read after {path}, so it wins at the next boot", line.value);
             let by = Culprit { kind, name: line.path, line: Some(line.line), does };
             winners.push((format!("{key} at boot"), planned.to_owned(), line.value, by));
         }

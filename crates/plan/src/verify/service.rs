@@ -1,4 +1,4 @@
-//! Units of systemd: whether they run, and start at boot.
+//! systemd units: whether they run, and start at boot.
 
 use super::judge::{Claim, Look, Scene};
 use super::{Culprit, CulpritKind, Row, Standing};
@@ -21,16 +21,16 @@ pub(super) fn row(scene: &Scene<'_>, at: usize, change: &Change, unit: &str) -> 
     let Some(found) = services.units.get(unit) else {
         if services.units.is_empty() {
             return look(Reading::Absent, false)
-                .row(Standing::Unreadable, "no service manager was read, so its state is not known");
+                .row(Standing::Unreadable, "systemd was not read, so its state is unknown");
         }
-        return look(Reading::Absent, false).row(Standing::Gone, "there is no such unit now");
+        return look(Reading::Absent, false).row(Standing::Gone, "the unit no longer exists");
     };
     let (planned_active, planned_boot) = parts(&change.after);
     let is_active = found.active.clone().map(|state| is_running(&state));
     let Reading::Known(is_active) = is_active else {
         let why = found.active.missing_in_words().unwrap_or_default();
         return look(found.active.clone(), false)
-            .row(Standing::Unreadable, format!("its run state is {why}: only systemd can tell it"));
+            .row(Standing::Unreadable, format!("its run state is {why}; only systemd can report it"));
     };
     let observed = Reading::Known(state(found));
     let runs_as_planned = is_active == is_running(planned_active);
@@ -40,7 +40,8 @@ pub(super) fn row(scene: &Scene<'_>, at: usize, change: &Change, unit: &str) -> 
         (true, false) => look(observed, false).row(
             Standing::Lost,
             format!(
-                "its run state is as planned, but it is {} again, by `systemctl` or a package: the next boot follows that",
+                "its run state is as planned, but `systemctl` or a package has made it {} again, which the next \
+                 boot follows",
                 found.enablement
             ),
         ),
@@ -48,7 +49,7 @@ pub(super) fn row(scene: &Scene<'_>, at: usize, change: &Change, unit: &str) -> 
     }
 }
 
-/// The profile that TuneD runs, and how it was chosen.
+/// TuneD's active profile and its mode.
 pub(super) fn tuned_row(scene: &Scene<'_>, at: usize, change: &Change) -> Row {
     let tuned = &scene.host.services.tuned;
     let observed = tuned.profile.clone().map(|profile| match (profile.as_str(), tuned.mode.text().trim()) {
@@ -56,7 +57,7 @@ pub(super) fn tuned_row(scene: &Scene<'_>, at: usize, change: &Change) -> Row {
         (profile, "") => profile.to_owned(),
         (profile, mode) => format!("{profile} {mode}"),
     });
-    // A release of TuneD without modes keeps none.
+    // Releases of TuneD without modes record none.
     let planned = match tuned.mode.text().trim() {
         "" => change.after.split_once(' ').map_or(change.after.as_str(), |(profile, _)| profile),
         _ => &change.after,
@@ -68,11 +69,11 @@ pub(super) fn tuned_row(scene: &Scene<'_>, at: usize, change: &Change) -> Row {
     };
     let claims = match (tuned.profile.text(), tuned.mode.text().trim()) {
         (_, "auto") => {
-            let does = "says auto, so that TuneD chooses its profile by itself".to_owned();
+            let does = "contains auto, so TuneD chooses its profile automatically".to_owned();
             vec![claim("/etc/tuned/profile_mode", does)]
         }
         (profile, "manual") if !profile.is_empty() => {
-            let does = format!("names {profile}, which somebody has chosen with `tuned-adm profile`");
+            let does = format!("contains {profile}, chosen with `tuned-adm profile`");
             vec![claim("/etc/tuned/active_profile", does)]
         }
         _ => Vec::new(),
@@ -80,7 +81,8 @@ pub(super) fn tuned_row(scene: &Scene<'_>, at: usize, change: &Change) -> Row {
     Look { at, change, what: "TuneD's profile".to_owned(), observed, is_planned, claims }.judge(scene)
 }
 
-/// Whether the service that brings the run-time part back starts at the next boot; none where it was never installed.
+/// Whether the service that applies the run-time part starts at the next boot; none if it was never
+/// installed.
 pub(super) fn keeper_row(scene: &Scene<'_>) -> Option<Row> {
     const SERVICE: &str = "lowlat.service";
     let is_needed = scene.plan.changes.iter().any(|change| change.moment == Moment::NowAndAtBoot);
@@ -88,7 +90,7 @@ pub(super) fn keeper_row(scene: &Scene<'_>) -> Option<Row> {
     let state = enablement.known()?;
     let is_enabled = state.starts_with("enabled");
     let note =
-        "the next boot goes without the run-time part of the plan; `lowlat tune apply` enables it again";
+        "the next boot will not apply the run-time part of the plan; `lowlat tune apply` enables it again";
     Some(Row {
         change: None,
         settings: Vec::new(),
@@ -121,7 +123,7 @@ fn state(unit: &Service) -> String {
     }
 }
 
-/// What starts a stopped unit again.
+/// What restarts a stopped unit.
 fn claims(scene: &Scene<'_>, unit: &str) -> Vec<Claim> {
     let Some((stem, "service")) = unit.rsplit_once('.') else { return Vec::new() };
     let runs = |name: &String| {

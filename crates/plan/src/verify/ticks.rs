@@ -1,4 +1,5 @@
-//! The proof by ticks: how often the timer interrupts an isolated CPU, and whether RCU's work is done elsewhere.
+//! The proof by ticks: how often the timer interrupts an isolated CPU, and whether RCU's work runs on other
+//! CPUs.
 
 use super::headline::expects;
 use super::judge::{Scene, unreadable};
@@ -6,17 +7,17 @@ use super::{Row, Standing};
 use lowlat_host::{CpuId, CpuSet, Reading};
 use serde::{Deserialize, Serialize};
 
-/// The most timer interrupts a second of a CPU that counts as free of ticks. A kernel that stops the tick still takes
-/// a few: since Linux 4.17 the rest runs elsewhere, before that once a second, and timers of the counted second itself
-/// add some. A tick that was not stopped comes 100 to 1,000 times a second.
+/// Maximum rate of timer interrupts of a CPU without ticks, per second. A kernel that stops the tick still
+/// has a few: before Linux 4.17 one per second remained, and timers of the counting add some. An active tick
+/// occurs 100 to 1,000 times a second.
 pub const TICKS_PER_S_MAX: u64 = 10;
 
 const NS_PER_S: u128 = 1_000_000_000;
 
-/// Timer interrupts of each isolated CPU over a while.
+/// Timer interrupts of each isolated CPU over a period.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TickProof {
-    /// How long was counted.
+    /// Length of the period.
     pub window_ns: u64,
     /// Ticks a second of a CPU whose tick is not stopped (CONFIG_HZ).
     pub hz: Reading<u32>,
@@ -24,7 +25,7 @@ pub struct TickProof {
     pub source: String,
     /// The isolated CPUs of the plan.
     pub cpus: Vec<TickCount>,
-    /// The most ticks that a housekeeping CPU had meanwhile, to compare with.
+    /// Highest number of ticks of a housekeeping CPU in the same period, for comparison.
     pub housekeeping_ticks_max: Reading<u64>,
     /// What weakens the proof, one sentence each.
     pub doubts: Vec<String>,
@@ -39,42 +40,42 @@ pub struct TickCount {
     pub ticks: Reading<u64>,
     /// Times that RCU's soft interrupt ran.
     pub rcu_softirqs: Reading<u64>,
-    /// What ran there meanwhile.
+    /// The load on the CPU while counting.
     pub load: TickLoad,
 }
 
-/// What ran on a CPU while its ticks were counted. An idle CPU has few ticks whatever its settings are.
+/// The load on a CPU while its ticks were counted. An idle CPU has few ticks regardless of its settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TickLoad {
-    /// A thread of lowlat's own that spun.
+    /// A spinning thread of lowlat.
     Spinner,
-    /// A task that was busy there already; nothing was added.
+    /// A task that was already busy there.
     BusyTask,
-    /// Nothing much.
+    /// Idle.
     Idle,
 }
 
 impl TickLoad {
-    /// The load in words.
+    /// The load as text.
     pub fn word(self) -> &'static str {
         match self {
             Self::Spinner => "under a spinning thread",
-            Self::BusyTask => "under the task that runs there",
+            Self::BusyTask => "under the task running there",
             Self::Idle => "idle, which proves little",
         }
     }
 }
 
 impl TickProof {
-    /// How many events the window may hold.
+    /// Maximum number of events in the window.
     pub fn allowed(&self) -> u64 {
         let allowed = u128::from(self.window_ns) * u128::from(TICKS_PER_S_MAX);
         u64::try_from((allowed + NS_PER_S / 2) / NS_PER_S).unwrap_or(u64::MAX).max(1)
     }
 }
 
-/// A row for each CPU, where the plan asks for CPUs without ticks, and one for RCU's callbacks.
+/// A row for each CPU, if the plan has CPUs without ticks, and one for RCU's callbacks.
 pub(super) fn rows(scene: &Scene<'_>, proof: &TickProof, is_pending: bool) -> Vec<Row> {
     let mut rows = Vec::new();
     if expects(scene.plan, "boot.nohz_full") {
@@ -119,13 +120,13 @@ fn of_cpu(scene: &Scene<'_>, proof: &TickProof, count: &TickCount, is_pending: b
         _ => String::new(),
     };
     let note = format!(
-        "the tick is not stopped{of_hz}: more than one task runs there, or a timer, a perf event or the scheduler's fair \
-         server keeps it; `lowlat jitter` with --cpus names the cause"
+        "the tick is not stopped{of_hz}, because of several tasks, a timer, a perf event or the scheduler's fair \
+         server; `lowlat jitter` with --cpus names the cause"
     );
     Row { standing: Standing::Ineffective, note, ..row }
 }
 
-/// Callbacks are run by threads of their own, which must be there for each isolated CPU and run elsewhere; and the soft
+/// Separate threads run callbacks. They must exist for each isolated CPU and run on other CPUs, and the soft
 /// interrupt that would run them must be rare.
 fn rcu(scene: &Scene<'_>, proof: &TickProof, is_pending: bool) -> Row {
     let isolated = &scene.plan.isolated;
@@ -152,7 +153,7 @@ fn rcu(scene: &Scene<'_>, proof: &TickProof, is_pending: bool) -> Row {
         .collect();
     let row = blank(
         "RCU callbacks of isolated CPUs".to_owned(),
-        format!("run by threads outside of {isolated}"),
+        format!("run by threads outside {isolated}"),
         Reading::Known(format!("{count} threads")),
         "boot.rcu_nocbs",
     );
@@ -161,7 +162,7 @@ fn rcu(scene: &Scene<'_>, proof: &TickProof, is_pending: bool) -> Row {
     } else if let Some(first) = on_isolated.first() {
         format!("{} of these threads, {first} among them, may run on isolated CPUs", on_isolated.len())
     } else if !busy.is_empty() {
-        format!("RCU's soft interrupt ran more than {} times on {busy:#} meanwhile", proof.allowed())
+        format!("RCU's soft interrupt ran more than {} times on {busy:#} while counting", proof.allowed())
     } else {
         return row;
     };

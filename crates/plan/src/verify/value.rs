@@ -49,7 +49,7 @@ pub(super) fn row(scene: &Scene<'_>, at: usize, change: &Change, kind: &dyn Kind
     }
 }
 
-/// The claim with a list of CPUs in place of a mask: files hold masks, plans lists.
+/// The claim with a list of CPUs instead of a mask: files contain masks, plans lists.
 fn with_list(claim: Claim) -> Claim {
     let list = |value: String| CpuSet::parse_mask(&value).map(|cpus| cpus.to_list()).unwrap_or(value);
     Claim { value: claim.value.map(list), ..claim }

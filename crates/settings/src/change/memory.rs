@@ -30,7 +30,7 @@ pub fn huge_pages(context: &Context<'_>, _: &Setting) -> Proposal {
     if context.profile != Profile::Guide57037 {
         return Proposal::not(
             WhyLeftOut::YourChoice,
-            "the number and size of pages depends on your programs; reserve them per node with hugepages=0:N,1:N",
+            "the number and size of pages depend on your programs; reserve them per node with hugepages=0:N,1:N",
         );
     }
     if let Some(refusal) = too_many(context) {

@@ -4,20 +4,24 @@ use crate::{verify::Culprit, verify::CulpritKind};
 use crate::{verify::judge::Claim, verify::judge::Scene};
 use lowlat_host::{CpuSet, snapshot::glob_matches};
 
-/// Daemons, the files that they write, and what they do there.
+/// Daemons, the files that they write, and what they set.
 const WRITERS: &[(&str, &[&str], &str)] = &[
     (
         "power-profiles-daemon.service",
         &["/sys/devices/system/cpu/*/cpufreq/*", "/sys/devices/system/cpu/cpufreq/*"],
-        "sets governors and hints of energy by its profile",
+        "sets governors and energy hints from its profile",
     ),
     ("cpupower.service", &["/sys/devices/system/cpu/*/cpufreq/*"], "sets governors when it starts"),
     ("cpufrequtils.service", &["/sys/devices/system/cpu/*/cpufreq/*"], "sets governors when it starts"),
     ("ondemand.service", &["/sys/devices/system/cpu/*/cpufreq/*"], "sets governors when it starts"),
     ("tlp.service", &["/sys/devices/system/cpu/*/cpufreq/*"], "sets governors and limits"),
-    ("auto-cpufreq.service", &["/sys/devices/system/cpu/*/cpufreq/*"], "sets governors by load"),
-    ("ksmtuned.service", &["/sys/kernel/mm/ksm/*"], "switches samepage merging by the load of memory"),
-    ("ksm.service", &["/sys/kernel/mm/ksm/*"], "switches samepage merging on"),
+    ("auto-cpufreq.service", &["/sys/devices/system/cpu/*/cpufreq/*"], "sets governors depending on load"),
+    (
+        "ksmtuned.service",
+        &["/sys/kernel/mm/ksm/*"],
+        "enables and disables samepage merging depending on memory use",
+    ),
+    ("ksm.service", &["/sys/kernel/mm/ksm/*"], "enables samepage merging"),
     (
         "numad.service",
         &["/proc/sys/kernel/*", "/sys/kernel/mm/transparent_hugepage/*"],
@@ -40,11 +44,11 @@ pub(super) fn of_path(scene: &Scene<'_>, path: &str) -> Vec<Claim> {
         globs.iter().any(|glob| glob_matches(glob, path)) && is_active(scene, unit)
     };
     let claims = WRITERS.iter().filter(writes);
-    claims.map(|(unit, _, does)| claim(unit, format!("runs and {does}"))).collect()
+    claims.map(|(unit, _, does)| claim(unit, format!("is running and {does}"))).collect()
 }
 
-/// irqbalance, when it runs and may have asked for `asked`: it never asks for CPUs of its ban list, which, where
-/// nobody wrote one, are the isolated CPUs and those without a tick.
+/// irqbalance, if it is running and may have requested `asked`. It never uses CPUs of its ban list, by
+/// default the isolated CPUs and those without a tick.
 pub(super) fn irqbalance(scene: &Scene<'_>, asked: Option<&CpuSet>) -> Option<Claim> {
     const UNIT: &str = "irqbalance.service";
     if !is_active(scene, UNIT) {
@@ -56,15 +60,15 @@ pub(super) fn irqbalance(scene: &Scene<'_>, asked: Option<&CpuSet>) -> Option<Cl
         topology.isolated.known().unwrap_or(&none).union(topology.nohz_full.known().unwrap_or(&none));
     let list = &scene.host.services.irqbalance.banned_cpus;
     let banned = list.known().unwrap_or(&by_itself);
-    // A ban list that holds clears it of what lies on banned CPUs.
+    // With an effective ban list it cannot have chosen banned CPUs.
     if asked.is_some_and(|asked| !asked.is_disjoint(banned)) {
         return None;
     }
     let open = scene.plan.isolated.difference(banned);
     let does = match (open.is_empty(), list.is_known()) {
-        (true, _) => "runs and moves interrupts among the CPUs that its ban list leaves".to_owned(),
-        (false, true) => format!("runs, and its ban list {banned} leaves {open:#} to it"),
-        (false, false) => format!("runs without a ban list, so that {open:#} are its too"),
+        (true, _) => "is running and moves interrupts among the CPUs outside its ban list".to_owned(),
+        (false, true) => format!("is running, and its ban list {banned} does not include {open:#}"),
+        (false, false) => format!("is running without a ban list, so it also uses {open:#}"),
     };
     Some(claim(UNIT, does))
 }

@@ -1,11 +1,11 @@
-//! Files that give values to sysctls and to files of /sys.
+//! Files that set sysctls and files of /sys.
 
 use super::at_line;
 use crate::verify::judge::Claim;
 use crate::{verify::CulpritKind, verify::Evidence};
 use lowlat_host::snapshot::{SysctlAssignment, glob_matches};
 
-/// lowlat's own files, which give planned values.
+/// lowlat's files, which set planned values.
 fn is_own(path: &str) -> bool {
     path.rsplit('/').next().is_some_and(|name| name.contains("lowlat"))
 }
@@ -40,7 +40,7 @@ pub(super) fn sysfs(evidence: &Evidence, path: &str) -> Vec<Claim> {
     of_path.map(claim).collect()
 }
 
-/// Lines that switch idle states on.
+/// Lines that enable idle states.
 pub(super) fn idle_states(evidence: &Evidence) -> Vec<Claim> {
     let is_state = |line: &&super::super::Assignment| {
         line.key.contains("/cpuidle/state") && line.key.ends_with("/disable") && line.value == "0"

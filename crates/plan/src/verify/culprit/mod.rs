@@ -1,4 +1,4 @@
-//! Who gives a thing its value, one file per kind of culprit.
+//! What sets a value, one file per kind of culprit.
 
 mod daemons;
 mod files;
@@ -9,7 +9,7 @@ use super::{Culprit, CulpritKind, Evidence};
 use lowlat_host::{CpuSet, snapshot::SysctlAssignment};
 use lowlat_settings::change::Rival;
 
-/// Who sets a value in this place.
+/// What sets a value in this place.
 pub(super) fn of(scene: &Scene<'_>, rival: &Rival) -> Vec<Claim> {
     match rival {
         Rival::Sysctl(key) => of_sysctl(scene.evidence, &scene.host.kernel.sysctl_files, key),
@@ -19,15 +19,15 @@ pub(super) fn of(scene: &Scene<'_>, rival: &Rival) -> Vec<Claim> {
     }
 }
 
-/// Who sets a sysctl: files in the order in which they are applied, then sysctl.conf, then TuneD, which comes later.
+/// What sets a sysctl: files in the order in which they are applied, then sysctl.conf, then TuneD.
 fn of_sysctl(evidence: &Evidence, lines: &[SysctlAssignment], key: &str) -> Vec<Claim> {
-    let mut claims = files::sysctl(&evidence.sysctl_conf, key, "when `sysctl -p` is run");
+    let mut claims = files::sysctl(&evidence.sysctl_conf, key, "when you run `sysctl -p`");
     claims.extend(files::sysctl(lines, key, "at boot"));
     claims.extend(tuned::sysctl(evidence, key));
     claims
 }
 
-/// Who writes a file of /sys, /proc or debugfs.
+/// What writes a file of /sys, /proc or debugfs.
 pub(super) fn of_path(scene: &Scene<'_>, path: &str) -> Vec<Claim> {
     let mut claims = daemons::of_path(scene, path);
     if let Some(key) = path.strip_prefix("/proc/sys/") {
@@ -38,24 +38,24 @@ pub(super) fn of_path(scene: &Scene<'_>, path: &str) -> Vec<Claim> {
     claims
 }
 
-/// Who moves interrupts; `asked` is where one was asked to go.
+/// What moves interrupts; `asked` are the requested CPUs.
 pub(super) fn of_irq(scene: &Scene<'_>, asked: Option<&CpuSet>) -> Vec<Claim> {
     let mut claims = tuned::irqs(scene.evidence);
     claims.extend(daemons::irqbalance(scene, asked));
     claims
 }
 
-/// Who moves kernel threads.
+/// What moves kernel threads.
 pub(super) fn of_threads(evidence: &Evidence) -> Vec<Claim> {
     tuned::threads(evidence)
 }
 
-/// Who enables idle states.
+/// What enables idle states.
 pub(super) fn of_idle_states(evidence: &Evidence) -> Vec<Claim> {
     files::idle_states(evidence)
 }
 
-/// Who adds a boot parameter beside the files that entries are made from.
+/// What adds a boot parameter, apart from the source files of boot entries.
 pub(super) fn of_parameter(scene: &Scene<'_>, name: &str) -> Vec<Claim> {
     tuned::parameter(scene.evidence, name)
 }

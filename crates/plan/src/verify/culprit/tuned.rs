@@ -1,4 +1,4 @@
-//! What the active profile of TuneD sets, plugin by plugin.
+//! Values that TuneD's active profile sets, by plugin.
 
 use super::at_line;
 use crate::verify::judge::Claim;
@@ -32,8 +32,8 @@ const VM_SYSCTLS: &[&str] =
 /// Options of the scheduler plugin that decide where threads and interrupts go.
 const PLACES: &[&str] = &["isolated_cores", "default_irq_smp_affinity", "ps_whitelist", "cgroup_ps_affinity"];
 
-/// A claim for each value of an option. Alternatives are parted by `|`; `>` and `<` before a number mean "only when
-/// that is more" or less; what holds a variable still is worked out by TuneD.
+/// A claim for each value of an option. `|` separates alternatives; `>` and `<` before a number mean "only
+/// if it is larger" or smaller; TuneD computes values with unresolved variables.
 fn claims_of(option: &TunedOption) -> Vec<Claim> {
     let text = option.value.trim().trim_matches('"');
     let by = at_line(
@@ -78,7 +78,7 @@ pub(super) fn path(evidence: &Evidence, path: &str) -> Vec<Claim> {
     })
 }
 
-/// The scheduler plugin, or that for interrupts: both work out where to.
+/// The plugins for the scheduler and for interrupts, which both compute the CPUs.
 pub(super) fn irqs(evidence: &Evidence) -> Vec<Claim> {
     let is_meant = |option: &TunedOption| match option.plugin.as_str() {
         "scheduler" => matches!(option.key.as_str(), "isolated_cores" | "default_irq_smp_affinity"),
@@ -96,12 +96,12 @@ pub(super) fn threads(evidence: &Evidence) -> Vec<Claim> {
     worked_out(of(evidence, is_meant))
 }
 
-/// The option is no value of the thing itself: what becomes of it TuneD works out.
+/// A claim without a value, because TuneD computes it from the option.
 fn worked_out(claims: Vec<Claim>) -> Vec<Claim> {
     claims.into_iter().map(|claim| Claim { value: None, ..claim }).collect()
 }
 
-/// `coalesce = adaptive-rx off rx-usecs 0`: names and values in turn.
+/// `coalesce = adaptive-rx off rx-usecs 0`: alternating names and values.
 pub(super) fn net(evidence: &Evidence, nic: &str, key: &str, field: &str) -> Vec<Claim> {
     let is_for_nic = |devices: &str| {
         devices.is_empty()

@@ -29,7 +29,7 @@ fn an_owned_file_is_compared_by_what_it_says() {
     owned("vm.swappiness = 1\nvm.stat_interval = 10").says(
         OWN,
         Standing::Overridden,
-        &["99-zz-lowlat.conf:1", "is not what lowlat wrote"],
+        &["99-zz-lowlat.conf:1", "lowlat did not write"],
     );
     owned("vm.swappiness = 0").says(OWN, Standing::Overridden, &["lines are missing"]);
     owned("vm.swappiness = 0\nvm.stat_interval = 10\nkernel.sysrq = 1").says(
@@ -38,7 +38,7 @@ fn an_owned_file_is_compared_by_what_it_says() {
         &["99-zz-lowlat.conf:3"],
     );
     let gone = owned("").with(|case| case.evidence.files.clear());
-    gone.says(OWN, Standing::Lost, &["not there"]);
+    gone.says(OWN, Standing::Lost, &["is missing"]);
     let masked = owned("").with(|case| case.evidence.masked = vec![OWN.into()]);
     masked.says(OWN, Standing::Overridden, &["/dev/null", "masked"]);
 }
@@ -120,7 +120,7 @@ fn a_line_of_a_file_that_is_not_lowlat_s() {
     let what = "/etc/tuned/tuned-main.conf rollback";
     case("rollback = auto\nrollback = not_on_exit\n").says(what, Standing::Held, &[]);
     case("#rollback = not_on_exit\nrollback = auto").says(what, Standing::Lost, &["auto"]);
-    case("daemon = 1").says(what, Standing::Lost, &["no line rollback="]);
+    case("daemon = 1").says(what, Standing::Lost, &["no longer has a line rollback="]);
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn tuned_s_profile_is_the_planned_one_or_somebody_s() {
     let what = "TuneD's profile";
     case("lowlat", mode("manual")).says(what, Standing::Held, &[]);
     case("lowlat", Reading::Absent).says(what, Standing::Held, &[]);
-    case("virtual-guest", mode("auto")).says(what, Standing::Overridden, &["by itself"]);
+    case("virtual-guest", mode("auto")).says(what, Standing::Overridden, &["automatically"]);
     case("balanced", mode("manual")).says(
         what,
         Standing::Overridden,

@@ -43,7 +43,7 @@ fn one_that_fired_and_stays_is_ineffective() {
     let fired = later(asked, |irq| {
         irq.count_by_cpu.insert(5, 7);
     });
-    fired.says(WHAT, Standing::Ineffective, &["fired 7 times on CPU 5 since", "still goes to CPU 5"]);
+    fired.says(WHAT, Standing::Ineffective, &["since fired 7 times on CPU 5", "still goes to CPU 5"]);
     fired.says(ALL, Standing::Ineffective, &["outside: 40 eth0-rx-0"]);
     let quiet = later(set(case(), "0,8", "5"), |_| {});
     quiet.says(WHAT, Standing::MovesLater, &[]);
@@ -70,7 +70,7 @@ fn irqbalance_is_blamed_where_its_ban_list_leaves_the_cpus_to_it() {
     with_irqbalance(Some("9-15")).says(
         WHAT,
         Standing::Overridden,
-        &["irqbalance.service", "leaves CPUs 1-7"],
+        &["irqbalance.service", "does not include CPUs 1-7"],
     );
     with_irqbalance(Some("9-15")).says(ALL, Standing::Overridden, &["irqbalance.service", "40 eth0-rx-0"]);
     with_irqbalance(Some("1-7,9-15")).says(

@@ -45,7 +45,7 @@ fn the_headline_asks_for_what_the_plan_counts_on() {
         left(case, "boot.nohz_full", WhyLeftOut::NotApplicable);
     });
     assert_eq!(rows(&case), ["isolated CPUs"]);
-    case.says("isolated CPUs", Standing::Lost, &["set before the plan was made"]);
+    case.says("isolated CPUs", Standing::Lost, &["set when the plan was made"]);
 }
 
 #[test]

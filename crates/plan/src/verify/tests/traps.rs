@@ -60,11 +60,7 @@ fn rp_filter_for_all_counts_where_it_is_larger() {
     let bench = |all: &str| Bench::guide().sysctl("net.ipv4.conf.all.rp_filter", all).sysctl(key, "0");
     Case::new(bench("0")).sysctl(key, "1", "0").says(key, Standing::Held, &[]);
     let case = Case::new(bench("2")).sysctl(key, "1", "0");
-    case.says(
-        key,
-        Standing::Ineffective,
-        &["net.ipv4.conf.all.rp_filter is 2", "the larger of the two"],
-    );
+    case.says(key, Standing::Ineffective, &["net.ipv4.conf.all.rp_filter is 2", "the larger of the two"]);
 }
 
 #[test]
@@ -84,7 +80,7 @@ fn a_tick_that_the_fair_server_keeps_shows_in_the_count() {
     case([11, 0], TickLoad::BusyTask).says(
         "ticks of CPU 1",
         Standing::Ineffective,
-        &["the task that runs there"],
+        &["the task running there"],
     );
     case([0, 0], TickLoad::Idle).says(
         "ticks of CPU 1",
@@ -119,7 +115,7 @@ fn callbacks_of_rcu_must_have_threads_off_the_isolated_cpus() {
     let loud = case(whole()).with(|case| {
         case.ticks.as_mut().unwrap().cpus[1].rcu_softirqs = Reading::Known(500);
     });
-    loud.says(what, Standing::Ineffective, &["CPU 2 meanwhile"]);
+    loud.says(what, Standing::Ineffective, &["CPU 2 while counting"]);
 }
 
 #[test]
@@ -145,7 +141,7 @@ fn spellings_of_a_value_are_one_value() {
 fn the_first_word_that_grub_s_script_ate_is_told_from_a_lost_line() {
     let words = ["skew_tick=1", "nohz_full=1-7,9-15", "irqaffinity=0,8"];
     let eaten = Case::new(Bench::trading().line("ro nohz_full=1-7,9-15 irqaffinity=0,8")).line(&words);
-    let note = eaten.says("skew_tick=", Standing::Ineffective, &["ate the first word"]).note;
+    let note = eaten.says("skew_tick=", Standing::Ineffective, &["drops the first word"]).note;
     assert!(!note.contains("has it"), "{note}");
     let source = super::super::BootSource {
         path: "/etc/default/grub.d/99-lowlat.cfg".into(),
@@ -157,7 +153,7 @@ fn the_first_word_that_grub_s_script_ate_is_told_from_a_lost_line() {
     known.says("skew_tick=", Standing::Ineffective, &["/etc/default/grub.d/99-lowlat.cfg:2 has it"]);
     let all =
         Case::new(Bench::trading().line("ro")).line(&words).with(|case| case.evidence.boot = vec![source]);
-    all.says("nohz_full=", Standing::Ineffective, &["the boot loader did not pass it on"]);
+    all.says("nohz_full=", Standing::Ineffective, &["the boot loader did not use it"]);
     all.says("irqaffinity=", Standing::Lost, &[]);
 }
 
@@ -208,10 +204,10 @@ fn a_thread_bound_to_its_cpu_refuses_and_a_moved_one_is_found_by_name() {
         .change(affinity("kswapd0", 901), "0-15", "0")
         .change(affinity("rcu_tasks_kthre", 902), "0-15", "0,8")
         .change(affinity("md127_raid1", 903), "0-15", "0,8");
-    case.says("ksoftirqd/3 may run on", Standing::Ineffective, &["EINVAL"]);
-    case.says("kswapd0 may run on", Standing::Held, &["0"]);
-    case.says("rcu_tasks_kthre may run on", Standing::Lost, &["lowlat.service"]);
-    case.says("md127_raid1 may run on", Standing::Gone, &[]);
+    case.says("CPUs of ksoftirqd/3", Standing::Ineffective, &["EINVAL"]);
+    case.says("CPUs of kswapd0", Standing::Held, &["0"]);
+    case.says("CPUs of rcu_tasks_kthre", Standing::Lost, &["lowlat.service"]);
+    case.says("CPUs of md127_raid1", Standing::Gone, &[]);
 }
 
 #[test]
@@ -231,9 +227,9 @@ fn a_service_that_its_socket_or_the_next_boot_starts_again_is_told() {
     let enabled = Bench::guide().unit_reading(unit, Reading::Known("active".into()), "enabled");
     case(enabled).says(unit, Standing::Lost, &["active, enabled"]);
     let at_boot = Bench::guide().unit_reading(unit, Reading::Known("inactive".into()), "enabled");
-    case(at_boot).says(unit, Standing::Lost, &["the next boot follows that"]);
+    case(at_boot).says(unit, Standing::Lost, &["which the next boot follows"]);
     let unknown = Bench::guide().unit_reading(unit, Reading::Absent, "disabled");
-    case(unknown).says(unit, Standing::Unreadable, &["only systemd can tell it"]);
+    case(unknown).says(unit, Standing::Unreadable, &["only systemd can report it"]);
     case(Bench::guide().unit("x.service", "active")).says(unit, Standing::Gone, &[]);
 }
 
@@ -248,7 +244,7 @@ fn the_state_of_lowlat_service_is_said_where_a_value_is_lost() {
         Bench::trading().unit_reading("lowlat.service", Reading::Known(active.into()), enablement)
     };
     assert!(lost(unit("failed", "enabled")).contains("is failed"));
-    assert!(lost(unit("active", "enabled")).contains("ran, and something set it back later"));
+    assert!(lost(unit("active", "enabled")).contains("ran, and something reset it later"));
     assert!(lost(unit("inactive", "masked")).contains("is masked"));
 }
 
@@ -261,7 +257,7 @@ fn a_service_that_does_not_start_at_the_next_boot_is_told_while_all_is_held() {
     };
     let what = "lowlat.service at boot";
     case("enabled").says(what, Standing::Held, &[]);
-    case("disabled").says(what, Standing::Lost, &["next boot goes without"]);
+    case("disabled").says(what, Standing::Lost, &["next boot will not apply"]);
     case("masked").says(what, Standing::Lost, &[]);
     case("disabled").says("vm.swappiness", Standing::Held, &[]);
 }
