@@ -7,6 +7,8 @@ mod dbus;
 pub mod ethtool;
 pub mod evidence;
 pub mod huge_pages;
+pub mod idle_hold;
+pub mod launch;
 pub mod msr;
 mod netlink;
 pub mod open_files;

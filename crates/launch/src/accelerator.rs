@@ -1,0 +1,84 @@
+//! Libraries that replace the kernel's sockets: Onload, VMA and XLIO.
+
+use crate::Mode;
+
+/// User-space network stack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Accelerator {
+    /// Onload, for Solarflare NICs and others through AF_XDP, with a profile such as "latency".
+    Onload(String),
+    /// VMA, for NVIDIA NICs.
+    Vma,
+    /// XLIO, for NVIDIA NICs.
+    Xlio,
+}
+
+/// Library that VMA and XLIO preload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Preload {
+    /// File name.
+    pub library: &'static str,
+    /// Variables that it reads, in the chosen mode.
+    pub variables: [(&'static str, &'static str); 3],
+}
+
+impl Accelerator {
+    /// Returns the name for messages.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Onload(_) => "Onload",
+            Self::Vma => "VMA",
+            Self::Xlio => "XLIO",
+        }
+    }
+
+    /// Returns the file name of the library that a process maps when it is active.
+    pub fn library(&self) -> &'static str {
+        match self {
+            Self::Onload(_) => "libonload.so",
+            Self::Vma => "libvma.so",
+            Self::Xlio => "libxlio.so",
+        }
+    }
+
+    /// Returns the start of the names of the variables that it reads.
+    pub fn variable_prefix(&self) -> &'static str {
+        match self {
+            Self::Onload(_) => "EF_",
+            Self::Vma => "VMA_",
+            Self::Xlio => "XLIO_",
+        }
+    }
+
+    /// Returns the words to put before the command: Onload has a launcher, whose profile sets its variables. Without
+    /// one it waits for interrupts.
+    pub fn launcher(&self, mode: Mode) -> Vec<String> {
+        match (self, mode) {
+            (Self::Onload(profile), Mode::Spin) => ["onload", "-p", profile].map(str::to_owned).to_vec(),
+            (Self::Onload(_), Mode::Interrupt) => vec!["onload".to_owned()],
+            (Self::Vma | Self::Xlio, _) => Vec::new(),
+        }
+    }
+
+    /// Returns the library to preload, for VMA and XLIO. A poll count of -1 polls until a packet arrives, 1 polls once
+    /// and then sleeps (NVIDIA, "Basic Performance Tuning").
+    pub fn preload(&self, mode: Mode) -> Option<Preload> {
+        let library = self.library();
+        let variables = match (self, mode) {
+            (Self::Onload(_), _) => return None,
+            (Self::Vma, Mode::Spin) => {
+                [("VMA_SPEC", "latency"), ("VMA_RX_POLL", "-1"), ("VMA_SELECT_POLL", "-1")]
+            }
+            (Self::Vma, Mode::Interrupt) => {
+                [("VMA_SPEC", "latency"), ("VMA_RX_POLL", "1"), ("VMA_SELECT_POLL", "0")]
+            }
+            (Self::Xlio, Mode::Spin) => {
+                [("XLIO_SPEC", "latency"), ("XLIO_RX_POLL", "-1"), ("XLIO_SELECT_POLL", "-1")]
+            }
+            (Self::Xlio, Mode::Interrupt) => {
+                [("XLIO_SPEC", "latency"), ("XLIO_RX_POLL", "1"), ("XLIO_SELECT_POLL", "0")]
+            }
+        };
+        Some(Preload { library, variables })
+    }
+}

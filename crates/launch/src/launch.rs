@@ -1,0 +1,377 @@
+//! The request checked against a host.
+
+use crate::{Accelerator, CpuChoice, Memory, Mode, Place, Refusal, Request, ThreadMap, Warning, order};
+use lowlat_host::{CpuId, CpuSet, HostSnapshot, Reading, snapshot::SchedPolicy};
+
+/// Variable through which the loader loads a library first (ld.so(8)).
+const LD_PRELOAD: &str = "LD_PRELOAD";
+/// Variable that sets glibc's tunables, and the one that makes malloc use reserved huge pages (glibc 2.35).
+const TUNABLES: &str = "GLIBC_TUNABLES";
+const HUGE_PAGES: &str = "glibc.malloc.hugetlb=2";
+
+/// What lowlat knows about its own surroundings.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Surroundings {
+    /// CPUs that the kernel accepts for this process.
+    pub allowed: CpuSet,
+    /// Whether the accelerator's launcher or library is installed.
+    pub is_installed: bool,
+    /// Environment.
+    pub environment: Vec<(String, String)>,
+}
+
+impl Surroundings {
+    fn variable(&self, name: &str) -> Option<&str> {
+        self.environment.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// What to set, and then start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launch {
+    /// How the command waits.
+    pub mode: Mode,
+    /// CPUs of threads in order of appearance.
+    pub cpus: Vec<CpuId>,
+    /// CPUs of threads by name.
+    pub thread_map: ThreadMap,
+    /// Scheduling policy with its priority; `None` inherits.
+    pub policy: Option<(SchedPolicy, u32)>,
+    /// Memory policy.
+    pub memory: Memory,
+    /// Additions to the environment.
+    pub environment: Vec<(String, String)>,
+    /// Words before the command.
+    pub launcher: Vec<String>,
+    /// Whether all CPUs stay out of idle states while the command runs.
+    pub is_awake: bool,
+    /// Accelerator, to be proven while the command runs.
+    pub accelerator: Option<Accelerator>,
+    /// What makes it slower.
+    pub warnings: Vec<Warning>,
+}
+
+impl Launch {
+    /// Checks a request.
+    ///
+    /// # Errors
+    /// [`Refusal`] if the command cannot run so, or its latency would be meaningless.
+    pub fn plan(request: &Request, host: &HostSnapshot, around: &Surroundings) -> Result<Self, Refusal> {
+        let cpus = cpus(request, host, around)?;
+        check_installed(request, around)?;
+        check_memory(request, host)?;
+        let (environment, mut warnings) = environment(request, around);
+        let launcher = request
+            .accelerator
+            .as_ref()
+            .map(|accelerator| accelerator.launcher(request.mode))
+            .unwrap_or_default();
+        let launch = Self {
+            mode: request.mode,
+            cpus,
+            thread_map: request.thread_map.clone(),
+            policy: request.policy,
+            memory: request.memory,
+            environment,
+            launcher,
+            is_awake: request.is_awake,
+            accelerator: request.accelerator.clone(),
+            warnings: Vec::new(),
+        };
+        warnings.splice(0..0, launch.warnings_of_cpus(host));
+        Ok(Self { warnings, ..launch })
+    }
+
+    /// Returns every CPU that the command may use.
+    pub fn all_cpus(&self) -> CpuSet {
+        self.cpus.iter().copied().collect::<CpuSet>().union(&self.thread_map.cpus())
+    }
+
+    fn warnings_of_cpus(&self, host: &HostSnapshot) -> Vec<Warning> {
+        let all = self.all_cpus();
+        let isolated = host.cpus_isolated();
+        let open = all.difference(&isolated);
+        let mut warnings = Vec::new();
+        if !open.is_empty() {
+            warnings.push(Warning::NotIsolated(open.clone()));
+        }
+        let is_real_time = matches!(self.policy, Some((SchedPolicy::Fifo | SchedPolicy::Rr, _)));
+        if is_real_time && self.mode == Mode::Spin && !open.is_empty() {
+            warnings.push(Warning::RealTimeSpin(open));
+        }
+        warnings.extend(interrupts(host, &all));
+        if self.mode == Mode::Spin {
+            let shared = all.iter().filter_map(|cpu| {
+                let others = host.topology.siblings(cpu).difference(&all).difference(&isolated);
+                others.iter().find(|other| *other != cpu).map(|sibling| Warning::SharedCore { cpu, sibling })
+            });
+            warnings.extend(shared);
+        }
+        if let Memory::Node(id) = self.memory {
+            let on_node = host.topology.nodes.iter().find(|node| node.id == id).map(|node| &node.cpus);
+            let cpus = on_node.map_or_else(|| all.clone(), |on_node| all.difference(on_node));
+            if !cpus.is_empty() {
+                warnings.push(Warning::RemoteMemory { node: id, cpus });
+            }
+        }
+        warnings
+    }
+}
+
+fn interrupts(host: &HostSnapshot, cpus: &CpuSet) -> Option<Warning> {
+    let mut labels = Vec::new();
+    let mut on = CpuSet::new();
+    for irq in host.interrupts.irqs.iter().filter(|irq| !irq.actions.is_empty()) {
+        let Reading::Known(goes_to) = irq.goes_to() else { continue };
+        let here = goes_to.intersection(cpus);
+        if !here.is_empty() {
+            labels.push(irq.label());
+            on.extend(here.iter());
+        }
+    }
+    (!labels.is_empty()).then_some(Warning::Interrupts { labels, cpus: on })
+}
+
+fn cpus(request: &Request, host: &HostSnapshot, around: &Surroundings) -> Result<Vec<CpuId>, Refusal> {
+    let online = &host.topology.online;
+    let named = request.thread_map.cpus();
+    let listed = match &request.cpus {
+        CpuChoice::List(list) => list.union(&named),
+        CpuChoice::Place(_) => named.clone(),
+    };
+    let missing = listed.difference(online);
+    if !missing.is_empty() {
+        return Err(Refusal::Offline { cpus: missing, online: online.clone() });
+    }
+    let forbidden = listed.difference(&around.allowed);
+    if !forbidden.is_empty() {
+        return Err(Refusal::Forbidden { cpus: forbidden, allowed: around.allowed.clone() });
+    }
+    let cpus = match &request.cpus {
+        CpuChoice::List(list) => list.iter().collect(),
+        CpuChoice::Place(place) => {
+            let free = candidates(place, host, around)?.difference(&named);
+            let mut ordered = order(place, &host.topology, &free);
+            ordered.truncate(request.thread_count.get() as usize);
+            ordered
+        }
+    };
+    if request.mode == Mode::Spin {
+        check_spinners(request, host, &cpus)?;
+    }
+    Ok(cpus)
+}
+
+fn check_spinners(request: &Request, host: &HostSnapshot, cpus: &[CpuId]) -> Result<(), Refusal> {
+    let set: CpuSet = cpus.iter().copied().collect();
+    let threads = request.thread_count.get();
+    if set.len() < threads as usize {
+        return Err(Refusal::TooFewCpus { threads, cpus: set });
+    }
+    let used: CpuSet = cpus.iter().copied().take(threads as usize).collect();
+    let spinning = used.union(&request.thread_map.cpus());
+    let mut cores = host.topology.cores.iter().map(|core| core.cpus.intersection(&spinning));
+    match cores.find(|core| core.len() > 1) {
+        Some(core) => Err(Refusal::OneCore { cpus: core }),
+        None => Ok(()),
+    }
+}
+
+/// Returns the CPUs among which a rule chooses: the isolated ones if there are any.
+fn candidates(place: &Place, host: &HostSnapshot, around: &Surroundings) -> Result<CpuSet, Refusal> {
+    let usable = host.topology.online.intersection(&around.allowed);
+    let isolated = usable.intersection(&host.cpus_isolated());
+    let near = match place {
+        Place::Near(name) => near(name, host)?,
+        _ => None,
+    };
+    let Some((name, node, on_node)) = near else {
+        return Ok(if isolated.is_empty() { usable } else { isolated });
+    };
+    let choices = [isolated.intersection(&on_node), usable.intersection(&on_node)];
+    let found = choices.into_iter().find(|cpus| !cpus.is_empty());
+    found.ok_or_else(|| Refusal::NoCpuNear { name: name.to_owned(), node })
+}
+
+/// Returns the interface's node with its CPUs; `None` if it is near all of them.
+fn near<'a>(name: &'a str, host: &HostSnapshot) -> Result<Option<(&'a str, u32, CpuSet)>, Refusal> {
+    let Some(nic) = host.nics.iter().find(|nic| nic.name == name) else {
+        let known = host.nics.iter().map(|nic| nic.name.as_str()).collect::<Vec<_>>().join(", ");
+        return Err(Refusal::NoInterface { name: name.to_owned(), known });
+    };
+    let id = nic.node.known().and_then(|node| u32::try_from(*node).ok());
+    let node = id.and_then(|id| host.topology.nodes.iter().find(|node| node.id == id));
+    Ok(node.map(|node| (name, node.id, node.cpus.clone())))
+}
+
+fn check_installed(request: &Request, around: &Surroundings) -> Result<(), Refusal> {
+    let Some(accelerator) = request.accelerator.as_ref().filter(|_| !around.is_installed) else {
+        return Ok(());
+    };
+    let (missing, hint) = match accelerator {
+        Accelerator::Onload(_) => ("onload", "install Onload, and check that `onload` is in PATH"),
+        Accelerator::Vma | Accelerator::Xlio => {
+            (accelerator.library(), "install it; the loader would only warn and use the kernel")
+        }
+    };
+    Err(Refusal::NotInstalled { accelerator: accelerator.name(), missing: missing.to_owned(), hint })
+}
+
+fn check_memory(request: &Request, host: &HostSnapshot) -> Result<(), Refusal> {
+    if request.has_huge_pages {
+        let is_free = |free: &Reading<u64>| free.known().is_none_or(|free| *free > 0);
+        if !host.memory.huge_pages.iter().any(|pool| is_free(&pool.free)) {
+            return Err(Refusal::NoHugePages);
+        }
+    }
+    let Memory::Node(id) = request.memory else { return Ok(()) };
+    let has_memory = |bytes: &Reading<u64>| bytes.known().is_none_or(|bytes| *bytes > 0);
+    let nodes = &host.topology.nodes;
+    let why = match nodes.iter().find(|node| node.id == id) {
+        Some(node) if has_memory(&node.memory_bytes) => return Ok(()),
+        Some(_) => "it has none",
+        None => "no such node",
+    };
+    let with_memory = nodes.iter().filter(|node| has_memory(&node.memory_bytes));
+    let known = with_memory.map(|node| node.id.to_string()).collect::<Vec<_>>().join(", ");
+    Err(Refusal::NoMemory { node: id, why, known })
+}
+
+/// Returns the additions to the environment. A variable that the user has set stays, with a warning.
+fn environment(request: &Request, around: &Surroundings) -> (Vec<(String, String)>, Vec<Warning>) {
+    let mut environment = Vec::new();
+    let mut warnings = Vec::new();
+    if let Some(preload) =
+        request.accelerator.as_ref().and_then(|accelerator| accelerator.preload(request.mode))
+    {
+        environment.push((LD_PRELOAD.to_owned(), joined(preload.library, around.variable(LD_PRELOAD))));
+        for (name, value) in preload.variables {
+            match around.variable(name) {
+                Some(present) if present != value => warnings.push(Warning::Overridden {
+                    variable: format!("{name}={present}"),
+                    instead_of: value.to_owned(),
+                }),
+                Some(_) => {}
+                None => environment.push((name.to_owned(), value.to_owned())),
+            }
+        }
+    }
+    if request.has_huge_pages {
+        environment.push((TUNABLES.to_owned(), joined(HUGE_PAGES, around.variable(TUNABLES))));
+    }
+    (environment, warnings)
+}
+
+fn joined(first: &str, rest: Option<&str>) -> String {
+    rest.filter(|rest| !rest.is_empty()).map_or_else(|| first.to_owned(), |rest| format!("{first}:{rest}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{host, set};
+    use std::num::NonZeroU32;
+
+    fn request(cpus: CpuChoice, threads: u32) -> Request {
+        Request {
+            mode: Mode::Spin,
+            accelerator: None,
+            cpus,
+            thread_count: NonZeroU32::new(threads).unwrap(),
+            policy: None,
+            memory: Memory::Inherited,
+            has_huge_pages: false,
+            is_awake: false,
+            thread_map: ThreadMap::default(),
+        }
+    }
+
+    fn around() -> Surroundings {
+        Surroundings { allowed: set("0-14"), is_installed: true, environment: Vec::new() }
+    }
+
+    fn plan(request: &Request) -> Result<Launch, Refusal> {
+        Launch::plan(request, &host(), &around())
+    }
+
+    fn list(cpus: &str) -> CpuChoice {
+        CpuChoice::List(set(cpus))
+    }
+
+    #[test]
+    fn rules_choose_isolated_cpus() {
+        let launch = plan(&request(CpuChoice::Place(Place::Compact), 2)).unwrap();
+        assert_eq!((launch.cpus, launch.warnings), (vec![4, 5], vec![]));
+        let near = plan(&request(CpuChoice::Place(Place::Near("eth1".into())), 1)).unwrap();
+        assert_eq!(near.cpus, [4]);
+    }
+
+    #[test]
+    fn impossible_cpus_are_refused() {
+        let offline = plan(&request(list("3,16"), 1)).unwrap_err();
+        assert_eq!(offline, Refusal::Offline { cpus: set("16"), online: set("0-15") });
+        let forbidden = plan(&request(list("15"), 1)).unwrap_err();
+        assert_eq!(forbidden, Refusal::Forbidden { cpus: set("15"), allowed: set("0-14") });
+        let named = Request { thread_map: ThreadMap::parse("md=99").unwrap(), ..request(list("4"), 1) };
+        assert!(matches!(plan(&named), Err(Refusal::Offline { .. })));
+        let unknown = plan(&request(CpuChoice::Place(Place::Near("eth9".into())), 1)).unwrap_err();
+        assert_eq!(unknown, Refusal::NoInterface { name: "eth9".into(), known: "eth1".into() });
+    }
+
+    #[test]
+    fn spinning_threads_need_cores() {
+        let few = plan(&request(list("4"), 2)).unwrap_err();
+        assert_eq!(few, Refusal::TooFewCpus { threads: 2, cpus: set("4") });
+        let siblings = plan(&request(list("4,12"), 2)).unwrap_err();
+        assert_eq!(siblings, Refusal::OneCore { cpus: set("4,12") });
+        let named = Request { thread_map: ThreadMap::parse("md=12").unwrap(), ..request(list("4"), 1) };
+        assert_eq!(plan(&named).unwrap_err(), Refusal::OneCore { cpus: set("4,12") });
+        let sleeping = Request { mode: Mode::Interrupt, ..request(list("4,12"), 3) };
+        assert_eq!(plan(&sleeping).unwrap().cpus, [4, 12]);
+    }
+
+    #[test]
+    fn noisy_cpus_are_named() {
+        let policy = Some((SchedPolicy::Fifo, 50));
+        let launch = plan(&Request { policy, memory: Memory::Node(1), ..request(list("3"), 1) }).unwrap();
+        assert_eq!(
+            launch.warnings,
+            [
+                Warning::NotIsolated(set("3")),
+                Warning::RealTimeSpin(set("3")),
+                Warning::Interrupts { labels: vec!["40 eth1-rx-0".into()], cpus: set("3") },
+                Warning::SharedCore { cpu: 3, sibling: 11 },
+                Warning::RemoteMemory { node: 1, cpus: set("3") },
+            ]
+        );
+    }
+
+    #[test]
+    fn memory_must_exist() {
+        let node = plan(&Request { memory: Memory::Node(2), ..request(list("4"), 1) }).unwrap_err();
+        assert_eq!(node, Refusal::NoMemory { node: 2, why: "no such node", known: "0, 1".into() });
+        let huge = plan(&Request { has_huge_pages: true, ..request(list("4"), 1) }).unwrap_err();
+        assert_eq!(huge, Refusal::NoHugePages);
+    }
+
+    #[test]
+    fn accelerators_set_their_variables_and_keep_the_users() {
+        let vma = Request { accelerator: Some(Accelerator::Vma), ..request(list("4"), 1) };
+        let mut around = around();
+        around.environment =
+            vec![("LD_PRELOAD".into(), "liba.so".into()), ("VMA_RX_POLL".into(), "1000".into())];
+        let launch = Launch::plan(&vma, &host(), &around).unwrap();
+        let expected =
+            [("LD_PRELOAD", "libvma.so:liba.so"), ("VMA_SPEC", "latency"), ("VMA_SELECT_POLL", "-1")];
+        assert_eq!(launch.environment, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert_eq!(
+            launch.warnings,
+            [Warning::Overridden { variable: "VMA_RX_POLL=1000".into(), instead_of: "-1".into() }]
+        );
+        around.is_installed = false;
+        let onload = Request { accelerator: Some(Accelerator::Onload("latency".into())), ..vma };
+        assert!(matches!(Launch::plan(&onload, &host(), &around), Err(Refusal::NotInstalled { .. })));
+        around.is_installed = true;
+        assert_eq!(Launch::plan(&onload, &host(), &around).unwrap().launcher, ["onload", "-p", "latency"]);
+    }
+}

@@ -1,0 +1,59 @@
+//! What the user asks for.
+
+use crate::{Accelerator, Place, ThreadMap};
+use lowlat_host::{CpuSet, snapshot::SchedPolicy};
+use std::num::NonZeroU32;
+
+/// How the command waits for messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Busy-waits: each thread needs a CPU of its own.
+    #[default]
+    Spin,
+    /// Sleeps until an interrupt: threads may share CPUs.
+    Interrupt,
+}
+
+/// CPUs of the command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CpuChoice {
+    /// These.
+    List(CpuSet),
+    /// One per busy thread, chosen by this rule.
+    Place(Place),
+}
+
+/// Memory of the command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Memory {
+    /// The kernel's default policy, which it inherits.
+    #[default]
+    Inherited,
+    /// Each thread allocates on the node of its CPU (MPOL_LOCAL).
+    Local,
+    /// Only on this NUMA node (MPOL_BIND).
+    Node(u32),
+}
+
+/// Everything that the user asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// How the command waits.
+    pub mode: Mode,
+    /// Network acceleration; `None` uses the kernel's sockets.
+    pub accelerator: Option<Accelerator>,
+    /// CPUs.
+    pub cpus: CpuChoice,
+    /// Number of busy threads.
+    pub thread_count: NonZeroU32,
+    /// Scheduling policy with its real-time priority; `None` inherits.
+    pub policy: Option<(SchedPolicy, u32)>,
+    /// Memory policy.
+    pub memory: Memory,
+    /// Whether malloc uses huge pages.
+    pub has_huge_pages: bool,
+    /// Whether all CPUs stay out of idle states while the command runs.
+    pub is_awake: bool,
+    /// CPUs of threads by name.
+    pub thread_map: ThreadMap,
+}

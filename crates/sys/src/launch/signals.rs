@@ -1,0 +1,86 @@
+//! Signals for the command: those that other processes send to lowlat are passed on.
+
+use std::{mem::MaybeUninit, process::Child, ptr, time::Duration};
+
+/// Signals that end, stop or inform a command. Others keep their usual effect on lowlat.
+const PASSED: [libc::c_int; 8] = [
+    libc::SIGINT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGQUIT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGCONT,
+    libc::SIGWINCH,
+];
+
+/// Blocked signals, which wait to be received. Unblocked again when dropped.
+pub struct Signals {
+    set: libc::sigset_t,
+    before: libc::sigset_t,
+}
+
+/// What was received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// Pass this signal to the command.
+    Pass(libc::c_int),
+    /// A child has changed its state.
+    Child,
+    /// Nothing within the time.
+    Nothing,
+}
+
+impl Signals {
+    /// Blocks the signals for this thread and those that it starts. A command that is spawned unblocks them: the
+    /// standard library clears the mask before exec.
+    pub fn block() -> Self {
+        let mut set = MaybeUninit::uninit();
+        let mut before = MaybeUninit::uninit();
+        // SAFETY: `sigemptyset` initialises the set before anything reads it; `pthread_sigmask` reads the set and
+        // initialises `before`. Both are alive through the calls.
+        unsafe {
+            libc::sigemptyset(set.as_mut_ptr());
+            for signal in PASSED.into_iter().chain([libc::SIGCHLD]) {
+                libc::sigaddset(set.as_mut_ptr(), signal);
+            }
+            libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), before.as_mut_ptr());
+            Self { set: set.assume_init(), before: before.assume_init() }
+        }
+    }
+
+    /// Waits for the next signal.
+    pub fn wait(&self, patience: Duration) -> Event {
+        let timeout = libc::timespec {
+            tv_sec: libc::time_t::try_from(patience.as_secs()).unwrap_or(libc::time_t::MAX),
+            tv_nsec: patience.subsec_nanos().into(),
+        };
+        let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
+        // SAFETY: the set, the structure and the time are alive through the call, which writes no more than the
+        // structure.
+        let signal =
+            unsafe { libc::sigtimedwait(&raw const self.set, info.as_mut_ptr(), &raw const timeout) };
+        // SAFETY: zeroes are a valid `siginfo_t`, so it is initialised even if the call failed.
+        let code = unsafe { info.assume_init() }.si_code;
+        match signal {
+            libc::SIGCHLD => Event::Child,
+            // The terminal sends its signals to the command too: both are in the foreground.
+            signal if signal > 0 && code != libc::SI_KERNEL => Event::Pass(signal),
+            _ => Event::Nothing,
+        }
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // SAFETY: `before` is the initialised mask that `block` read.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, ptr::null_mut()) };
+    }
+}
+
+/// Sends a signal to a child that has not been waited for.
+pub fn send(child: &Child, signal: libc::c_int) {
+    let Ok(pid) = libc::pid_t::try_from(child.id()) else { return };
+    // SAFETY: the call takes numbers only. The process id belongs to the child until it is waited for.
+    unsafe { libc::kill(pid, signal) };
+}
