@@ -27,6 +27,8 @@ pub enum Exit {
     Pending,
     /// Interrupted by Ctrl-C; the measurement so far is kept.
     Interrupted,
+    /// Exit code of the command that `lowlat run` started.
+    Command(u8),
 }
 
 /// Interruption by Ctrl-C before there was anything to keep. Contains the activity that it interrupted.
@@ -55,6 +57,7 @@ impl From<Exit> for ExitCode {
             Exit::Error => 2,
             Exit::Pending => 3,
             Exit::Interrupted => 130,
+            Exit::Command(code) => code,
         }
         .into()
     }

@@ -21,6 +21,7 @@ mod net;
 mod pipeline_run;
 mod plan;
 mod redfish;
+mod run;
 mod transcripts;
 mod tune;
 mod verify;

@@ -82,3 +82,28 @@ impl Accelerator {
         Some(Preload { library, variables })
     }
 }
+
+/// Returns the variables that a profile of Onload sets, from its lines "onload_set NAME VALUE".
+pub fn profile_variables(text: &str) -> Vec<(String, String)> {
+    let variable = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let (verb, name, value) = (words.next()?, words.next()?, words.next()?);
+        (verb == "onload_set").then(|| (name.to_owned(), value.to_owned()))
+    };
+    text.lines().filter_map(variable).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::profile_variables;
+
+    #[test]
+    fn profiles_list_their_variables() {
+        let text = "# Low latency\nonload_set EF_POLL_USEC 100000\n\nonload_set EF_TCP_FASTSTART_INIT 0\nonload_import safe\n";
+        let expected = [("EF_POLL_USEC", "100000"), ("EF_TCP_FASTSTART_INIT", "0")];
+        assert_eq!(
+            profile_variables(text),
+            expected.map(|(name, value)| (name.to_owned(), value.to_owned()))
+        );
+    }
+}

@@ -134,13 +134,13 @@ impl fmt::Display for Warning {
             Self::NotIsolated(cpus) => {
                 write!(
                     f,
-                    "{cpus:#} are not isolated: other threads may run there; `lowlat tune plan` shows how to isolate them"
+                    "not isolated: {cpus:#}. Other threads may run there; `lowlat tune plan` shows how to isolate CPUs"
                 )
             }
             Self::Interrupts { labels, cpus } => {
                 write!(
                     f,
-                    "{cpus:#} handle interrupts: {}",
+                    "interrupts on {cpus:#}: {}",
                     labels.iter().take(LABELS_MAX).cloned().collect::<Vec<_>>().join(", ")
                 )?;
                 match labels.len().saturating_sub(LABELS_MAX) {
@@ -155,10 +155,7 @@ impl fmt::Display for Warning {
                 )
             }
             Self::RemoteMemory { node, cpus } => {
-                write!(
-                    f,
-                    "{cpus:#} are not on NUMA node {node}, which has the memory: each cache miss crosses nodes"
-                )
+                write!(f, "memory of NUMA node {node} is remote to {cpus:#}: each cache miss crosses nodes")
             }
             Self::RealTimeSpin(cpus) => write!(
                 f,

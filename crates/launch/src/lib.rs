@@ -17,7 +17,7 @@ mod shell;
 mod testing;
 mod threads;
 
-pub use accelerator::{Accelerator, Preload};
+pub use accelerator::{Accelerator, Preload, profile_variables};
 pub use check::{Refusal, Warning};
 pub use evidence::{Acceleration, Evidence, KernelSocket};
 pub use launch::{Launch, Surroundings};

@@ -16,6 +16,7 @@ mod bios;
 mod host;
 mod jitter;
 mod journal;
+mod launch;
 mod net;
 mod pipeline;
 mod plan;
@@ -45,6 +46,7 @@ pub use journal::{
         journal_line, journal_notice, journal_text,
     },
 };
+pub use launch::launch_text;
 pub use net::{Interrupt, NicView, Solarflare, nics_text, sfnt_log_text, sfnt_reference_text};
 pub use pipeline::{
     html::matrix_html,

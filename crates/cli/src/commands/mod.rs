@@ -11,6 +11,7 @@ mod journal;
 mod man;
 mod net;
 pub mod pipeline;
+mod run;
 mod tune;
 
 use crate::output::Exit;
@@ -38,6 +39,7 @@ pub const COMMANDS: &[Subcommand] = &[
     tune::COMMAND,
     net::COMMAND,
     pipeline::COMMAND,
+    run::COMMAND,
     completions::COMMAND,
     man::COMMAND,
 ];

@@ -1,0 +1,63 @@
+//! A launch as terminal text: what is set before a command starts, and what became of it.
+
+use crate::shared::text::{BOLD, YELLOW, paint, wrap};
+use crate::shared::units::clean;
+use lowlat_host::{HostSnapshot, snapshot::SchedPolicy};
+use lowlat_launch::{Launch, Memory, Mode};
+
+/// Returns what a launch sets, with its warnings. `profile` are the variables of the accelerator's profile.
+pub fn launch_text(
+    launch: &Launch,
+    host: &HostSnapshot,
+    profile: &[(String, String)],
+    width: usize,
+) -> String {
+    let all = launch.all_cpus();
+    let isolation = match all.difference(&host.cpus_isolated()).len() {
+        0 => "isolated",
+        open if open == all.len() => "not isolated",
+        _ => "partly isolated",
+    };
+    let mut parts = vec![format!("{all:#} ({isolation})")];
+    parts.push(match launch.mode {
+        Mode::Spin => "spin".to_owned(),
+        Mode::Interrupt => "wait for interrupts".to_owned(),
+    });
+    parts.extend(launch.policy.map(|(policy, priority)| scheduling(policy, priority)));
+    match launch.memory {
+        Memory::Inherited => {}
+        Memory::Local => parts.push("memory of each thread's node".to_owned()),
+        Memory::Node(node) => parts.push(format!("memory of node {node}")),
+    }
+    if launch.is_awake {
+        parts.push("idle states off".to_owned());
+    }
+    let mut out = String::new();
+    add(&mut out, "Run on ", &parts.join(", "), width);
+    if let Some(accelerator) = &launch.accelerator {
+        let mut words = launch.launcher.clone();
+        let variables = profile.iter().chain(&launch.environment);
+        words.extend(variables.map(|(name, value)| format!("{name}={value}")));
+        add(&mut out, &format!("{}: ", accelerator.name()), &words.join(" "), width);
+    }
+    for warning in &launch.warnings {
+        let text = clean(&warning.to_string());
+        for (at, line) in wrap(&text, width.saturating_sub(9)).iter().enumerate() {
+            let start = if at == 0 { paint(YELLOW, "warning: ") } else { " ".repeat(9) };
+            out.push_str(&format!("{start}{line}\n"));
+        }
+    }
+    out
+}
+
+fn scheduling(policy: SchedPolicy, priority: u32) -> String {
+    if priority == 0 { policy.name().to_owned() } else { format!("{} {priority}", policy.name()) }
+}
+
+fn add(out: &mut String, title: &str, text: &str, width: usize) {
+    let lines = wrap(&clean(text), width.saturating_sub(title.len()));
+    for (at, line) in lines.iter().enumerate() {
+        let start = if at == 0 { paint(BOLD, title) } else { " ".repeat(title.len()) };
+        out.push_str(&format!("{start}{line}\n"));
+    }
+}
