@@ -4,6 +4,7 @@
 pub mod affinity;
 pub mod clock;
 pub mod jitter;
+pub mod net;
 pub mod tick_proof;
 
 pub use affinity::{AffinityError, pin_to};

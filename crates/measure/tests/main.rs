@@ -4,6 +4,7 @@
 mod allocator;
 mod jitter;
 mod memory;
+mod net;
 mod truth;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

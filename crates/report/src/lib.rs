@@ -47,7 +47,7 @@ pub use journal::{
     },
 };
 pub use launch::launch_text;
-pub use net::{Interrupt, NicView, Solarflare, nics_text, sfnt_log_text, sfnt_reference_text};
+pub use net::{Interrupt, NicView, Solarflare, nics_text, pingpong_text, sfnt_log_text, sfnt_reference_text};
 pub use pipeline::{
     html::matrix_html,
     terminal::{

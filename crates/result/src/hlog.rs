@@ -7,6 +7,7 @@
 use hdrhistogram::Histogram;
 use lowlat_host::histogram::{self, HistogramError};
 use lowlat_jitter::{JitterRecord, StudyError, lengths_of};
+use lowlat_net::pingpong::PingpongRecord;
 use lowlat_pipeline::Stages;
 use std::{
     fmt::{self, Display, Formatter},
@@ -97,6 +98,26 @@ pub fn of_stages(stages: &Stages, start_ns: u64, measured_s: f64) -> Result<HdrL
         });
     }
     let comment = "[lowlat pipeline: latencies of the stages, in nanoseconds]".to_owned();
+    Ok(HdrLog { comment, start_ns, intervals })
+}
+
+/// Returns the log of a ping-pong record: one interval per size, tagged with its bytes. `start_ns` is the start of the
+/// run, in nanoseconds since the epoch.
+///
+/// # Errors
+/// [`HistogramError`] if a size's histogram cannot be decoded.
+pub fn of_pingpong(record: &PingpongRecord, start_ns: u64) -> Result<HdrLog, HistogramError> {
+    let mut intervals = Vec::with_capacity(record.sizes.len());
+    for size in &record.sizes {
+        size.half_round_trips()?;
+        intervals.push(HdrInterval {
+            tag: format!("{}B", size.size_bytes),
+            length_ns: size.elapsed_ns,
+            max: size.figures.max_ns as f64 / 1e6,
+            histogram: size.histogram.clone(),
+        });
+    }
+    let comment = "[lowlat net pingpong: half round trips by size of messages, in nanoseconds]".to_owned();
     Ok(HdrLog { comment, start_ns, intervals })
 }
 

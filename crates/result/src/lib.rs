@@ -10,6 +10,7 @@ pub use measurement::Measurement;
 
 use lowlat_host::{Allocation, HostSnapshot, Role};
 use lowlat_jitter::{JitterMeasurement, ReadinessPoint};
+use lowlat_net::pingpong::PingpongMeasurement;
 use lowlat_settings::audit::Audit;
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +23,7 @@ pub struct ResultDocument {
     pub schema_version: u32,
     /// The lowlat that wrote it.
     pub lowlat_version: String,
-    /// The command: "assess", "jitter".
+    /// The command: "assess", "jitter", "net pingpong".
     pub command: String,
     /// Start of the run, RFC 3339, UTC.
     pub started_at: String,
@@ -58,6 +59,11 @@ impl ResultDocument {
     /// The jitter measurement, if any.
     pub fn jitter(&self) -> Option<&JitterMeasurement> {
         self.measurements.iter().find_map(Measurement::jitter)
+    }
+
+    /// The ping-pong measurement, if any.
+    pub fn pingpong(&self) -> Option<&PingpongMeasurement> {
+        self.measurements.iter().find_map(Measurement::pingpong)
     }
 
     /// The jitter measurement, mutable.

@@ -1,3 +1,4 @@
 //! `lowlat net`.
 
 mod import;
+mod pingpong;

@@ -80,7 +80,7 @@ fn headline(log: &SfntLog) -> String {
 }
 
 /// The columns of sfnt-pingpong, with units.
-pub(super) fn columns_of(sizes: &[String], figures: &[&Figures], percentile: &str) -> Vec<Column> {
+fn columns_of(sizes: &[String], figures: &[&Figures], percentile: &str) -> Vec<Column> {
     let cells =
         |of: &dyn Fn(&Figures) -> String| -> Vec<String> { figures.iter().map(|one| of(one)).collect() };
     vec![

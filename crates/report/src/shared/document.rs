@@ -2,9 +2,9 @@
 
 use lowlat_result::{Measurement, ResultDocument};
 
-/// Returns whether the subcommand of this kind wrote the document.
+/// Returns whether the subcommand of this kind wrote the document. Kinds of `lowlat net` are its second word.
 pub fn is_own_run(document: &ResultDocument, kind: &str) -> bool {
-    document.command.split_whitespace().next() == Some(kind)
+    document.command.split_whitespace().take(2).any(|word| word == kind)
         && document.measurements.iter().any(|measurement| measurement.kind() == kind)
 }
 

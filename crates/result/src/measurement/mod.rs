@@ -1,6 +1,7 @@
 //! The measurements of a run: a list, each entry tagged with its kind.
 
 use lowlat_jitter::JitterMeasurement;
+use lowlat_net::pingpong::PingpongMeasurement;
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned, de::Error};
 use serde_json::{Map, Value};
 
@@ -10,16 +11,19 @@ use serde_json::{Map, Value};
 pub enum Measurement {
     /// Interruptions of user threads.
     Jitter(Box<JitterMeasurement>),
+    /// Round trips between a client and a server.
+    Pingpong(Box<PingpongMeasurement>),
     /// A kind that only later versions of lowlat know, unchanged.
     #[serde(untagged)]
     Unknown(Map<String, Value>),
 }
 
 impl Measurement {
-    /// Kind of the measurement: "jitter".
+    /// Kind of the measurement: "jitter", "pingpong".
     pub fn kind(&self) -> &str {
         match self {
             Self::Jitter(_) => JitterMeasurement::KIND,
+            Self::Pingpong(_) => PingpongMeasurement::KIND,
             Self::Unknown(fields) => kind_of(fields).unwrap_or_default(),
         }
     }
@@ -28,6 +32,7 @@ impl Measurement {
     pub fn warnings(&self) -> &[String] {
         match self {
             Self::Jitter(jitter) => &jitter.record.warnings,
+            Self::Pingpong(pingpong) => &pingpong.record.warnings,
             Self::Unknown(_) => &[],
         }
     }
@@ -44,6 +49,17 @@ impl Measurement {
     pub fn jitter_mut(&mut self) -> Option<&mut JitterMeasurement> {
         if let Self::Jitter(jitter) = self { Some(jitter) } else { None }
     }
+
+    /// The ping-pong measurement, if it is one.
+    pub fn pingpong(&self) -> Option<&PingpongMeasurement> {
+        if let Self::Pingpong(pingpong) = self { Some(pingpong) } else { None }
+    }
+}
+
+impl From<PingpongMeasurement> for Measurement {
+    fn from(pingpong: PingpongMeasurement) -> Self {
+        Self::Pingpong(Box::new(pingpong))
+    }
 }
 
 impl From<JitterMeasurement> for Measurement {
@@ -57,6 +73,7 @@ impl<'de> Deserialize<'de> for Measurement {
         let fields = Map::deserialize(deserializer)?;
         match kind_of(&fields) {
             Some(JitterMeasurement::KIND) => known(fields).map(Self::Jitter),
+            Some(PingpongMeasurement::KIND) => known(fields).map(Self::Pingpong),
             Some(_) => Ok(Self::Unknown(fields)),
             None => Err(Error::missing_field("kind")),
         }

@@ -17,11 +17,9 @@ fn declare(command: Command) -> Command {
     group(command, MEMBERS).about("Measure network latency, and read measurements of other tools").after_help(
         examples(&[
             ("lowlat net nics", "show every physical interface, and whether it can be measured"),
-            (
-                "lowlat net pingpong --import sfnt.log",
-                "read the output of sfnt-pingpong, and say what makes it doubtful",
-            ),
-            ("lowlat net pingpong --reference", "the published tables of sfnt-pingpong over Onload"),
+            ("lowlat net pingpong server", "answer clients on this host"),
+            ("lowlat net pingpong client tcp 10.0.0.2 --wait spin", "half round trips of every size"),
+            ("lowlat net pingpong --import sfnt.log", "read the output of sfnt-pingpong"),
         ]),
     )
 }

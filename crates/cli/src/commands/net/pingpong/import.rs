@@ -1,6 +1,6 @@
 //! Logs of sfnt-pingpong.
 
-use super::{Arguments, Format};
+use super::arguments::{Arguments, Format};
 use crate::output::{self, Exit};
 use anyhow::Context;
 use lowlat_net::{
@@ -13,12 +13,14 @@ use std::path::Path;
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let logs = if arguments.reference { reference::published()? } else { read_all(&arguments.import)? };
     let width = output::width();
-    match arguments.format {
+    match arguments.outputs.form() {
         Format::Text if arguments.reference => {
             output::print(&lowlat_report::sfnt_reference_text(&logs, width))?;
         }
         Format::Text => output::print(&lowlat_report::sfnt_log_text(&logs, width))?,
-        Format::Sfnt => output::print_plain(&logs.iter().map(ToString::to_string).collect::<String>())?,
+        Format::Sfnt | Format::SfntV15 => {
+            output::print_plain(&logs.iter().map(ToString::to_string).collect::<String>())?;
+        }
         Format::Json => output::print_json(&logs)?,
     }
     Ok(Exit::Clean)

@@ -1,0 +1,301 @@
+//! Arguments of `lowlat net pingpong`.
+
+use crate::{
+    arguments::{duration, time_ns},
+    commands::examples,
+    host::HostArgs,
+};
+use clap::{Args, Command, ValueEnum, builder::PossibleValuesParser};
+use lowlat_host::CpuId;
+use lowlat_net::pingpong::{Muxer, Scenario, Transport, Waiting, parse_sizes};
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
+
+/// Port of the server unless another is named.
+pub const PORT: u16 = 12_048;
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Arguments {
+    /// Read the output of sfnt-pingpong 1.5.0 or 1.6.0 from these files
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["hlog", "report", "result"], required_unless_present_any = ["reference", "from"])]
+    pub import: Vec<PathBuf>,
+    /// Show a document that --result wrote
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["import", "reference"])]
+    pub from: Option<PathBuf>,
+    /// Show the published tables of sfnt-pingpong over Onload (2019), marked doubtful
+    #[arg(long, conflicts_with_all = ["import", "hlog", "report", "result"])]
+    pub reference: bool,
+    #[command(flatten)]
+    pub outputs: OutputArgs,
+    #[command(subcommand)]
+    pub action: Option<Action>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub enum Action {
+    /// Answer clients, one run at a time, until Ctrl-C
+    Server(ServerArgs),
+    /// Measure round trips to a server, or inside this host
+    Client(Box<ClientArgs>),
+}
+
+/// Arguments of the server.
+#[derive(Debug, Args)]
+pub struct ServerArgs {
+    /// Listen on this address; repeatable [default: every address]
+    #[arg(long, value_name = "ADDRESS", value_parser = listen_address)]
+    pub listen: Vec<SocketAddr>,
+    /// Answer on this CPU [default: the one that the client asks for, else an isolated one]
+    #[arg(long, value_name = "CPU")]
+    pub cpu: Option<CpuId>,
+    /// End after one run, as sfnt-pingpong
+    #[arg(long)]
+    pub once: bool,
+}
+
+/// Arguments of the client.
+#[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
+pub struct ClientArgs {
+    /// How messages travel
+    #[arg(value_name = "TRANSPORT", value_parser = PossibleValuesParser::new(Transport::ALL.iter().map(|of| of.word())))]
+    pub transport: String,
+    /// The server: a name or address, with :PORT unless it is 12048; none for pipe and unix-*
+    #[arg(value_name = "HOST")]
+    pub host: Option<String>,
+    /// Sizes in bytes: 32,64 or 8-64+8 or 1-1024*2 [default: sfnt-pingpong's 17 or 19 sizes]
+    #[arg(long, value_name = "LIST")]
+    pub sizes: Option<String>,
+    /// System call that waits for messages
+    #[arg(long, default_value = "none", value_parser = PossibleValuesParser::new(Muxer::ALL.iter().map(|of| of.word())))]
+    pub muxer: String,
+    /// What both ends do until a message arrives
+    #[arg(long, default_value = "block", value_parser = PossibleValuesParser::new(Waiting::ALL.iter().map(|of| of.word())))]
+    pub wait: String,
+    /// How long the kernel polls the NIC's queue per call in the polling modes
+    #[arg(long, value_name = "TIME", default_value = "50us", value_parser = time_ns)]
+    pub busy_poll: u64,
+    /// CPU of the client [default: an isolated one]
+    #[arg(long, value_name = "CPU")]
+    pub client_cpu: Option<CpuId>,
+    /// CPU of the server [default: an isolated one of its host]
+    #[arg(long, value_name = "CPU")]
+    pub server_cpu: Option<CpuId>,
+    /// Hold the CPUs of both hosts out of idle states during the run
+    #[arg(long)]
+    pub hold_idle: bool,
+    /// Send this many messages per second, and count latency from the time when each was due [default: send each one when the previous answer arrives]
+    #[arg(long, value_name = "PER_SECOND")]
+    pub rate: Option<f64>,
+    /// Longest measurement of one size
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = duration)]
+    pub time: Duration,
+    /// Most round trips of one size
+    #[arg(long, value_name = "COUNT", default_value_t = Scenario::default().iterations_max)]
+    pub iterations: u64,
+    /// Fewest round trips of one size, even if they take longer than --time [default: 1000, at most --iterations]
+    #[arg(long, value_name = "COUNT")]
+    pub min_iterations: Option<u64>,
+    /// Unmeasured round trips before the first size; a tenth of it before the others
+    #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration)]
+    pub warm_up: Duration,
+    /// End the run when an answer takes longer
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
+    pub timeout: Duration,
+    /// Multicast group of udp-multicast, for both directions
+    #[arg(long, value_name = "ADDRESS")]
+    pub group: Option<IpAddr>,
+    /// Leave Nagle's algorithm on (no TCP_NODELAY)
+    #[arg(long)]
+    pub nagle: bool,
+    /// Acknowledge each TCP segment at once (TCP_QUICKACK)
+    #[arg(long)]
+    pub quickack: bool,
+    /// Percentile of sfnt-pingpong's column %ile
+    #[arg(long, value_name = "PERCENT", default_value_t = 99.0, value_parser = percentile)]
+    pub percentile: f64,
+    /// Measure an unsound set-up too, and mark the result
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub outputs: OutputArgs,
+    #[command(flatten)]
+    pub host_args: HostArgs,
+}
+
+/// What comes out of a run, and where.
+#[derive(Debug, Args)]
+pub struct OutputArgs {
+    /// What to print on stdout: tables for people, the format of sfnt-pingpong 1.6.0 or 1.5.0, or JSON
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+    /// Print JSON on stdout, as --format json
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+    /// Write the histograms as an HdrHistogram log
+    #[arg(long, value_name = "FILE")]
+    pub hlog: Option<PathBuf>,
+    /// Write the page for people
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Write the document for programs; --from reads it
+    #[arg(long, value_name = "FILE")]
+    pub result: Option<PathBuf>,
+}
+
+/// Forms of a result on stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    // Plain comments keep the help of each option on one line.
+    // Tables for people.
+    Text,
+    // The format of sfnt-pingpong 1.6.0.
+    Sfnt,
+    // The format of sfnt-pingpong 1.5.0.
+    #[value(name = "sfnt-1.5")]
+    SfntV15,
+    // JSON.
+    Json,
+}
+
+impl OutputArgs {
+    /// The form that is wanted.
+    pub fn form(&self) -> Format {
+        if self.json { Format::Json } else { self.format }
+    }
+}
+
+impl ClientArgs {
+    /// The scenario, without CPUs that the user did not name.
+    pub fn scenario(&self) -> anyhow::Result<Scenario> {
+        // The parser accepts no other words.
+        let transport = Transport::of_word(&self.transport).unwrap_or(Transport::Tcp);
+        let sizes = match &self.sizes {
+            Some(list) => parse_sizes(list).map_err(|error| anyhow::anyhow!("--sizes: {error}"))?,
+            None => transport.default_sizes(),
+        };
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let iterations_min = Scenario::default().iterations_min.min(self.iterations);
+        Ok(Scenario {
+            transport,
+            sizes,
+            muxer: Muxer::of_word(&self.muxer).unwrap_or(Muxer::None),
+            waiting: Waiting::of_word(&self.wait).unwrap_or(Waiting::Block),
+            busy_poll_us: u32::try_from(self.busy_poll / 1_000).unwrap_or(u32::MAX),
+            is_nodelay: !self.nagle,
+            is_quickack: self.quickack,
+            time_ms_max: ms(self.time),
+            iterations_min: self.min_iterations.unwrap_or(iterations_min),
+            iterations_max: self.iterations,
+            warm_up_ms: ms(self.warm_up),
+            rate_per_s: self.rate,
+            client_cpu: self.client_cpu,
+            server_cpu: self.server_cpu,
+            holds_idle: self.hold_idle,
+            group: self.group,
+            timeout_ms: ms(self.timeout),
+        })
+    }
+
+    /// The server with its port; empty for local transports.
+    pub fn server(&self, scenario: &Scenario) -> anyhow::Result<String> {
+        match &self.host {
+            None if scenario.is_local() => Ok(String::new()),
+            None => anyhow::bail!(
+                "no server named\nhint: name the host where `lowlat net pingpong server` runs, such as `{} 10.0.0.2`",
+                self.transport
+            ),
+            Some(_) if scenario.is_local() => anyhow::bail!(
+                "{} measures inside this host and takes no server\nhint: leave out the host",
+                self.transport
+            ),
+            Some(host) => Ok(with_port(host)),
+        }
+    }
+}
+
+/// Adds the default port to a name, an IPv4 address, or an IPv6 address with or without brackets.
+fn with_port(host: &str) -> String {
+    if let Ok(IpAddr::V6(address)) = host.parse() {
+        return format!("[{address}]:{PORT}");
+    }
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+    if has_port && (host.matches(':').count() == 1 || host.contains("]:")) {
+        host.to_owned()
+    } else {
+        format!("{host}:{PORT}")
+    }
+}
+
+fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let wrong = || format!("\"{text}\" is not an address; write one such as 10.0.0.2 or [::1]:12048");
+    with_port(text).parse().map_err(|_| wrong())
+}
+
+fn percentile(text: &str) -> Result<f64, String> {
+    let value: Option<f64> = text.parse().ok().filter(|value| (0.0..=100.0).contains(value));
+    value.ok_or_else(|| format!("\"{text}\" is not a percentile; write one such as 99 or 99.9"))
+}
+
+/// Declares the command with its help.
+pub fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("Measure round trips between a client and a server, or read logs of sfnt-pingpong")
+        .arg_required_else_help(true)
+        .after_help(examples(&[
+            ("lowlat net pingpong server", "answer clients on port 12048"),
+            (
+                "lowlat net pingpong client tcp 10.0.0.2 --wait spin",
+                "all sizes, both ends spinning on isolated CPUs",
+            ),
+            (
+                "lowlat net pingpong client udp 10.0.0.2 --rate 10000 --hold-idle",
+                "10,000 messages a second, whether or not the server keeps up",
+            ),
+            ("lowlat net pingpong client unix-stream", "both ends on this host"),
+            ("lowlat net pingpong --import sfnt.log", "a log of sfnt-pingpong, and what makes it doubtful"),
+        ]))
+        .mut_subcommand("client", |client| {
+            client.after_help(examples(&[
+                ("lowlat net pingpong client tcp 10.0.0.2", "every size over TCP, blocking"),
+                (
+                    "lowlat net pingpong client udp 10.0.0.2 --sizes 32 --wait busy-poll",
+                    "the kernel polls the NIC's queue",
+                ),
+                (
+                    "lowlat net pingpong client tcp 10.0.0.2 --time 10s --format sfnt",
+                    "the table of sfnt-pingpong --maxms=10000 tcp 10.0.0.2",
+                ),
+            ]))
+        })
+        .mut_subcommand("server", |server| {
+            server.after_help(examples(&[
+                ("lowlat net pingpong server --listen 10.0.0.2", "on one address"),
+                ("lowlat net pingpong server --cpu 3 --once", "one run on CPU 3"),
+            ]))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_get_the_default_port() {
+        for (host, shown) in [
+            ("10.0.0.2", "10.0.0.2:12048"),
+            ("10.0.0.2:7", "10.0.0.2:7"),
+            ("desk7", "desk7:12048"),
+            ("::1", "[::1]:12048"),
+            ("[::1]", "[::1]:12048"),
+            ("[::1]:7", "[::1]:7"),
+        ] {
+            assert_eq!(with_port(host), shown);
+        }
+        assert!(listen_address("nowhere").is_err() && listen_address("::").is_ok());
+    }
+}

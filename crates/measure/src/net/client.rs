@@ -1,0 +1,350 @@
+//! A run from the client's side.
+
+use super::{
+    control::{Control, ControlError, unexpected},
+    core_to_core,
+    error::PingpongError,
+    facts,
+    idle::IdleHold,
+    link::{Link, Shared, Wires},
+    ping::Pinger,
+    place,
+    pong::{Batch, serve},
+    sockets::{self, Udp, plain},
+    watch::{Outcome, Watch, watch},
+};
+use crate::clock::{ArchCounter, TickScale, frequency_of};
+use lowlat_net::pingpong::{
+    EndFacts, PingpongRecord, Route, Scenario, Setup, Severity, SizeRecord, Transport, judge,
+    protocol::Message,
+};
+use lowlat_sys::Root;
+use socket2::{Domain, Socket, Type};
+use std::{
+    net::{SocketAddr, TcpStream, ToSocketAddrs},
+    sync::{Arc, atomic::AtomicBool, mpsc},
+    thread,
+    time::Duration,
+};
+
+/// Longest wait for a connection or an answer of the server.
+const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
+
+/// What the client is to do.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClientOptions {
+    /// What to measure. Missing CPUs are chosen.
+    pub scenario: Scenario,
+    /// The server: `host:port`. Irrelevant to local transports.
+    pub server: String,
+    /// The command line, for the record.
+    pub command_line: String,
+    /// Percentile of the column `%ile`.
+    pub percentile: f64,
+    /// Measures unsound set-ups too.
+    pub is_forced: bool,
+}
+
+/// Measures a scenario: connects to the server, or starts one in this process for a local transport. Ends early, with
+/// what it has, when `stop` is raised. `on_size` gets each size as it is complete.
+///
+/// # Errors
+/// [`PingpongError`] if nothing could be measured.
+pub fn run(
+    root: &Root,
+    options: &ClientOptions,
+    stop: &AtomicBool,
+    on_size: &(dyn Fn(&SizeRecord) + Sync),
+) -> Result<PingpongRecord, PingpongError> {
+    let mut scenario = options.scenario.clone();
+    scenario.check()?;
+    let cpu = scenario.client_cpu.or_else(|| place::choose(root, scenario.server_cpu));
+    if let Some(cpu) = cpu.filter(|cpu| !place::is_usable(*cpu)) {
+        return Err(PingpongError::Cpu(cpu));
+    }
+    scenario.client_cpu = cpu;
+    let frequency = frequency_of(ArchCounter::KIND, root)?;
+    let client = facts::of_this_end(root, cpu);
+    let mut run = Run {
+        root,
+        scale: TickScale::new(frequency.hz),
+        stop,
+        on_size,
+        is_forced: options.is_forced,
+        record: PingpongRecord {
+            scenario,
+            server_name: options.server.clone(),
+            command_line: options.command_line.clone(),
+            client,
+            counter: ArchCounter::KIND.name().to_owned(),
+            counter_hz: frequency.hz,
+            percentile: options.percentile,
+            ..PingpongRecord::default()
+        },
+    };
+    let _idle = run.hold_idle();
+    let outcome = if run.record.scenario.is_local() { run.local() } else { run.network(&options.server) };
+    outcome?;
+    Ok(run.record)
+}
+
+struct Run<'a> {
+    root: &'a Root,
+    scale: TickScale,
+    stop: &'a AtomicBool,
+    on_size: &'a (dyn Fn(&SizeRecord) + Sync),
+    is_forced: bool,
+    record: PingpongRecord,
+}
+
+impl Run<'_> {
+    fn hold_idle(&mut self) -> Option<IdleHold> {
+        if !self.record.scenario.holds_idle {
+            return None;
+        }
+        match IdleHold::new() {
+            Ok(hold) => {
+                self.record.client.holds_idle = true;
+                Some(hold)
+            }
+            Err(sentence) => {
+                self.record.client.warnings.push(sentence);
+                None
+            }
+        }
+    }
+
+    /// Both ends in this process.
+    fn local(&mut self) -> Result<(), PingpongError> {
+        let client_cpu = self.record.scenario.client_cpu;
+        let server_cpu = self.record.scenario.server_cpu.or_else(|| place::choose(self.root, client_cpu));
+        if let Some(cpu) = server_cpu.filter(|cpu| !place::is_usable(*cpu)) {
+            return Err(PingpongError::Cpu(cpu));
+        }
+        self.record.scenario.server_cpu = server_cpu;
+        self.record.server = EndFacts { cpu: server_cpu, ..self.record.client.clone() };
+        self.record.server.warnings.clear();
+        self.record.is_same_host = true;
+        self.judge(Route::Local)?;
+        let scenario = self.record.scenario.clone();
+        let failed = |source| PingpongError::SetUp { what: scenario.transport.to_string(), source };
+        let (near, far) = sockets::local_pair(scenario.transport).map_err(failed)?;
+        let (control, control_far) = Socket::pair(Domain::UNIX, Type::STREAM, None).map_err(failed)?;
+        let (control, control_far) = (Control::new(control), Control::new(control_far));
+        let shared = Arc::new(Shared::default());
+        let mut far_link = Link::new(far.clone(), &scenario, Arc::clone(&shared)).map_err(failed)?;
+        thread::scope(|scope| {
+            let (scenario, shared) = (&scenario, &*shared);
+            let serving =
+                thread::Builder::new().name("lowlat-server".into()).spawn_scoped(scope, move || {
+                    // Whether the CPU is usable was checked.
+                    let _ = place::pin(scenario.server_cpu);
+                    let (_, result) = serve(&control_far, &mut far_link, scenario, shared, &Batch::default());
+                    control_far.close();
+                    result
+                });
+            serving.map_err(PingpongError::Thread)?;
+            let outcome = self.measure(&control, &near);
+            // Ends the server's thread, whatever it waits for.
+            shared.stop();
+            far.wake();
+            control.close();
+            outcome
+        })
+    }
+
+    /// The server in another process, here or elsewhere.
+    fn network(&mut self, server: &str) -> Result<(), PingpongError> {
+        let address = resolve(server)?;
+        let shown = address.to_string();
+        let (control, local, peer) = connect(address)?;
+        let failed = |source: ControlError| PingpongError::Control { address: shown.clone(), source };
+        let (token, udp_port) = self.open(&control).map_err(failed)?;
+        self.record.client.address = local.ip().to_string();
+        self.record.server.address = peer.ip().to_string();
+        self.record.scenario.server_cpu = self.record.server.cpu;
+        self.record.is_same_host = self.record.server.boot_id == self.record.client.boot_id;
+        let route = match (local.ip() == peer.ip() || peer.ip().is_loopback(), peer.ip().is_loopback()) {
+            (true, true) => Route::LoopbackNamed,
+            (true, false) => Route::LoopbackUnnamed,
+            (false, _) => Route::Nic,
+        };
+        let wires = self.data_path(&control, address, (local, peer), &token, udp_port).map_err(failed)?;
+        facts::add_acceleration(self.root, &mut self.record.client, wires.receiving());
+        self.judge(route)?;
+        let outcome = self.measure(&control, &wires);
+        // The server notices a closed connection too.
+        let _ = control.send(&Message::End);
+        // The server closes the connection when it is ready for the next run.
+        let _ = control.receive(ANSWER_TIME_MAX);
+        self.judge_again(route);
+        outcome
+    }
+
+    /// Opens the run on the server. Returns its token and UDP port.
+    fn open(&mut self, control: &Control) -> Result<(String, Option<u16>), ControlError> {
+        let (scenario, client) = (self.record.scenario.clone(), Box::new(self.record.client.clone()));
+        control.send(&Message::Open { scenario, client })?;
+        match control.receive(ANSWER_TIME_MAX)? {
+            Message::Opened { token, server, udp_port } => {
+                self.record.server = *server;
+                Ok((token, udp_port))
+            }
+            other => Err(unexpected(&other)),
+        }
+    }
+
+    /// Connects the data path.
+    fn data_path(
+        &self,
+        control: &Control,
+        address: SocketAddr,
+        (local, peer): (SocketAddr, SocketAddr),
+        token: &str,
+        udp_port: Option<u16>,
+    ) -> Result<Wires, ControlError> {
+        let scenario = &self.record.scenario;
+        let joined = |control: &Control| match control.receive(ANSWER_TIME_MAX)? {
+            Message::Joined => Ok(()),
+            other => Err(unexpected(&other)),
+        };
+        if scenario.transport == Transport::Tcp {
+            let stream = TcpStream::connect_timeout(&address, ANSWER_TIME_MAX)?;
+            let data = Control::new(stream.into());
+            data.send(&Message::Join { token: token.to_owned() })?;
+            joined(&data)?;
+            return Ok(sockets::tcp(data.into_socket(), scenario)?);
+        }
+        let udp = Udp::bind(local, scenario)?;
+        let own_port = udp.port()?;
+        let wires = udp.connect(peer, udp_port.unwrap_or_default())?;
+        control.send(&Message::Peer { udp_port: own_port })?;
+        joined(control)?;
+        Ok(wires)
+    }
+
+    /// Refuses an unsound set-up, or marks the record.
+    fn judge(&mut self, route: Route) -> Result<(), PingpongError> {
+        self.judge_again(route);
+        let is_refused = |one: &&lowlat_net::pingpong::Unsound| one.severity() == Severity::Refused;
+        let refused: Vec<_> = self.record.unsound.iter().filter(is_refused).cloned().collect();
+        if refused.is_empty() || self.is_forced { Ok(()) } else { Err(PingpongError::Unsound(refused)) }
+    }
+
+    /// Judges with what the run has shown.
+    fn judge_again(&mut self, route: Route) {
+        let PingpongRecord { scenario, client, server, is_same_host, .. } = &self.record;
+        let setup = Setup { scenario, client, server, route, is_same_host: *is_same_host };
+        self.record.unsound = judge(&setup);
+    }
+
+    /// Measures every size on a thread pinned to the client's CPU, while this thread watches it.
+    fn measure(&mut self, control: &Control, wires: &Wires) -> Result<(), PingpongError> {
+        let scenario = self.record.scenario.clone();
+        let failed = |source| PingpongError::SetUp {
+            what: format!("muxer {} with waiting mode {}", scenario.muxer, scenario.waiting),
+            source,
+        };
+        let shared = Arc::new(Shared::default());
+        let link = Link::new(wires.clone(), &scenario, Arc::clone(&shared)).map_err(failed)?;
+        let batch = Batch::default();
+        let (events, watched) = mpsc::channel();
+        let control_cpus = scenario.client_cpu.zip(scenario.server_cpu).filter(|(a, b)| {
+            let is_possible = self.record.is_same_host && a != b;
+            is_possible && place::is_usable(*b)
+        });
+        if control_cpus.is_none() {
+            self.record.control_missing = Some(self.why_no_control());
+        }
+        let (outcome, aborted) = thread::scope(|scope| -> Result<_, PingpongError> {
+            let (scenario, batch) = (&scenario, &batch);
+            let (scale, percentile) = (self.scale, self.record.percentile);
+            let body = move || {
+                if let Err(sentence) = place::pin(scenario.client_cpu) {
+                    return Outcome { warning: Some(sentence), ..Outcome::default() };
+                }
+                let pinger = Pinger::new(control, link, scenario, scale, percentile, batch);
+                measure_sizes(pinger, scenario, control_cpus, scale, &events)
+            };
+            let measuring = thread::Builder::new().name("lowlat-client".into()).spawn_scoped(scope, body);
+            let measuring = measuring.map_err(PingpongError::Thread)?;
+            let abort = || {
+                shared.stop();
+                wires.wake();
+                control.close();
+            };
+            let watched = Watch { events: watched, shared: &shared, batch, scenario, abort: &abort };
+            let aborted = watch(&watched, self.stop, self.on_size);
+            let outcome = measuring.join().unwrap_or_else(|_| Outcome::died());
+            Ok((outcome, aborted))
+        })?;
+        self.record.sizes = outcome.sizes;
+        self.record.controls = outcome.controls;
+        let [client, server] = outcome.napi_ids;
+        (self.record.client.napi_id, self.record.server.napi_id) = (client, server);
+        self.record.warnings.extend(aborted.or(outcome.warning));
+        self.record.warnings.extend(outcome.control_warning);
+        Ok(())
+    }
+
+    fn why_no_control(&self) -> String {
+        let PingpongRecord { scenario, is_same_host, .. } = &self.record;
+        let why = match (is_same_host, scenario.client_cpu, scenario.server_cpu) {
+            (false, ..) => "the ends are on two hosts",
+            (true, Some(client), Some(server)) if client == server => "both ends share one CPU",
+            (true, Some(_), Some(_)) => "this process cannot use the server's CPU",
+            (true, ..) => "an end was not pinned",
+        };
+        format!("No control: {why}.")
+    }
+}
+
+/// Measures the sizes in order, with a control before each one and after the last.
+fn measure_sizes(
+    mut pinger: Pinger<'_>,
+    scenario: &Scenario,
+    control_cpus: Option<(u32, u32)>,
+    scale: TickScale,
+    events: &mpsc::Sender<SizeRecord>,
+) -> Outcome {
+    let mut outcome = Outcome::default();
+    let control = |outcome: &mut Outcome| {
+        let Some((client, server)) = control_cpus else { return };
+        let before = u32::try_from(outcome.sizes.len()).unwrap_or(u32::MAX);
+        match core_to_core::measure(client, server, scale, before) {
+            Ok(row) => outcome.controls.push(row),
+            Err(sentence) => outcome.control_warning = Some(sentence),
+        }
+    };
+    for (place, size) in scenario.sizes.iter().enumerate() {
+        control(&mut outcome);
+        let (record, result) = pinger.measure(*size, place == 0);
+        if let Some(record) = record {
+            // The watching thread ends after this one.
+            let _ = events.send(record.clone());
+            outcome.sizes.push(record);
+        }
+        outcome.napi_ids = pinger.napi_ids();
+        if let Err(error) = result {
+            outcome.warning = Some(super::watch::sentence(*size, &error));
+            return outcome;
+        }
+    }
+    control(&mut outcome);
+    outcome
+}
+
+fn resolve(server: &str) -> Result<SocketAddr, PingpongError> {
+    let failed = |source| PingpongError::Name { name: server.to_owned(), source };
+    let mut addresses = server.to_socket_addrs().map_err(failed)?;
+    addresses.next().ok_or_else(|| failed(std::io::Error::other("no address")))
+}
+
+/// Connects to the server. Returns the connection with both addresses.
+fn connect(address: SocketAddr) -> Result<(Control, SocketAddr, SocketAddr), PingpongError> {
+    let failed = |source| PingpongError::Connect { address: address.to_string(), source };
+    let stream = TcpStream::connect_timeout(&address, ANSWER_TIME_MAX).map_err(failed)?;
+    stream.set_nodelay(true).map_err(failed)?;
+    let (local, peer) = (stream.local_addr().map_err(failed)?, stream.peer_addr().map_err(failed)?);
+    Ok((Control::new(stream.into()), plain(local), plain(peer)))
+}

@@ -1,0 +1,83 @@
+//! Errors of ping-pong, with hints.
+
+use super::control::ControlError;
+use crate::clock::ClockError;
+use lowlat_net::pingpong::{ScenarioError, Unsound, protocol::ProtocolError};
+use std::io;
+use thiserror::Error;
+
+/// Why nothing can be measured.
+#[derive(Debug, Error)]
+pub enum PingpongError {
+    /// The scenario is not measurable.
+    #[error("cannot measure: {0}")]
+    Scenario(#[from] ScenarioError),
+    /// The set-up is unsound.
+    #[error("cannot measure: {}\nhint: --force measures it and marks the result", sentences(.0))]
+    Unsound(Vec<Unsound>),
+    /// The server's name has no address.
+    #[error("cannot find {name}: {source}\nhint: name the server by its address")]
+    Name {
+        /// The name.
+        name: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The server cannot be reached.
+    #[error("cannot connect to {address}: {source}\nhint: start `lowlat net pingpong server` there")]
+    Connect {
+        /// Its address.
+        address: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// The control connection failed.
+    #[error("cannot measure with {address}: {source}\nhint: {}", hint_of(.source))]
+    Control {
+        /// The server's address.
+        address: String,
+        /// The cause.
+        source: ControlError,
+    },
+    /// The server cannot listen.
+    #[error("cannot listen on {address}: {source}\nhint: choose another address with --listen")]
+    Listen {
+        /// The address.
+        address: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A socket or its waiting mode cannot be set up.
+    #[error("cannot set up {what}: {source}\nhint: choose another transport, muxer or waiting mode")]
+    SetUp {
+        /// What was to be set up.
+        what: String,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A CPU cannot be used.
+    #[error("cannot use CPU {0}: offline or outside of this process's cpuset\nhint: choose another CPU")]
+    Cpu(u32),
+    /// A thread cannot be started.
+    #[error("cannot start a thread: {0}\nhint: raise the limit on threads")]
+    Thread(io::Error),
+    /// The counter cannot be used.
+    #[error(transparent)]
+    Clock(#[from] ClockError),
+}
+
+fn sentences(unsound: &[Unsound]) -> String {
+    let refused = unsound.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    refused.trim_end_matches('.').to_owned()
+}
+
+fn hint_of(error: &ControlError) -> &'static str {
+    match error {
+        ControlError::Protocol(ProtocolError::Version(_)) => "run the same version of lowlat on both hosts",
+        ControlError::Protocol(_) | ControlError::Unexpected(_) => {
+            "check that the port is that of `lowlat net pingpong server`"
+        }
+        ControlError::Refused(_) => "change the scenario, or wait until the server is free",
+        _ => "check the server and the network between the hosts",
+    }
+}

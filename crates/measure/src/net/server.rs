@@ -1,0 +1,268 @@
+//! The server: accepts connections, runs one scenario at a time.
+//!
+//! Whatever peers do, the server keeps its bounds: a first frame has a time limit, connections that have sent none are
+//! limited in number, a run has limits of memory and silence, and one run excludes others.
+
+use super::{
+    control::{Control, ControlError, unexpected},
+    error::PingpongError,
+    session::{Ends, run_session},
+    sockets,
+};
+use lowlat_host::CpuId;
+use lowlat_net::pingpong::{EndFacts, Muxer, Scenario, Transport, protocol::Message};
+use lowlat_sys::Root;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use socket2::Socket;
+use std::{
+    net::SocketAddr,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+        mpsc,
+    },
+    thread,
+    time::Duration,
+};
+
+/// Longest wait for a connection's first frame.
+const FIRST_FRAME_TIME_MAX: Duration = Duration::from_secs(5);
+/// Connections that may be without a first frame at a time; more are closed at once.
+const CONNECTIONS_MAX: usize = 64;
+/// Connections that the kernel queues.
+const BACKLOG: i32 = 128;
+/// Time between two looks at the stop flag.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// What a server is to do.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ServerOptions {
+    /// Addresses to listen on.
+    pub listen: Vec<SocketAddr>,
+    /// CPU of the answering thread, whatever the client asks for.
+    pub cpu: Option<CpuId>,
+    /// Ends after one run.
+    pub is_single: bool,
+}
+
+/// What happens on a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ServerEvent {
+    /// It listens on an address.
+    Listens(SocketAddr),
+    /// A run started.
+    Started {
+        /// The client.
+        peer: String,
+        /// Transport, muxer and waiting mode.
+        what: String,
+        /// CPU of the answering thread.
+        cpu: Option<CpuId>,
+    },
+    /// A run ended.
+    Ended {
+        /// The client.
+        peer: String,
+        /// Messages answered.
+        answered: u64,
+        /// What ended it early.
+        error: Option<String>,
+    },
+    /// A connection was refused or closed.
+    Refused {
+        /// The peer.
+        peer: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// State that the connections share.
+pub(super) struct State<'a> {
+    pub root: &'a Root,
+    pub options: &'a ServerOptions,
+    pub stop: &'a AtomicBool,
+    pub on_event: &'a (dyn Fn(&ServerEvent) + Sync),
+    /// The run that waits for its data connection: its token, and where the connection goes.
+    pub waiting: Mutex<Option<(String, mpsc::Sender<Socket>)>>,
+    /// Whether a run is in progress.
+    is_busy: AtomicBool,
+    /// Runs that ended.
+    ended: AtomicUsize,
+    /// Connections without a first frame.
+    connections: AtomicUsize,
+}
+
+/// Serves until `stop` is raised, or one run ended if the options say so.
+///
+/// # Errors
+/// [`PingpongError`] if it cannot listen.
+pub fn run(
+    root: &Root,
+    options: &ServerOptions,
+    stop: &AtomicBool,
+    on_event: &(dyn Fn(&ServerEvent) + Sync),
+) -> Result<(), PingpongError> {
+    if let Some(cpu) = options.cpu.filter(|cpu| !super::place::is_usable(*cpu)) {
+        return Err(PingpongError::Cpu(cpu));
+    }
+    let listeners = listeners(options, on_event)?;
+    let state = State {
+        root,
+        options,
+        stop,
+        on_event,
+        waiting: Mutex::new(None),
+        is_busy: AtomicBool::new(false),
+        ended: AtomicUsize::new(0),
+        connections: AtomicUsize::new(0),
+    };
+    thread::scope(|scope| {
+        // Relaxed: the flags order nothing.
+        let is_over = || {
+            let has_served = state.ended.load(Ordering::Relaxed) > 0;
+            stop.load(Ordering::Relaxed) || (options.is_single && has_served)
+        };
+        while !is_over() {
+            for (socket, peer) in accept(&listeners) {
+                if state.connections.load(Ordering::Relaxed) >= CONNECTIONS_MAX {
+                    continue;
+                }
+                // Relaxed: a count of its own; the thread that ends takes it back.
+                state.connections.fetch_add(1, Ordering::Relaxed);
+                let state = &state;
+                let handling = thread::Builder::new().name("lowlat-peer".into());
+                let handling =
+                    handling.spawn_scoped(scope, move || state.handle(Control::new(socket), &peer));
+                if handling.is_err() {
+                    state.connections.fetch_sub(1, Ordering::Relaxed);
+                }
+            }
+        }
+    });
+    Ok(())
+}
+
+fn listeners(
+    options: &ServerOptions,
+    on_event: &(dyn Fn(&ServerEvent) + Sync),
+) -> Result<Vec<Socket>, PingpongError> {
+    let mut listeners = Vec::new();
+    let mut failed = None;
+    for address in &options.listen {
+        match sockets::listen(*address, BACKLOG) {
+            Ok(socket) => {
+                let bound = socket.local_addr().ok().and_then(|bound| bound.as_socket()).unwrap_or(*address);
+                on_event(&ServerEvent::Listens(bound));
+                listeners.push(socket);
+            }
+            Err(source) => failed = Some(PingpongError::Listen { address: address.to_string(), source }),
+        }
+    }
+    // A host without IPv6 listens on IPv4 alone.
+    match failed {
+        Some(error) if listeners.is_empty() => Err(error),
+        _ => Ok(listeners),
+    }
+}
+
+/// Waits a while for connections, and accepts those that came.
+fn accept(listeners: &[Socket]) -> Vec<(Socket, SocketAddr)> {
+    let mut polled: Vec<PollFd<'_>> =
+        listeners.iter().map(|listener| PollFd::new(listener, PollFlags::IN)).collect();
+    let time = Timespec::try_from(LOOK_EVERY).ok();
+    if poll(&mut polled, time.as_ref()).is_err() {
+        return Vec::new();
+    }
+    let ready = polled.iter().map(|one| one.revents().contains(PollFlags::IN)).collect::<Vec<_>>();
+    let ready = listeners.iter().zip(ready).filter(|(_, is_ready)| *is_ready);
+    // A connection that was closed meanwhile is an error of accept alone.
+    let accepted = ready.filter_map(|(listener, _)| listener.accept().ok());
+    accepted.filter_map(|(socket, peer)| Some((socket, peer.as_socket()?))).collect()
+}
+
+impl State<'_> {
+    fn handle(&self, control: Control, peer: &SocketAddr) {
+        let shown = sockets::plain(*peer).to_string();
+        let first = control.socket().set_tcp_nodelay(true).map_err(ControlError::Io);
+        let first = first.and_then(|()| control.receive(FIRST_FRAME_TIME_MAX));
+        self.connections.fetch_sub(1, Ordering::Relaxed);
+        match first {
+            Ok(Message::Open { scenario, client }) => self.open(&control, shown, scenario, &client),
+            Ok(Message::Join { token }) => self.join(control, &token),
+            Ok(other) => self.refuse(&control, shown, &unexpected(&other).to_string()),
+            Err(error) => self.refuse(&control, shown, &error.to_string()),
+        }
+    }
+
+    fn open(&self, control: &Control, peer: String, scenario: Scenario, client: &EndFacts) {
+        if let Err(error) = scenario.check() {
+            return self.refuse(control, peer, &error.to_string().replace("\nhint: ", "; "));
+        }
+        if scenario.transport.is_local() {
+            return self.refuse(control, peer, &format!("{} is a local transport", scenario.transport));
+        }
+        // Acquire: pairs with the release below, so that a run sees nothing of the one before.
+        if self.is_busy.swap(true, Ordering::Acquire) {
+            return self.refuse(control, peer, "the server measures with another client");
+        }
+        let what = describe(&scenario);
+        let ends = Ends { control, client };
+        let started =
+            |cpu| (self.on_event)(&ServerEvent::Started { peer: peer.clone(), what: what.clone(), cpu });
+        let (answered, result) = run_session(self, &ends, scenario, &started);
+        let error = result.err().map(|error| error.to_string());
+        if let Some(why) = &error {
+            // The client may be gone.
+            let _ = control.send(&Message::Refused { why: why.clone() });
+        }
+        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        // Release: pairs with the acquire above.
+        self.is_busy.store(false, Ordering::Release);
+        // Only now: a client that waits for this may open its next run at once.
+        control.close();
+        (self.on_event)(&ServerEvent::Ended { peer: peer.clone(), answered, error });
+        // Relaxed: only counted.
+        self.ended.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Hands a data connection to its run.
+    fn join(&self, data: Control, token: &str) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        // Each run takes one connection, and only with its token.
+        if let Some((_, taker)) = waiting.take_if(|(expected, _)| expected == token) {
+            // The run may have ended.
+            let _ = taker.send(data.into_socket());
+        }
+    }
+
+    fn refuse(&self, control: &Control, peer: String, why: &str) {
+        // The peer may be gone, or never have spoken the protocol.
+        let _ = control.send(&Message::Refused { why: why.to_owned() });
+        control.close();
+        (self.on_event)(&ServerEvent::Refused { peer, why: why.to_owned() });
+    }
+}
+
+fn describe(scenario: &Scenario) -> String {
+    let muxer = match scenario.muxer {
+        Muxer::None => String::new(),
+        muxer => format!(", muxer {muxer}"),
+    };
+    let group = match scenario.group.filter(|_| scenario.transport == Transport::UdpMulticast) {
+        Some(group) => format!(" {group}"),
+        None => String::new(),
+    };
+    format!("{}{group}, {}{muxer}", scenario.transport, scenario.waiting)
+}
+
+/// A token that peers cannot guess.
+pub(super) fn token() -> Result<String, ControlError> {
+    let mut bytes = [0_u8; 16];
+    let length = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())
+        .map_err(|error| ControlError::Io(error.into()))?;
+    if length < bytes.len() {
+        return Err(ControlError::Io(std::io::Error::other("too few random bytes")));
+    }
+    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
+}

@@ -1,0 +1,192 @@
+//! One run on the server.
+
+use super::{
+    control::{Control, ControlError, unexpected},
+    facts,
+    idle::IdleHold,
+    link::{Link, Shared, Wires},
+    place,
+    pong::{Batch, ServeError, serve},
+    server::{State, token},
+    sockets::{self, Udp, plain},
+};
+use lowlat_host::CpuId;
+use lowlat_net::pingpong::{EndFacts, Scenario, Transport, protocol::Message};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Longest wait for the client's data connection.
+const JOIN_TIME_MAX: Duration = Duration::from_secs(5);
+/// Longest silence of a batch, beside the time between two scheduled messages.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+/// Time between two looks at the run.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// The other side of a run.
+pub struct Ends<'a> {
+    /// Its control connection.
+    pub control: &'a Control,
+    /// The client.
+    pub client: &'a EndFacts,
+}
+
+/// Runs a scenario. Returns the messages answered, with the error that ended it early.
+pub fn run_session(
+    state: &State<'_>,
+    ends: &Ends<'_>,
+    mut scenario: Scenario,
+    on_start: &dyn Fn(Option<CpuId>),
+) -> (u64, Result<(), ServeError>) {
+    let (mut server, _idle) = match prepare(state, ends, &mut scenario) {
+        Ok(prepared) => prepared,
+        Err(error) => return (0, Err(error.into())),
+    };
+    on_start(server.cpu);
+    let wires = match connect(state, ends, &scenario, &mut server) {
+        Ok(wires) => wires,
+        Err(error) => return (0, Err(error.into())),
+    };
+    let shared = Arc::new(Shared::default());
+    let link = match Link::new(wires.clone(), &scenario, Arc::clone(&shared)) {
+        Ok(link) => link,
+        Err(error) => return (0, Err(ServeError::Control(ControlError::Io(error)))),
+    };
+    let batch = Batch::default();
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (scenario, batch, is_done, shared) = (&scenario, &batch, &is_done, &*shared);
+        let mut link = link;
+        let serving = thread::Builder::new().name("lowlat-server".into()).spawn_scoped(scope, move || {
+            // Whether the CPU is usable was checked.
+            let _ = place::pin(server.cpu);
+            let result = serve(ends.control, &mut link, scenario, shared, batch);
+            // Release: pairs with the acquire in `watch`.
+            is_done.store(true, Ordering::Release);
+            // Wakes the watching thread.
+            let _ = ends.control.socket().shutdown(std::net::Shutdown::Read);
+            result
+        });
+        let serving = match serving {
+            Ok(serving) => serving,
+            Err(error) => return (0, Err(ServeError::Control(ControlError::Io(error)))),
+        };
+        watch(state, ends.control, scenario, shared, batch, is_done, &wires);
+        serving.join().unwrap_or_else(|_| {
+            (
+                0,
+                Err(ServeError::Control(ControlError::Io(std::io::Error::other(
+                    "the answering thread died",
+                )))),
+            )
+        })
+    })
+}
+
+/// Chooses the CPU, holds idle states off, and collects the facts.
+fn prepare(
+    state: &State<'_>,
+    ends: &Ends<'_>,
+    scenario: &mut Scenario,
+) -> Result<(EndFacts, Option<IdleHold>), ControlError> {
+    let mut server = facts::of_this_end(state.root, None);
+    let taken = scenario.client_cpu.filter(|_| ends.client.boot_id == server.boot_id);
+    let named = state.options.cpu.or(scenario.server_cpu);
+    server.cpu = named.or_else(|| place::choose(state.root, taken));
+    if let Some(cpu) = server.cpu.filter(|cpu| !place::is_usable(*cpu)) {
+        let why = format!("the server cannot use CPU {cpu}: offline or outside of its cpuset");
+        return Err(ControlError::Refused(why));
+    }
+    let idle = if scenario.holds_idle {
+        IdleHold::new().map_err(|why| server.warnings.push(why)).ok()
+    } else {
+        None
+    };
+    server.holds_idle = idle.is_some();
+    Ok((server, idle))
+}
+
+/// Accepts the run and connects its data path.
+fn connect(
+    state: &State<'_>,
+    ends: &Ends<'_>,
+    scenario: &Scenario,
+    server: &mut EndFacts,
+) -> Result<Wires, ControlError> {
+    let control = ends.control;
+    let address = |address: std::io::Result<socket2::SockAddr>| -> Result<SocketAddr, ControlError> {
+        let address = address?.as_socket().ok_or_else(|| std::io::Error::other("no address"))?;
+        Ok(plain(address))
+    };
+    let (local, peer) = (address(control.socket().local_addr())?, address(control.socket().peer_addr())?);
+    let token = token()?;
+    if scenario.transport != Transport::Tcp {
+        let udp = Udp::bind(local, scenario)?;
+        let udp_port = Some(udp.port()?);
+        control.send(&Message::Opened { token, server: Box::new(server.clone()), udp_port })?;
+        let port = match control.receive(JOIN_TIME_MAX)? {
+            Message::Peer { udp_port } => udp_port,
+            other => return Err(unexpected(&other)),
+        };
+        let wires = udp.connect(peer, port)?;
+        control.send(&Message::Joined)?;
+        return Ok(wires);
+    }
+    let (sender, joined) = mpsc::channel();
+    *state.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some((token.clone(), sender));
+    control.send(&Message::Opened { token, server: Box::new(server.clone()), udp_port: None })?;
+    let data = joined.recv_timeout(JOIN_TIME_MAX).map_err(|_| ControlError::TimedOut(JOIN_TIME_MAX))?;
+    facts::add_acceleration(state.root, server, std::os::fd::AsFd::as_fd(&data));
+    let data = Control::new(data);
+    data.send(&Message::Joined)?;
+    Ok(sockets::tcp(data.into_socket(), scenario)?)
+}
+
+/// Watches a run: ends it when the client is gone, when a batch is silent for too long, or when the server stops.
+fn watch(
+    state: &State<'_>,
+    control: &Control,
+    scenario: &Scenario,
+    shared: &Shared,
+    batch: &Batch,
+    is_done: &AtomicBool,
+    wires: &Wires,
+) {
+    let interval = scenario
+        .rate_per_s
+        .map_or(Duration::ZERO, |rate| Duration::try_from_secs_f64(1.0 / rate).unwrap_or_default());
+    let (mut arrived, mut since) = (shared.arrived(), Instant::now());
+    // Acquire: pairs with the release of the answering thread.
+    while !is_done.load(Ordering::Acquire) {
+        let now = shared.arrived();
+        if now != arrived || !batch.is_running() {
+            (arrived, since) = (now, Instant::now());
+        }
+        // Relaxed: set by the signal handler; orders nothing.
+        let is_over = state.stop.load(Ordering::Relaxed) || since.elapsed() > SILENCE_MAX + interval;
+        let has_left = has_left(control);
+        // The answering thread closes the connection too; the cause is still to be sent to the client.
+        if (is_over || has_left) && !is_done.load(Ordering::Acquire) {
+            shared.stop();
+            wires.wake();
+            control.close();
+            return;
+        }
+    }
+}
+
+/// Waits a while, and returns whether the client has closed its side.
+fn has_left(control: &Control) -> bool {
+    let mut polled = [PollFd::new(control.socket(), PollFlags::RDHUP)];
+    let time = Timespec::try_from(LOOK_EVERY).ok();
+    let closed = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
+    poll(&mut polled, time.as_ref()).is_ok() && polled.iter().any(|one| one.revents().intersects(closed))
+}

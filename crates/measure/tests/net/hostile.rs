@@ -1,0 +1,189 @@
+//! What peers may do to a server.
+
+use super::{Server, alone, check, client, short};
+use lowlat_measure::net::ServerEvent;
+use lowlat_net::pingpong::{
+    EndFacts, Scenario, Transport,
+    protocol::{self, HEAD_BYTES, Message},
+};
+use std::{
+    io::{Read, Write},
+    net::{Shutdown, TcpStream},
+    time::Duration,
+};
+
+fn connect(server: &Server) -> TcpStream {
+    let stream = TcpStream::connect(server.address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream
+}
+
+fn answer(stream: &mut TcpStream) -> Option<Message> {
+    let mut head = [0; HEAD_BYTES];
+    stream.read_exact(&mut head).ok()?;
+    let mut body = vec![0; protocol::body_bytes(head).ok()?];
+    stream.read_exact(&mut body).ok()?;
+    protocol::decode(&body).ok()
+}
+
+fn open(scenario: Scenario) -> Vec<u8> {
+    protocol::encode(&Message::Open { scenario, client: Box::new(EndFacts::default()) })
+}
+
+/// The server still serves.
+fn serves(server: &Server) {
+    check(&client(short(Transport::Tcp), &server.address.to_string()).unwrap());
+    server.wait_for(|event| matches!(event, ServerEvent::Ended { .. }));
+}
+
+#[test]
+fn garbage_is_refused_and_does_no_harm() {
+    let _alone = alone();
+    let server = Server::start();
+    let long = [b"LWPP\0\x01\xff\xff\xff\xff".as_slice(), &vec![b'x'; 100_000]].concat();
+    let version = [b"LWPP\0\x09\0\0\0\x02".as_slice(), b"{}"].concat();
+    let wrong_first = protocol::encode(&Message::Batch { size_bytes: 1, count: 1 });
+    for garbage in [b"GET / HTTP/1.1\r\n\r\n".to_vec(), long, version, wrong_first, vec![0xff; 1 << 20]] {
+        let mut stream = connect(&server);
+        // The server may close before it has read everything.
+        let _ = stream.write_all(&garbage);
+        let refused = answer(&mut stream);
+        assert!(matches!(refused, Some(Message::Refused { .. }) | None), "{refused:?}");
+        server.wait_for(|event| matches!(event, ServerEvent::Refused { .. }));
+    }
+    serves(&server);
+}
+
+#[test]
+fn scenarios_beyond_the_limits_are_refused_with_the_reason() {
+    let server = Server::start();
+    let wrong = [
+        Scenario { sizes: vec![u32::MAX], ..Scenario::default() },
+        Scenario { iterations_max: u64::MAX, ..Scenario::default() },
+        Scenario { transport: Transport::Pipe, ..Scenario::default() },
+        Scenario { server_cpu: Some(60_000), ..Scenario::default() },
+        Scenario { transport: Transport::UdpMulticast, sizes: vec![1], ..Scenario::default() },
+    ];
+    for scenario in wrong {
+        let mut stream = connect(&server);
+        stream.write_all(&open(scenario.clone())).unwrap();
+        let answer = answer(&mut stream);
+        assert!(matches!(answer, Some(Message::Refused { .. })), "{scenario:?}: {answer:?}");
+    }
+}
+
+#[test]
+fn an_abort_at_any_byte_leaves_the_server_serving() {
+    let _alone = alone();
+    let server = Server::start();
+    let frame = open(short(Transport::Tcp));
+    for cut in (0..frame.len()).step_by(7) {
+        let mut stream = connect(&server);
+        stream.write_all(&frame[..cut]).unwrap();
+        drop(stream);
+    }
+    serves(&server);
+    // Aborts after the run is open: the slot becomes free again.
+    for _ in 0..3 {
+        let mut stream = connect(&server);
+        stream.write_all(&frame).unwrap();
+        assert!(matches!(answer(&mut stream), Some(Message::Opened { .. })));
+        drop(stream);
+        server.wait_for(|event| matches!(event, ServerEvent::Ended { .. }));
+    }
+    serves(&server);
+}
+
+/// Opens a run by hand, up to its data connection.
+fn opened(server: &Server, scenario: Scenario) -> (TcpStream, TcpStream) {
+    let mut control = connect(server);
+    control.write_all(&open(scenario)).unwrap();
+    let Some(Message::Opened { token, .. }) = answer(&mut control) else { panic!("not opened") };
+    let mut data = connect(server);
+    data.write_all(&protocol::encode(&Message::Join { token })).unwrap();
+    assert_eq!(answer(&mut data), Some(Message::Joined));
+    (control, data)
+}
+
+#[test]
+fn a_client_that_vanishes_within_a_message_frees_the_server() {
+    let _alone = alone();
+    let server = Server::start();
+    for waiting in [lowlat_net::pingpong::Waiting::Block, lowlat_net::pingpong::Waiting::Spin] {
+        let (mut control, mut data) = opened(&server, Scenario { waiting, ..short(Transport::Tcp) });
+        control.write_all(&protocol::encode(&Message::Batch { size_bytes: 4_000, count: 10 })).unwrap();
+        assert_eq!(answer(&mut control), Some(Message::Ready));
+        data.write_all(&[1; 1_234]).unwrap();
+        drop((control, data));
+        let ended = server.wait_for(|event| matches!(event, ServerEvent::Ended { .. }));
+        assert!(matches!(ended, ServerEvent::Ended { error: Some(_), .. }), "{ended:?}");
+        // Half closed: the data connection stays, the control connection goes.
+        let (mut control, data) = opened(&server, Scenario { waiting, ..short(Transport::Tcp) });
+        control.write_all(&protocol::encode(&Message::Batch { size_bytes: 1, count: 10 })).unwrap();
+        assert_eq!(answer(&mut control), Some(Message::Ready));
+        control.shutdown(Shutdown::Write).unwrap();
+        server.wait_for(|event| matches!(event, ServerEvent::Ended { .. }));
+        drop(data);
+    }
+    serves(&server);
+}
+
+#[test]
+fn batches_outside_of_the_scenario_end_the_run() {
+    let _alone = alone();
+    let server = Server::start();
+    for (size_bytes, count) in [(33, 10), (32, u64::MAX)] {
+        let (mut control, _data) = opened(&server, short(Transport::Tcp));
+        control.write_all(&protocol::encode(&Message::Batch { size_bytes, count })).unwrap();
+        let refused = answer(&mut control);
+        assert!(
+            matches!(&refused, Some(Message::Refused { why }) if why.contains("excludes")),
+            "{refused:?}"
+        );
+        server.wait_for(|event| matches!(event, ServerEvent::Ended { .. }));
+    }
+    serves(&server);
+}
+
+#[test]
+fn a_second_client_is_refused_and_a_wrong_token_has_no_effect() {
+    let _alone = alone();
+    let server = Server::start();
+    let mut control = connect(&server);
+    control.write_all(&open(short(Transport::Tcp))).unwrap();
+    let Some(Message::Opened { token, .. }) = answer(&mut control) else { panic!("not opened") };
+    let mut thief = connect(&server);
+    thief.write_all(&protocol::encode(&Message::Join { token: "0".repeat(32) })).unwrap();
+    assert_eq!(answer(&mut thief), None);
+    let mut second = connect(&server);
+    second.write_all(&open(short(Transport::Tcp))).unwrap();
+    let refused = answer(&mut second);
+    assert!(
+        matches!(&refused, Some(Message::Refused { why }) if why.contains("another client")),
+        "{refused:?}"
+    );
+    let mut data = connect(&server);
+    data.write_all(&protocol::encode(&Message::Join { token })).unwrap();
+    assert_eq!(answer(&mut data), Some(Message::Joined));
+    drop((control, data));
+    server.wait_for(|event| matches!(event, ServerEvent::Ended { .. }));
+    serves(&server);
+}
+
+#[test]
+fn silent_connections_do_not_keep_others_out_for_long() {
+    let _alone = alone();
+    let server = Server::start();
+    let silent: Vec<TcpStream> = (0..200).map(|_| connect(&server)).collect();
+    // Their first frames are awaited for some seconds; then there is room.
+    let mut result = client(short(Transport::Tcp), &server.address.to_string());
+    for _ in 0..20 {
+        if result.is_ok() {
+            break;
+        }
+        std::thread::sleep(Duration::from_secs(1));
+        result = client(short(Transport::Tcp), &server.address.to_string());
+    }
+    check(&result.unwrap());
+    drop(silent);
+}
