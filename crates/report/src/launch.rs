@@ -1,9 +1,9 @@
 //! A launch as terminal text: what is set before a command starts, and what became of it.
 
-use crate::shared::text::{BOLD, YELLOW, paint, wrap};
-use crate::shared::units::clean;
 use lowlat_host::{HostSnapshot, snapshot::SchedPolicy};
 use lowlat_launch::{Launch, Memory, Mode};
+use lowlat_text::text::{BOLD, YELLOW, paint, wrap};
+use lowlat_text::units::clean;
 
 /// Returns what a launch sets, with its warnings. `profile` are the variables of the accelerator's profile.
 pub fn launch_text(

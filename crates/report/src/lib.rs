@@ -15,10 +15,8 @@ mod audit;
 mod bios;
 mod host;
 mod jitter;
-mod journal;
 mod launch;
 mod net;
-mod pipeline;
 mod plan;
 mod shared;
 
@@ -39,22 +37,8 @@ pub use jitter::{
         live_lines,
     },
 };
-pub use journal::{
-    recorded::{JournalRecorded, journal_recorded_text},
-    recording::{
-        JournalDifference, JournalLine, JournalStream, JournalTimes, JournalView, journal_diff_text,
-        journal_line, journal_notice, journal_text,
-    },
-};
 pub use launch::launch_text;
 pub use net::{Interrupt, NicView, Solarflare, nics_text, pingpong_text, sfnt_log_text, sfnt_reference_text};
-pub use pipeline::{
-    html::matrix_html,
-    terminal::{
-        PipelineLive, load_words, matrix_not_run_text, matrix_plan_text, matrix_text, pipeline_live_lines,
-        pipeline_text, size_text,
-    },
-};
 pub use plan::{
     apply::{apply_text, not_here_text, rollback_text, status_text},
     text::plan_text,

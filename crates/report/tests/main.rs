@@ -6,5 +6,4 @@ mod browser;
 mod common;
 mod jitter_text;
 mod page;
-mod pipeline;
 mod terminal;

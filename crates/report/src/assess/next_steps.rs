@@ -1,10 +1,10 @@
 //! Last lines of `assess`: the most valuable changes and the next steps.
 
 use super::measurements;
-use crate::shared::text::{add_field, add_heading, usable};
-use crate::shared::units::{clean, duration};
 use lowlat_result::ResultDocument;
 use lowlat_settings::Finding;
+use lowlat_text::text::{add_field, add_heading, usable};
+use lowlat_text::units::{clean, duration};
 use std::cmp::Reverse;
 
 /// Highest number of changes shown.

@@ -1,9 +1,9 @@
 //! Full explanation of one setting.
 
 use crate::audit::verdict_style;
-use crate::shared::text::{BOLD, add_field, paint, usable};
-use crate::shared::units::clean;
 use lowlat_settings::Finding;
+use lowlat_text::text::{BOLD, add_field, paint, usable};
+use lowlat_text::units::clean;
 
 /// Width of the label column.
 const LABEL_WIDTH: usize = 16;

@@ -3,10 +3,10 @@
 use crate::audit::explain::story;
 use crate::audit::grouping::{LayerGroup, by_layer, layer_title};
 use crate::audit::verdict_class;
-use crate::shared::page::section as page_section;
-use crate::shared::units::{clean, plural};
 use lowlat_result::ResultDocument;
 use lowlat_settings::{Finding, Verdict};
+use lowlat_text::page::section as page_section;
+use lowlat_text::units::{clean, plural};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 

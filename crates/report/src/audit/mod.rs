@@ -5,9 +5,9 @@ pub mod grouping;
 pub mod html;
 pub mod terminal;
 
-use crate::shared::text::{DIM, GREEN, RED, YELLOW};
 use anstyle::Style;
 use lowlat_settings::Verdict;
+use lowlat_text::text::{DIM, GREEN, RED, YELLOW};
 
 /// Returns the style of a verdict.
 pub fn verdict_style(verdict: Verdict) -> Style {

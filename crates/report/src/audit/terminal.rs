@@ -2,10 +2,10 @@
 
 use crate::audit::grouping::{Tally, layer_title};
 use crate::audit::verdict_style;
-use crate::shared::text::{BOLD, DIM, add_wrapped, paint, usable, wrap};
-use crate::shared::units::clean;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 use lowlat_settings::{Finding, Setting, Verdict, audit::Audit};
+use lowlat_text::text::{BOLD, DIM, add_wrapped, paint, usable, wrap};
+use lowlat_text::units::clean;
 
 /// Width from which a finding is one row of six columns; below it takes two lines.
 const WIDE: usize = 120;
@@ -154,11 +154,11 @@ pub fn catalogue_table<'a>(settings: impl Iterator<Item = &'a Setting>, width: u
     for setting in &all {
         if layer != Some(setting.layer) {
             layer = Some(setting.layer);
-            crate::shared::text::add_heading(&mut out, layer_title(setting.layer.word()));
+            lowlat_text::text::add_heading(&mut out, layer_title(setting.layer.word()));
         }
         out.push_str(&format!("  {}  {}\n", setting.id, paint(DIM, setting.name)));
         add_wrapped(&mut out, &setting.sources.join("; "), 6, width);
     }
-    out.push_str(&format!("\n{}\n", crate::shared::units::plural(all.len(), "setting")));
+    out.push_str(&format!("\n{}\n", lowlat_text::units::plural(all.len(), "setting")));
     out
 }

@@ -1,8 +1,8 @@
 //! Next request to a server as text.
 
-use crate::shared::text::{BOLD, YELLOW, add_wrapped, column_lines, cut, paint, usable};
-use crate::shared::units::{clean, plural};
 use lowlat_bios::{BiosChange, shown};
+use lowlat_text::text::{BOLD, YELLOW, add_wrapped, column_lines, cut, paint, usable};
+use lowlat_text::units::{clean, plural};
 
 /// Highest number of characters shown of one value.
 const VALUE_CHARS_MAX: usize = 28;

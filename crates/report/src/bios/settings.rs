@@ -1,9 +1,9 @@
 //! Audit of BIOS settings as text.
 
-use crate::shared::text::{BLUE, BOLD, DIM, GREEN, RED, YELLOW, add_wrapped, paint, usable, wrap};
-use crate::shared::units::{clean, count, plural};
 use anstyle::Style;
 use lowlat_bios::{BiosAudit, BiosFinding, BiosVerdict, shown};
+use lowlat_text::text::{BLUE, BOLD, DIM, GREEN, RED, YELLOW, add_wrapped, paint, usable, wrap};
+use lowlat_text::units::{clean, count, plural};
 
 /// Width of the verdict column: the longest word and two spaces.
 const VERDICT_WIDTH: usize = 14;

@@ -1,7 +1,7 @@
 //! Host in two short lines.
 
-use crate::shared::units::plural;
 use lowlat_host::{HostSnapshot, Reading};
+use lowlat_text::units::plural;
 
 /// Returns "HPE ProLiant DL385 Gen10 Plus" and "2 x AMD EPYC 7F32 8-Core Processor, 16 CPUs, 2 NUMA nodes".
 pub fn title_and_cpus(host: &HostSnapshot) -> (String, String) {

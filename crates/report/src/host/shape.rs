@@ -1,10 +1,10 @@
 //! Host as a tree: packages, NUMA nodes, last-level caches, clusters, cores, nested by their CPUs.
 
-use crate::shared::units::size;
 use lowlat_host::{
     CpuSet, Topology,
     topology::{Cache, CacheKind, Group, Node},
 };
+use lowlat_text::units::size;
 
 /// Kind of a block of CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,8 +1,8 @@
 //! Comparison of two measurements, in words shared by the terminal and the page.
 
-use crate::shared::units::{clean, count, duration, percent, rate, span};
 use lowlat_host::statistics::RateInterval;
 use lowlat_result::compare::{Comparison, Figures, RateRatio, RateVerdict, RunSummary, SettingChange};
+use lowlat_text::units::{clean, count, duration, percent, rate, span};
 
 /// Returns one sentence on the result of the comparison.
 pub fn headline(comparison: &Comparison) -> String {
@@ -98,7 +98,7 @@ pub fn run_text(run: &RunSummary) -> String {
     if !run.kernel.is_empty() {
         parts.push(format!("kernel {}", clean(&run.kernel)));
     }
-    let cpus = crate::shared::units::plural(run.cpus.len(), "CPU");
+    let cpus = lowlat_text::units::plural(run.cpus.len(), "CPU");
     parts.push(format!("{} on {cpus}", span(run.duration_ns)));
     parts.push(format!("threshold {}", duration(run.threshold_ns)));
     if let Some(policy) = &run.real_time {

@@ -1,10 +1,10 @@
 //! The section of a ping-pong run: chart and table by size.
 
 use super::pingpong::{doubts, quantile_of};
-use crate::shared::page::svg::{LogScale, decade_above, decade_below, px};
-use crate::shared::page::{Section, micro, section as page_section};
-use crate::shared::units::{clean, count, duration};
 use lowlat_net::pingpong::{PingpongRecord, SizeRecord};
+use lowlat_text::page::svg::{LogScale, decade_above, decade_below, px};
+use lowlat_text::page::{Section, micro, section as page_section};
+use lowlat_text::units::{clean, count, duration};
 use maud::{Markup, html};
 
 const STYLE: &str = include_str!("net.css");

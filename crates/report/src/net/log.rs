@@ -1,10 +1,10 @@
 //! Output of sfnt-pingpong, with its doubts.
 
-use crate::shared::columns::{self, Column};
-use crate::shared::text::{BOLD, DIM, YELLOW, add_heading, add_wrapped, paint, usable, wrap};
-use crate::shared::units::{clean, count, duration, plural};
 use lowlat_net::pingpong::{Figures, reference::MISTAKES};
 use lowlat_net::sfnt::{SfntLog, doubts};
+use lowlat_text::columns::{self, Column};
+use lowlat_text::text::{BOLD, DIM, YELLOW, add_heading, add_wrapped, paint, usable, wrap};
+use lowlat_text::units::{clean, count, duration, plural};
 
 /// Formats the runs of a file: what was measured, the table with units, the doubts.
 pub fn sfnt_log_text(logs: &[SfntLog], width: usize) -> String {

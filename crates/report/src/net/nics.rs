@@ -3,14 +3,14 @@
 mod facts;
 
 use crate::host::terminal::tree;
-use crate::shared::columns::{self, Column, NONE};
 use crate::shared::fields::Page;
-use crate::shared::text::{BOLD, YELLOW, add_wrapped, paint, usable};
-use crate::shared::units::{clean, plural};
 use lowlat_host::{
     CpuSet, HostSnapshot, Reading,
     snapshot::{Bypass, Irq, Nic},
 };
+use lowlat_text::columns::{self, Column, NONE};
+use lowlat_text::text::{BOLD, YELLOW, add_wrapped, paint, usable};
+use lowlat_text::units::{clean, plural};
 use serde::Serialize;
 
 /// One interface with what follows from the facts about it.

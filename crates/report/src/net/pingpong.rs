@@ -1,9 +1,9 @@
 //! A ping-pong run as text.
 
-use crate::shared::columns::{self, Column, NONE};
-use crate::shared::text::{BOLD, DIM, YELLOW, add_wrapped, paint, usable, wrap};
-use crate::shared::units::{clean, count, duration, plural, rate};
 use lowlat_net::pingpong::{EndFacts, Figures, Muxer, PingpongRecord, SizeRecord, Transport};
+use lowlat_text::columns::{self, Column, NONE};
+use lowlat_text::text::{BOLD, DIM, YELLOW, add_wrapped, paint, usable, wrap};
+use lowlat_text::units::{clean, count, duration, plural, rate};
 
 /// Ratio of two controls of one run from which their sizes are not comparable.
 const CONTROL_RATIO_MAX: f64 = 1.5;

@@ -1,11 +1,11 @@
 //! Parts of ping-pong on the page of a run.
 
 use super::{html, pingpong};
-use crate::shared::page::{Section, micro, tile};
-use crate::shared::units::{clean, count, duration};
 use crate::shared::view::{Head, View};
 use lowlat_net::pingpong::{PingpongMeasurement, PingpongRecord};
 use lowlat_result::ResultDocument;
+use lowlat_text::page::{Section, micro, tile};
+use lowlat_text::units::{clean, count, duration};
 use maud::{Markup, html};
 
 struct PingpongView<'a> {

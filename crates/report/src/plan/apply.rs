@@ -1,10 +1,6 @@
 //! Outcome of an apply or a rollback, and the status of the plan in force, as text.
 
 use crate::plan::three_way::add_three_way;
-use crate::shared::text::{
-    BOLD, DIM, GREEN, RED, YELLOW, add_field, add_heading, add_wrapped, paint, usable, wrap,
-};
-use crate::shared::units::{clean, plural};
 use lowlat_host::Reading;
 use lowlat_plan::{
     Plan,
@@ -14,6 +10,10 @@ use lowlat_plan::{
     },
 };
 use lowlat_settings::change::{Change, Target};
+use lowlat_text::text::{
+    BOLD, DIM, GREEN, RED, YELLOW, add_field, add_heading, add_wrapped, paint, usable, wrap,
+};
+use lowlat_text::units::{clean, plural};
 
 /// Width of the label column.
 const LABEL: usize = 14;

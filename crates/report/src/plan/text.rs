@@ -1,14 +1,14 @@
 //! Plan as text: the changes by layer, and what is not planned with the reason.
 
 use crate::audit::grouping::layer_title;
-use crate::shared::text::{BOLD, DIM, GREEN, RED, YELLOW, add_heading, add_wrapped, paint, usable, wrap};
-use crate::shared::units::{clean, plural};
 use lowlat_host::Reading;
 use lowlat_plan::{LeftOut, Plan};
 use lowlat_settings::{
     Risk,
     change::{BootToken, Change, Moment, Target, WhyLeftOut},
 };
+use lowlat_text::text::{BOLD, DIM, GREEN, RED, YELLOW, add_heading, add_wrapped, paint, usable, wrap};
+use lowlat_text::units::{clean, plural};
 
 /// Highest number of changes shown per setting; a host of a thousand CPUs has as many files.
 const SHOWN_MAX: usize = 6;

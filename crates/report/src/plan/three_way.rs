@@ -1,9 +1,9 @@
 //! The states before lowlat, by lowlat and now, as two diffs.
 
-use crate::shared::text::{BOLD, DIM, GREEN, RED, paint, wrap};
-use crate::shared::units::{clean, size};
 use imara_diff::{Algorithm, BasicLineDiffPrinter, Diff, InternedInput, UnifiedDiffConfig};
 use lowlat_plan::outcome::{StateText, ThreeWay};
+use lowlat_text::text::{BOLD, DIM, GREEN, RED, paint, wrap};
+use lowlat_text::units::{clean, size};
 
 /// Highest number of lines shown of one diff.
 const SHOWN_MAX: usize = 30;

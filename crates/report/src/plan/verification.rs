@@ -1,11 +1,11 @@
 //! Verification as text: the headline, the rows that are not held with their culprits, and the counts.
 
 use crate::audit::grouping::layer_title;
-use crate::shared::text::{BOLD, DIM, GREEN, RED, YELLOW, add_heading, add_wrapped, paint, usable, wrap};
-use crate::shared::units::{clean, count, duration, plural};
 use anstyle::Style;
 use lowlat_host::{CpuSet, Reading};
 use lowlat_plan::verify::{Culprit, Headline, Outcome, Row, Standing, TickLoad, TickProof, Verification};
+use lowlat_text::text::{BOLD, DIM, GREEN, RED, YELLOW, add_heading, add_wrapped, paint, usable, wrap};
+use lowlat_text::units::{clean, count, duration, plural};
 
 /// Width of the standing column: the longest word and two spaces.
 const STANDING_WIDTH: usize = 13;

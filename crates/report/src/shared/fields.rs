@@ -1,8 +1,8 @@
 //! Builder for a text of sections and labelled facts.
 
-use crate::shared::text::{DIM, add_field, add_heading, paint, wrap};
-use crate::shared::units::clean;
 use lowlat_host::Reading;
+use lowlat_text::text::{DIM, add_field, add_heading, paint, wrap};
+use lowlat_text::units::clean;
 use std::fmt::Display;
 
 /// Width of the label column.

@@ -1,6 +1,6 @@
 //! Interface between reports and the kinds of measurement.
 
-use super::page::Section;
+use lowlat_text::page::Section;
 use maud::Markup;
 
 /// Kind of measurement as the summary and the page show it. A document without this measurement also has a view, which

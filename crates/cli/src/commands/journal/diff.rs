@@ -8,7 +8,7 @@ use lowlat_journal::{
     export::decimal,
     read::{Merge, Read, Recording},
 };
-use lowlat_report::{JournalDifference, JournalTimes};
+use lowlat_pipeline_report::{JournalDifference, JournalTimes};
 use lowlat_trade::records::{Order, SCHEMA, kind};
 use serde::Serialize;
 use std::{cell::RefCell, path::PathBuf};
@@ -68,7 +68,7 @@ pub fn run(arguments: &Diff) -> anyhow::Result<Exit> {
         )?;
     } else {
         let view = view(arguments, &difference, &sides);
-        output::print(&lowlat_report::journal_diff_text(&view, output::width()))?;
+        output::print(&lowlat_pipeline_report::journal_diff_text(&view, output::width()))?;
     }
     for recording in [&left, &right] {
         show::talk_if_live(recording);

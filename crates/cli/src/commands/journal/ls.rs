@@ -22,7 +22,10 @@ pub fn run(arguments: &Ls) -> anyhow::Result<Exit> {
     if arguments.json {
         output::print_json(&known)?;
     } else {
-        output::print(&lowlat_report::journal_text(&show::view(&recording, &known), output::width()))?;
+        output::print(&lowlat_pipeline_report::journal_text(
+            &show::view(&recording, &known),
+            output::width(),
+        ))?;
         if known.damage_count > 0 {
             let more = "hint: `lowlat journal verify` lists them";
             output::talk(&format!("damaged places: {}\n{more}", known.damage_count));

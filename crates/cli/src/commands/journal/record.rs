@@ -13,7 +13,7 @@ use lowlat_ipc::{
     stream::{Reader, Segment},
 };
 use lowlat_journal::record::{Follower, Options, Recorder, Source, SyncPolicy, Writes};
-use lowlat_report::JournalRecorded;
+use lowlat_pipeline_report::JournalRecorded;
 use lowlat_trade::node::{Ended, Event, Join, Keys, Node, Overrun, Reads};
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -139,7 +139,7 @@ pub fn run(arguments: &Record) -> anyhow::Result<Exit> {
     if arguments.json {
         output::print_json(&shown)?;
     } else {
-        output::print(&lowlat_report::journal_recorded_text(&shown, output::width()))?;
+        output::print(&lowlat_pipeline_report::journal_recorded_text(&shown, output::width()))?;
     }
     Ok(match ended {
         _ if recorded.lost > recorded.missed || fenced => Exit::Findings,

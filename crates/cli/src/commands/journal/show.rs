@@ -8,7 +8,7 @@ use lowlat_journal::{
     layout::manifest::StreamEntry,
     read::{Gap, Read, Record, Recording, Verification},
 };
-use lowlat_report::{JournalLine, JournalStream, JournalView};
+use lowlat_pipeline_report::{JournalLine, JournalStream, JournalView};
 use serde_json::{Value, json};
 use std::{io::IsTerminal, path::Path};
 
@@ -87,9 +87,9 @@ impl Printer {
             Read::Gap(found) if self.is_json => Some(json_text(
                 &json!({"gap": {"stream": name(streams, found.stream), "from": found.from, "to": found.to, "reason": found.reason}}),
             )),
-            Read::Gap(found) => Some(lowlat_report::journal_notice(&gap(streams, found))),
+            Read::Gap(found) => Some(lowlat_pipeline_report::journal_notice(&gap(streams, found))),
             Read::Damaged(damage) if self.is_json => Some(json_text(&json!({"damage": damage}))),
-            Read::Damaged(found) => Some(lowlat_report::journal_notice(&damage(streams, found))),
+            Read::Damaged(found) => Some(lowlat_pipeline_report::journal_notice(&damage(streams, found))),
             Read::Nothing | Read::Ended => None,
         }
     }
@@ -105,7 +105,7 @@ impl Printer {
             sequence: record.record.sequence,
             fields,
         };
-        lowlat_report::journal_line(&line, self.width)
+        lowlat_pipeline_report::journal_line(&line, self.width)
     }
 
     /// Time of day in UTC with nanoseconds, if the recording has it.

@@ -45,7 +45,10 @@ pub fn run(arguments: &Verify) -> anyhow::Result<Exit> {
     if arguments.json {
         output::print_json(&known)?;
     } else {
-        output::print(&lowlat_report::journal_text(&show::view(&recording, &known), output::width()))?;
+        output::print(&lowlat_pipeline_report::journal_text(
+            &show::view(&recording, &known),
+            output::width(),
+        ))?;
     }
     let is_clean = known.is_complete() && !(arguments.no_gaps && known.gap_total().gaps > 0);
     Ok(if is_clean { Exit::Clean } else { Exit::Findings })

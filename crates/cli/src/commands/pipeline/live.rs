@@ -1,7 +1,7 @@
 //! Live view of a run: a small table on stderr, on a terminal only.
 
 use crate::progress::Progress;
-use lowlat_report::{PipelineLive, pipeline_live_lines};
+use lowlat_pipeline_report::{PipelineLive, pipeline_live_lines};
 use lowlat_trade::run::{Phase, Progress as RunProgress, Turn};
 use std::io;
 
@@ -54,7 +54,8 @@ impl Live {
     /// Shows the progress of one of several runs.
     pub fn show_turn(&self, turn: &Turn<'_>, now: &RunProgress) {
         let Turn { number, total, name, parameters } = turn;
-        let title = format!("run {number} of {total}, {name}: {}", lowlat_report::load_words(parameters));
+        let title =
+            format!("run {number} of {total}, {name}: {}", lowlat_pipeline_report::load_words(parameters));
         self.show(&title, parameters.duration_s, now);
     }
 

@@ -17,7 +17,7 @@ use lowlat_pipeline::{
     check::{Point, others},
     matrix::{choose, platform_pins},
 };
-use lowlat_report::{matrix_html, matrix_not_run_text, matrix_plan_text, matrix_text};
+use lowlat_pipeline_report::{matrix_html, matrix_not_run_text, matrix_plan_text, matrix_text};
 use lowlat_sys::{Root, snapshot};
 use lowlat_trade::matrix::{Matrix, Wanted};
 use std::{path::PathBuf, time::Duration};

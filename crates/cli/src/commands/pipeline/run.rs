@@ -21,7 +21,7 @@ use lowlat_pipeline::{
     PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord, RecordedTicks,
     check::{RoomFacts, admit},
 };
-use lowlat_report::pipeline_text;
+use lowlat_pipeline_report::pipeline_text;
 use lowlat_result::hlog::{self, HdrLog};
 use lowlat_trade::{
     cached::{Cached, Opened},
@@ -298,7 +298,7 @@ fn measure(
     room::talk("run", &doubts);
     let started_at = now();
     let live = Live::new();
-    let title = lowlat_report::load_words(parameters);
+    let title = lowlat_pipeline_report::load_words(parameters);
     let record = runner.run(parameters, &mut |now| live.show(&title, parameters.duration_s, now));
     live.finish();
     let mut record = record?;

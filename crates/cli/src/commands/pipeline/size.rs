@@ -12,7 +12,7 @@ use crate::{
 use anyhow::ensure;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_pipeline::size::{Goal, StrategyGroup};
-use lowlat_report::size_text;
+use lowlat_pipeline_report::size_text;
 use lowlat_trade::size::{SizeError, Sizing, Wanted};
 use std::{path::PathBuf, time::Duration};
 

@@ -1,8 +1,8 @@
 //! Instructions to reproduce the page.
 
-use crate::shared::units::clean;
 use crate::shared::view::View;
 use lowlat_result::ResultDocument;
+use lowlat_text::units::clean;
 use maud::{Markup, html};
 
 /// Builds the footer: commands and parameters.

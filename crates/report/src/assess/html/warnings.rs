@@ -1,8 +1,8 @@
 //! Warnings: reasons to doubt the document.
 
-use crate::shared::page::section as page_section;
-use crate::shared::units::clean;
 use lowlat_result::ResultDocument;
+use lowlat_text::page::section as page_section;
+use lowlat_text::units::clean;
 use maud::{Markup, html};
 
 /// Builds a list with each warning once.

@@ -1,9 +1,9 @@
 //! CPUs chosen for housekeeping and for isolation, with the reasons.
 
-use crate::shared::page::section as page_section;
-use crate::shared::units::{clean, plural};
 use lowlat_host::{CpuSet, Reading};
 use lowlat_result::ResultDocument;
+use lowlat_text::page::section as page_section;
+use lowlat_text::units::{clean, plural};
 use maud::{Markup, html};
 
 /// Builds the choice, the kernel's current state, and the steps of the choice.
@@ -18,7 +18,7 @@ pub fn section(document: &ResultDocument) -> Markup {
             (side("hk", "Housekeeping", &allocation.housekeeping, "kernel threads, services, interrupts"))
             (side("chosen", "Chosen for isolation", &allocation.isolated, "trading threads only"))
         }
-        (crate::shared::page::facts([
+        (lowlat_text::page::facts([
             ("Currently isolated by the kernel", in_force(&topology.isolated)),
             ("Currently tickless (nohz_full)", in_force(&topology.nohz_full)),
             ("Chosen for isolation, near the trading NICs", if near.is_empty() { "none".to_owned() } else { near.to_string() }),

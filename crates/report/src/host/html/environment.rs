@@ -7,13 +7,13 @@ use crate::host::terminal::devices::{
 use crate::host::terminal::kernel::frequency_lines;
 use crate::host::terminal::tree::{node_number, speed};
 use crate::shared::fields::yes_no;
-use crate::shared::page::{facts, micro, section as page_section};
-use crate::shared::units::{clean, count, duration, size};
 use lowlat_host::{
     HostSnapshot, Reading,
     snapshot::{HugePages, Nic},
 };
 use lowlat_result::ResultDocument;
+use lowlat_text::page::{facts, micro, section as page_section};
+use lowlat_text::units::{clean, count, duration, size};
 use maud::{Markup, html};
 use std::fmt::Display;
 

@@ -4,10 +4,10 @@ use crate::host::cpu_parts::{CpuPart, CpuParts};
 use crate::host::shape;
 use crate::host::shape::{Block, Kind};
 use crate::host::terminal::tree::{node_number, speed};
-use crate::shared::page::svg::{cut, px, text_width};
-use crate::shared::units::{clean, size};
 use lowlat_host::{CpuId, CpuSet};
 use lowlat_result::ResultDocument;
+use lowlat_text::page::svg::{cut, px, text_width};
+use lowlat_text::units::{clean, size};
 use maud::{Markup, PreEscaped, html};
 
 /// Width of the drawing.

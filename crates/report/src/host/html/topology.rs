@@ -4,9 +4,9 @@ use crate::host::cpu_parts::CpuParts;
 use crate::host::html::picture;
 use crate::host::shape;
 use crate::host::terminal::tree;
-use crate::shared::page::section as page_section;
-use crate::shared::units::clean;
 use lowlat_result::ResultDocument;
+use lowlat_text::page::section as page_section;
+use lowlat_text::units::clean;
 use maud::{Markup, html};
 
 /// Highest number of CPUs in a picture; a larger host is shown as text only.

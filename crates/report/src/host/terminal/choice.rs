@@ -1,8 +1,8 @@
 //! Explanation of the choice of CPUs.
 
-use crate::shared::text::{usable, wrap};
-use crate::shared::units::clean;
 use lowlat_host::Allocation;
+use lowlat_text::text::{usable, wrap};
+use lowlat_text::units::clean;
 
 /// Columns before a step's text.
 const INDENT: usize = 4;

@@ -2,12 +2,12 @@
 
 use crate::host::terminal::tree;
 use crate::shared::fields::Page;
-use crate::shared::text::{BOLD, columns, paint};
-use crate::shared::units::{clean, count, plural, size};
 use lowlat_host::{
     Allocation, HostSnapshot, Reading,
     snapshot::{Channels, Coalescing, Counter, Irq, Nic, Rings, Timestamping},
 };
+use lowlat_text::text::{BOLD, columns, paint};
+use lowlat_text::units::{clean, count, plural, size};
 
 /// Highest number of interrupts listed.
 const IRQS_MAX: usize = 8;

@@ -1,8 +1,8 @@
 //! Differences between two hosts as text.
 
-use crate::shared::text::{BOLD, DIM, GREEN, RED, paint, usable, wrap};
-use crate::shared::units::clean;
 use lowlat_host::diff::Difference;
+use lowlat_text::text::{BOLD, DIM, GREEN, RED, paint, usable, wrap};
+use lowlat_text::units::clean;
 
 /// Formats each difference in three lines: the path, the first host's value, the second host's value.
 pub fn host_diff_text(differences: &[Difference], width: usize) -> String {
@@ -22,6 +22,6 @@ pub fn host_diff_text(differences: &[Difference], width: usize) -> String {
             }
         }
     }
-    out.push_str(&format!("\n{}\n", crate::shared::units::plural(differences.len(), "difference")));
+    out.push_str(&format!("\n{}\n", lowlat_text::units::plural(differences.len(), "difference")));
     out
 }

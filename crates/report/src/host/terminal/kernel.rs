@@ -1,11 +1,11 @@
 //! Text of the kernel, processors, power, kernel threads and services of a host.
 
 use crate::shared::fields::{Page, yes_no};
-use crate::shared::units::{count, plural};
 use lowlat_host::{
     Allocation, CpuSet, HostSnapshot, Reading,
     snapshot::{CpuFreq, KernelThread, SchedPolicy, ServiceSource},
 };
+use lowlat_text::units::{count, plural};
 use std::collections::BTreeMap;
 
 /// Highest number of vulnerabilities, services and thread families listed.

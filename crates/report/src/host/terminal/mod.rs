@@ -8,12 +8,12 @@ pub mod tree;
 
 use crate::host::line::{booted_by, title_and_cpus};
 use crate::shared::fields::{Page, yes_no};
-use crate::shared::text::{add_wrapped, usable};
-use crate::shared::units::{clean, plural, size};
 use lowlat_host::{
     Allocation, HostSnapshot, Reading,
     snapshot::{MemoryFacts, MemoryModule, OriginKind},
 };
+use lowlat_text::text::{add_wrapped, usable};
+use lowlat_text::units::{clean, plural, size};
 
 /// Formats the whole host for a terminal of this width.
 pub fn host_text(snapshot: &HostSnapshot, allocation: Option<&Allocation>, width: usize) -> String {
@@ -138,7 +138,7 @@ fn add_modules(page: &mut Page, memory: &MemoryFacts) {
         ]);
     }
     if !makes.is_empty() {
-        page.out.push_str(&crate::shared::text::columns(&rows, &[0, 3, 4, 5], 4));
+        page.out.push_str(&lowlat_text::text::columns(&rows, &[0, 3, 4, 5], 4));
         page.note("  Speeds in megatransfers per second.");
     }
 }
@@ -165,7 +165,7 @@ fn add_virtualization(page: &mut Page, snapshot: &HostSnapshot) {
         let cpus = plural(stolen, "CPU");
         page.field(
             "Time stolen",
-            &format!("{} clock ticks since boot from {cpus}", crate::shared::units::count(total)),
+            &format!("{} clock ticks since boot from {cpus}", lowlat_text::units::count(total)),
         );
     }
 }

@@ -4,12 +4,12 @@ use crate::host::cpu_parts::{CpuPart, CpuParts};
 use crate::host::shape;
 use crate::host::shape::{Block, Kind};
 use crate::shared::fields::Page;
-use crate::shared::text::{BLUE, DIM, add_wrapped, paint};
-use crate::shared::units::{clean, count, plural, size};
 use lowlat_host::{
     Allocation, CpuSet, HostSnapshot, Reading,
     snapshot::{Disk, Nic},
 };
+use lowlat_text::text::{BLUE, DIM, add_wrapped, paint};
+use lowlat_text::units::{clean, count, plural, size};
 
 /// Adds the tree.
 pub fn add(page: &mut Page, snapshot: &HostSnapshot, allocation: Option<&Allocation>) {
@@ -21,7 +21,7 @@ pub fn add(page: &mut Page, snapshot: &HostSnapshot, allocation: Option<&Allocat
             Weight::Part => Some(BLUE),
             Weight::Device => Some(DIM),
         };
-        for text in crate::shared::text::wrap(&clean(&line.text), page.width.saturating_sub(indent)) {
+        for text in lowlat_text::text::wrap(&clean(&line.text), page.width.saturating_sub(indent)) {
             let text = style.map_or_else(|| text.clone(), |style| paint(style, &text));
             page.out.push_str(&format!("{:indent$}{text}\n", ""));
         }

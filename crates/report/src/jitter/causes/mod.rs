@@ -119,7 +119,7 @@ impl Family {
 /// Returns the display name of a cause; causes by lowlat itself are marked.
 pub fn label(cause: &Cause) -> String {
     let own = if cause.is_own { ", lowlat's own" } else { "" };
-    crate::shared::units::clean(&format!("{}{own}", cause.label()))
+    lowlat_text::units::clean(&format!("{}{own}", cause.label()))
 }
 
 /// Shortens [`label`] to a number of characters; a thread's number and scheduling are dropped first.
@@ -129,7 +129,7 @@ pub fn label_within(cause: &Cause, chars_max: usize) -> String {
         return whole;
     }
     let short = Cause { priority: None, number: None, ..cause.clone() };
-    crate::shared::text::cut(&if cause.kind == CauseKind::Thread { label(&short) } else { whole }, chars_max)
+    lowlat_text::text::cut(&if cause.kind == CauseKind::Thread { label(&short) } else { whole }, chars_max)
 }
 
 /// Returns the time of each family on one CPU, in the order of [`Family::ALL`].
@@ -149,7 +149,7 @@ pub fn by_family(cpu: &CpuCauses) -> [u64; Family::ALL.len()] {
 /// Formats a remedy: "boot.nohz_full: add …", or only the action if no setting helps.
 pub fn remedy_text(remedy: &Remedy) -> String {
     let setting = if remedy.setting.is_empty() { String::new() } else { format!("{}: ", remedy.setting) };
-    crate::shared::units::clean(&format!("{setting}{}", remedy.action))
+    lowlat_text::units::clean(&format!("{setting}{}", remedy.action))
 }
 
 /// Returns whether two remedies recommend the same action, even for different reasons: "thread md may run here: boot

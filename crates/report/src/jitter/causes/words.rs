@@ -2,12 +2,12 @@
 
 use crate::host::cpu_parts::bounded;
 use crate::jitter::figures::{Longest, ROUGH_BELOW, Side};
-use crate::shared::units::{clean, count, duration, duration_fine, percent, plural, rate, span};
 use lowlat_host::{CpuSet, Reading};
 use lowlat_jitter::{
     CauseShares, CauseSource, Group, JitterCauses, JitterGroups, JitterRecord, ReadinessPoint, ReadinessState,
 };
 use lowlat_result::ResultDocument;
+use lowlat_text::units::{clean, count, duration, duration_fine, percent, plural, rate, span};
 
 /// Returns one sentence on a run: the measurement, the longest interruption, the rate.
 pub fn headline(document: &ResultDocument, record: &JitterRecord) -> String {

@@ -3,13 +3,13 @@
 use super::STYLE;
 use crate::jitter::comparison::{change_text, headline, interval, ratio, rows, run_text};
 use crate::jitter::html::causes::cause;
-use crate::shared::page::svg::{LogScale, px};
-use crate::shared::page::{Section, facts, micro, page, section as page_section, tile};
-use crate::shared::units::{clean, count, duration, plural, rate};
 use lowlat_host::statistics::RateInterval;
 use lowlat_result::compare::{
     CauseComparison, CauseVerdict, Comparison, CpuComparison, RateRatio, RateVerdict,
 };
+use lowlat_text::page::svg::{LogScale, px};
+use lowlat_text::page::{Section, facts, micro, page, section as page_section, tile};
+use lowlat_text::units::{clean, count, duration, plural, rate};
 use maud::{Markup, html};
 
 /// Rows of tables.

@@ -2,10 +2,10 @@
 
 use crate::host::cpu_parts::CpuPart;
 use crate::jitter::figures::CpuFigures;
-use crate::shared::page::micro;
-use crate::shared::page::svg::{LogScale, decade_above, decade_below, px};
-use crate::shared::units::{count, duration};
 use lowlat_jitter::JitterRecord;
+use lowlat_text::page::micro;
+use lowlat_text::page::svg::{LogScale, decade_above, decade_below, px};
+use lowlat_text::units::{count, duration};
 use maud::{Markup, html};
 
 const WIDTH: f64 = 1_080.0;

@@ -1,9 +1,9 @@
 //! Limits of a run and their outcome.
 
-use crate::shared::page::{micro, section as page_section};
-use crate::shared::units::{clean, plural};
 use lowlat_jitter::gate::{GateOutcome, GateRow, Verdict};
 use lowlat_result::ResultDocument;
+use lowlat_text::page::{micro, section as page_section};
+use lowlat_text::units::{clean, plural};
 use maud::{Markup, html};
 
 /// Highest number of rows on the page; exceeded limits come first.

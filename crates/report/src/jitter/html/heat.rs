@@ -1,10 +1,10 @@
 //! Heat map: the longest interruption of each CPU in each second.
 
 use crate::jitter::figures::CpuFigures;
-use crate::shared::page::micro;
-use crate::shared::page::svg::px;
-use crate::shared::units::{count, duration, plural};
 use lowlat_jitter::{JitterRecord, JitterSecond};
+use lowlat_text::page::micro;
+use lowlat_text::page::svg::px;
+use lowlat_text::units::{count, duration, plural};
 use maud::{Markup, html};
 
 const WIDTH: f64 = 1_080.0;

@@ -11,10 +11,10 @@ mod per_cpu;
 use crate::host::cpu_parts::CpuParts;
 use crate::jitter::causes::traced;
 use crate::jitter::figures::{CpuFigures, Jitter};
-use crate::shared::page::{Section, micro, section as page_section};
-use crate::shared::units::{clean, count, duration, plural, span};
 use lowlat_jitter::JitterRecord;
 use lowlat_result::ResultDocument;
+use lowlat_text::page::{Section, micro, section as page_section};
+use lowlat_text::units::{clean, count, duration, plural, span};
 use maud::{Markup, html};
 
 /// Style sheet of these sections and of the comparison.

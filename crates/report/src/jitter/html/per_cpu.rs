@@ -3,9 +3,9 @@
 use crate::jitter::causes::ranked::{Ranked, ranked};
 use crate::jitter::causes::words::moment;
 use crate::jitter::figures::{CpuFigures, Jitter, ROUGH_BELOW};
-use crate::shared::page::micro;
-use crate::shared::units::{count, duration, duration_fine, percent, rate};
 use lowlat_host::{Allocation, statistics::RateInterval};
+use lowlat_text::page::micro;
+use lowlat_text::units::{count, duration, duration_fine, percent, rate};
 use maud::{Markup, html};
 
 /// Highest number of interruptions listed for each side.

@@ -5,11 +5,11 @@ use crate::jitter::causes::words::{cpu_list, group_facts, many, moment};
 use crate::jitter::causes::{counters, is_same_advice, label, label_within, remedy_text};
 use crate::jitter::figures::Jitter;
 use crate::jitter::terminal::add_dim;
-use crate::shared::columns::{Column, table};
-use crate::shared::text::cut;
-use crate::shared::text::{BLUE, DIM, GREEN, add_heading, add_wrapped, paint, wrap};
-use crate::shared::units::{clean, count, duration, percent, plural, rate};
 use lowlat_jitter::{CauseStudy, JitterCauses, JitterGroups, Remedy};
+use lowlat_text::columns::{Column, table};
+use lowlat_text::text::cut;
+use lowlat_text::text::{BLUE, DIM, GREEN, add_heading, add_wrapped, paint, wrap};
+use lowlat_text::units::{clean, count, duration, percent, plural, rate};
 
 /// Highest number of causes shown without --verbose.
 const CAUSES_MAX: usize = 12;
@@ -165,7 +165,7 @@ fn add_groups(out: &mut String, groups: &JitterGroups, width: usize) {
             longest.cpu,
             label(&longest.cause)
         );
-        crate::shared::text::add_field(out, "-", &text, 2, width);
+        lowlat_text::text::add_field(out, "-", &text, 2, width);
     }
 }
 

@@ -4,16 +4,16 @@ use crate::host::cpu_parts::bounded;
 use crate::jitter::causes::label_within;
 use crate::jitter::causes::words::cpu_list;
 use crate::jitter::comparison::{change_text, headline, interval, ratio, rows, run_text};
-use crate::shared::columns::{Column, lines};
-use crate::shared::text::{
-    BOLD, DIM, GREEN, RED, YELLOW, add_field, add_heading, add_wrapped, column_lines, cut, paint, usable,
-    wrap,
-};
-use crate::shared::units::{clean, count, plural, rate};
 use anstyle::Style;
 use lowlat_host::{CpuId, statistics::RateInterval};
 use lowlat_jitter::gate::{GateOutcome, GateRow, Verdict};
 use lowlat_result::compare::{CauseComparison, CauseVerdict, Comparison, CpuComparison, RateVerdict};
+use lowlat_text::columns::{Column, lines};
+use lowlat_text::text::{
+    BOLD, DIM, GREEN, RED, YELLOW, add_field, add_heading, add_wrapped, column_lines, cut, paint, usable,
+    wrap,
+};
+use lowlat_text::units::{clean, count, plural, rate};
 
 /// Highest number of causes, CPUs, changed settings and facts shown.
 const CAUSES_MAX: usize = 20;
@@ -147,7 +147,7 @@ fn add_cpus(out: &mut String, cpus: &[CpuComparison], width: usize) {
     add_heading(out, "CPUs, per second");
     let cells =
         |of: &dyn Fn(&CpuComparison) -> String| -> Vec<String> { shown.iter().map(|cpu| of(cpu)).collect() };
-    let longest = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), crate::shared::units::duration);
+    let longest = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), lowlat_text::units::duration);
     let table = lines(
         vec![
             Column::figures("CPU", 0, cells(&|of| of.cpu.to_string())),

@@ -2,12 +2,12 @@
 
 use crate::host::cpu_parts::{CHOSEN_NOTE, CpuPart, CpuParts};
 use crate::jitter::figures::{CpuFigures, Jitter, ROUGH_BELOW, percentile};
-use crate::shared::columns::{Column, NONE, table};
-use crate::shared::text::add_heading;
-use crate::shared::units::{clean, count, duration, percent, plural, rate};
 use lowlat_host::statistics::RateInterval;
 use lowlat_jitter::Percentile;
 use lowlat_result::ResultDocument;
+use lowlat_text::columns::{Column, NONE, table};
+use lowlat_text::text::add_heading;
+use lowlat_text::units::{clean, count, duration, percent, plural, rate};
 
 /// Highest number of CPUs shown without --verbose: those with the longest interruptions.
 const CPUS_MAX: usize = 10;

@@ -1,10 +1,10 @@
 //! Histogram of lengths: a row for each step of length, with bars on a logarithmic scale.
 
 use crate::jitter::figures::Jitter;
-use crate::shared::text::{BLUE, DIM, add_heading, paint};
-use crate::shared::units::count;
 use hdrhistogram::Histogram;
 use lowlat_host::histogram;
+use lowlat_text::text::{BLUE, DIM, add_heading, paint};
+use lowlat_text::units::count;
 
 /// Highest number of rows; if steps of 1, 2 and 5 need more, rows are whole decades.
 const ROWS_MAX: usize = 14;
@@ -86,7 +86,7 @@ fn label(cell: &Cell) -> String {
 
 /// Formats an edge without trailing zeros: "200 ns", "5 us".
 fn span_word(ns: u64) -> String {
-    crate::shared::units::span(ns).replace(".00", "")
+    lowlat_text::units::span(ns).replace(".00", "")
 }
 
 /// Returns the rows, from the shortest observed length to the longest.

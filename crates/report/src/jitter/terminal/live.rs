@@ -1,10 +1,10 @@
 //! Live view of a run.
 
-use crate::shared::columns;
-use crate::shared::columns::Column;
-use crate::shared::text::cut;
-use crate::shared::units::{count, duration, percent, plural, rate, span};
 use lowlat_host::CpuId;
+use lowlat_text::columns;
+use lowlat_text::columns::Column;
+use lowlat_text::text::cut;
+use lowlat_text::units::{count, duration, percent, plural, rate, span};
 
 /// Lines besides the rows: headline, table head, count of CPUs left out.
 const FRAME: usize = 3;

@@ -14,10 +14,10 @@ pub use timeline::explain_text;
 
 use crate::jitter::causes::words;
 use crate::jitter::figures::Jitter;
-use crate::shared::text::{BOLD, DIM, YELLOW, add_field, add_heading, add_wrapped, paint, usable};
-use crate::shared::units::{clean, count, duration_fine};
 use lowlat_jitter::{CauseSource, JitterRecord, ReadinessState};
 use lowlat_result::ResultDocument;
+use lowlat_text::text::{BOLD, DIM, YELLOW, add_field, add_heading, add_wrapped, paint, usable};
+use lowlat_text::units::{clean, count, duration_fine};
 
 /// Highest number of warnings shown without --verbose.
 const WARNINGS_MAX: usize = 8;
@@ -39,7 +39,7 @@ pub fn jitter_text(document: &ResultDocument, options: JitterTextOptions) -> Str
         return "Jitter was not measured in this run.\n".to_owned();
     };
     let record = jitter.record;
-    for line in crate::shared::text::wrap(&words::headline(document, record), width) {
+    for line in lowlat_text::text::wrap(&words::headline(document, record), width) {
         out.push_str(&paint(BOLD, &line));
         out.push('\n');
     }
@@ -89,7 +89,7 @@ fn counter_line(record: &JitterRecord) -> String {
 /// Adds wrapped, dimmed text with the indent of its first line.
 fn add_dim(out: &mut String, text: &str, width: usize) {
     let indent = text.len() - text.trim_start().len();
-    for line in crate::shared::text::wrap(text, width.saturating_sub(indent)) {
+    for line in lowlat_text::text::wrap(text, width.saturating_sub(indent)) {
         out.push_str(&paint(DIM, &format!("{:indent$}{line}", "")));
         out.push('\n');
     }

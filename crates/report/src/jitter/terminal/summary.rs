@@ -3,10 +3,10 @@
 use crate::host::cpu_parts::{CHOSEN_NOTE, CpuPart, CpuParts};
 use crate::jitter::causes::words;
 use crate::jitter::figures::{CpuFigures, Jitter};
-use crate::shared::text::{DIM, YELLOW, add_heading, add_wrapped, columns, paint};
-use crate::shared::units::{count, duration, percent, rate, span};
 use lowlat_jitter::{CauseSource, JitterRecord};
 use lowlat_result::ResultDocument;
+use lowlat_text::text::{DIM, YELLOW, add_heading, add_wrapped, columns, paint};
+use lowlat_text::units::{count, duration, percent, rate, span};
 
 /// Highest number of CPUs shown; those with the longest interruptions are kept.
 const CPUS_MAX: usize = 16;

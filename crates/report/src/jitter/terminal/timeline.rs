@@ -6,13 +6,13 @@ use crate::jitter::causes::spans::{Span, SpanKind, spans};
 use crate::jitter::causes::words::{cpu_list, group_facts, moment};
 use crate::jitter::causes::{is_same_advice, label, label_within, remedy_text, study_of};
 use crate::jitter::figures::Jitter;
-use crate::shared::text::{
-    BLUE, BOLD, DIM, GREEN, RED, add_field, add_heading, add_wrapped, cut, paint, usable, wrap,
-};
-use crate::shared::units::{count, duration, percent, plural};
 use lowlat_host::CpuId;
 use lowlat_jitter::{CauseStudy, Explained, Remedy};
 use lowlat_result::ResultDocument;
+use lowlat_text::text::{
+    BLUE, BOLD, DIM, GREEN, RED, add_field, add_heading, add_wrapped, cut, paint, usable, wrap,
+};
+use lowlat_text::units::{count, duration, percent, plural};
 
 /// Width of the widest bar.
 const BAR_MAX: usize = 40;

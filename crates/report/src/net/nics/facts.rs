@@ -2,11 +2,11 @@
 
 use super::{Interrupt, NicView, Solarflare};
 use crate::host::terminal::devices::{missing_or, nic_facts};
-use crate::shared::units::{count, duration, plural};
 use lowlat_host::{
     Reading,
     snapshot::{Eee, Fec, Napi, Pause},
 };
+use lowlat_text::units::{count, duration, plural};
 use std::collections::BTreeMap;
 
 /// Interrupts listed with their CPUs.

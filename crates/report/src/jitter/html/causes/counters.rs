@@ -4,8 +4,8 @@ use crate::jitter::causes::words::cpu_list;
 use crate::jitter::causes::{CounterSum, counters};
 use crate::jitter::figures::Jitter;
 use crate::jitter::html::causes::cause;
-use crate::shared::units::{count, rate};
 use lowlat_jitter::JitterCauses;
+use lowlat_text::units::{count, rate};
 use maud::{Markup, html};
 
 /// Highest number of rows in the table.

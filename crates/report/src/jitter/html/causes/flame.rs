@@ -2,10 +2,10 @@
 
 use crate::jitter::causes::spans::{Span, SpanKind};
 use crate::jitter::causes::{Family, label};
-use crate::shared::page::micro;
-use crate::shared::page::svg::{cut, px, text_width};
-use crate::shared::units::{count, duration};
 use lowlat_jitter::Explained;
+use lowlat_text::page::micro;
+use lowlat_text::page::svg::{cut, px, text_width};
+use lowlat_text::units::{count, duration};
 use maud::{Markup, html};
 
 const WIDTH: f64 = 1_080.0;

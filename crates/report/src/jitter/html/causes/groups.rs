@@ -3,9 +3,9 @@
 use crate::jitter::causes::words;
 use crate::jitter::causes::words::{cpu_list, group_facts, moment};
 use crate::jitter::html::causes::cause;
-use crate::shared::page::micro;
-use crate::shared::units::{count, duration, plural};
 use lowlat_jitter::{Group, JitterGroups};
+use lowlat_text::page::micro;
+use lowlat_text::units::{count, duration, plural};
 use maud::{Markup, html};
 
 /// Highest number of groups listed.

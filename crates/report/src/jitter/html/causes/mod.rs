@@ -14,9 +14,9 @@ pub use shares::bar as shares_bar;
 use crate::jitter::causes::{Family, label, words};
 use crate::jitter::figures::Jitter;
 use crate::shared::document::is_own_run;
-use crate::shared::page::{micro, section as page_section};
 use lowlat_jitter::{Cause, CauseSource, JitterMeasurement};
 use lowlat_result::ResultDocument;
+use lowlat_text::page::{micro, section as page_section};
 use maud::{Markup, html};
 
 /// Returns whether the page has the section: causes were traced.

@@ -3,9 +3,9 @@
 use crate::jitter::causes::{Family, by_family, words};
 use crate::jitter::figures::Jitter;
 use crate::jitter::html::causes::legend;
-use crate::shared::page::micro;
-use crate::shared::units::{duration, percent};
 use lowlat_jitter::JitterCauses;
+use lowlat_text::page::micro;
+use lowlat_text::units::{duration, percent};
 use maud::{Markup, html};
 
 /// Builds the card with the bar and the explained share.

@@ -1,8 +1,8 @@
 //! Source of the causes, lost data, cost of tracing.
 
 use crate::jitter::causes::words;
-use crate::shared::page::micro;
 use lowlat_jitter::{CauseSource, JitterCauses, JitterRecord};
+use lowlat_text::page::micro;
 use maud::{Markup, html};
 
 /// Builds the card.

@@ -4,12 +4,12 @@ use crate::host::cpu_parts::{CpuPart, CpuParts};
 use crate::jitter::causes::{Family, by_family};
 use crate::jitter::figures::Jitter;
 use crate::jitter::html::causes::legend;
-use crate::shared::page::micro;
-use crate::shared::page::svg::px;
-use crate::shared::units::{clean, count, duration_fine, percent};
 use lowlat_host::CpuId;
 use lowlat_jitter::{Cause, CpuCauses, JitterCauses};
 use lowlat_result::ResultDocument;
+use lowlat_text::page::micro;
+use lowlat_text::page::svg::px;
+use lowlat_text::units::{clean, count, duration_fine, percent};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 
@@ -91,7 +91,7 @@ fn panel(part: CpuPart, mut rows: Vec<Row<'_>>) -> Markup {
     let bottom = height_each * rows.len() as f64;
     let scale = |ns_per_s: f64| ns_per_s / end * (WIDTH - LEFT - RIGHT);
     html! {
-        p class="panel-title" { span class={ "swatch p-" (part.class()) } {} (part.phrase()) span class="count" { (crate::shared::units::plural(all, "CPU")) (shown) } }
+        p class="panel-title" { span class={ "swatch p-" (part.class()) } {} (part.phrase()) span class="count" { (lowlat_text::units::plural(all, "CPU")) (shown) } }
         svg class="chart" viewBox={ "0 0 " (px(WIDTH)) " " (px(bottom + AXIS)) } role="img" aria-label={ "Causes per CPU, " (part.phrase()) "; the table below has the figures" } {
             g class="axis" {
                 @for at in marks(step, end) {

@@ -5,11 +5,11 @@ use crate::jitter::causes::words::cpu_list;
 use crate::jitter::figures::Jitter;
 use crate::jitter::html::causes::cause;
 use crate::jitter::html::per_cpu::rate_cell;
-use crate::shared::page::micro;
-use crate::shared::page::svg::cut;
-use crate::shared::units::{clean, count, duration, percent, plural};
 use lowlat_jitter::{CauseStudy, Remedy};
 use lowlat_result::ResultDocument;
+use lowlat_text::page::micro;
+use lowlat_text::page::svg::cut;
+use lowlat_text::units::{clean, count, duration, percent, plural};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 

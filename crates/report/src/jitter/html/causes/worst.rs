@@ -9,10 +9,10 @@ use crate::jitter::figures::Jitter;
 use crate::jitter::html::causes::table::remedy_text;
 use crate::jitter::html::causes::{cause, flame};
 use crate::jitter::html::per_cpu::sides;
-use crate::shared::page::micro;
-use crate::shared::units::{count, duration, percent, plural};
 use lowlat_jitter::{CausePart, CauseStudy, Explained};
 use lowlat_result::ResultDocument;
+use lowlat_text::page::micro;
+use lowlat_text::units::{count, duration, percent, plural};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 
 use super::documents;
 use lowlat_pipeline::size::{Answer, Fit, SizeDocument};
-use lowlat_report::{
+use lowlat_pipeline_report::{
     PipelineLive, matrix_plan_text, matrix_text, pipeline_live_lines, pipeline_text, size_text,
 };
 

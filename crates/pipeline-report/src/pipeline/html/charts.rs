@@ -2,8 +2,8 @@
 
 use crate::pipeline::MeasuredRow;
 use crate::pipeline::html::series::{Frame, Look, Point, Series, decades};
-use crate::shared::page::section as page_section;
-use crate::shared::units::{count, rate};
+use lowlat_text::page::section as page_section;
+use lowlat_text::units::{count, rate};
 use maud::{Markup, html};
 
 const WIDTH: f64 = 528.0;

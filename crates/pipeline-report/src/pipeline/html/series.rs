@@ -1,7 +1,7 @@
 //! Charts over the tick rate: both axes are logarithmic, each group has a colour.
 
-use crate::shared::page::svg::{LogScale, px};
-use crate::shared::units::count;
+use lowlat_text::page::svg::{LogScale, px};
+use lowlat_text::units::count;
 use maud::{Markup, html};
 
 /// Decades of tick rates in the matrix: 0.1 to 10,000 per second.
@@ -220,7 +220,7 @@ pub fn legend<'a>(groups: impl Iterator<Item = (char, &'a str)>, reference: bool
     html! {
         ul class="legend" {
             @for (letter, name) in groups {
-                li { span class={ "line-swatch g-" (letter.to_ascii_lowercase()) } {} b { (letter) } " " (crate::shared::units::clean(name)) }
+                li { span class={ "line-swatch g-" (letter.to_ascii_lowercase()) } {} b { (letter) } " " (lowlat_text::units::clean(name)) }
             }
             @if reference { li { span class="line-swatch reference-swatch" {} "the Kungfu report, on another machine" } }
         }

@@ -14,10 +14,10 @@ pub use run::pipeline_text;
 pub use size::size_text;
 
 use crate::pipeline::{MeasuredRow, not_run};
-use crate::shared::columns::{Column, NONE};
-use crate::shared::text::{BOLD, DIM, add_heading, add_wrapped, paint, wrap};
-use crate::shared::units::{clean, duration};
 use lowlat_pipeline::{Mode, PipelineParameters, StageFigures, Stages};
+use lowlat_text::columns::{Column, NONE};
+use lowlat_text::text::{BOLD, DIM, add_heading, add_wrapped, paint, wrap};
+use lowlat_text::units::{clean, duration};
 
 /// The stages with their names, in the order of a tick's path.
 fn stages(stages: &Stages) -> [(&'static str, &StageFigures); 4] {
@@ -66,7 +66,7 @@ pub fn load_words(parameters: &PipelineParameters) -> String {
     let strategies = usize::try_from(parameters.strategies).unwrap_or(usize::MAX);
     let strategies = match strategies {
         1 => "1 strategy".to_owned(),
-        more => format!("{} strategies", crate::shared::units::count(more as u64)),
+        more => format!("{} strategies", lowlat_text::units::count(more as u64)),
     };
     let host = if parameters.host_core.is_some() { " in one host" } else { "" };
     format!("{strategies}{host}, {} quotes/s, {}", trimmed(parameters.rate_per_s), mode_word(parameters.mode))
@@ -75,7 +75,7 @@ pub fn load_words(parameters: &PipelineParameters) -> String {
 /// A rate without superfluous digits: "0.333", "80", "8,000".
 pub fn trimmed(rate: f64) -> String {
     if rate >= 1.0 && (rate - rate.round()).abs() < 1e-9 {
-        return crate::shared::units::count(whole(rate));
+        return lowlat_text::units::count(whole(rate));
     }
     let text = format!("{rate:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

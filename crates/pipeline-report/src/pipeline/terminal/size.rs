@@ -1,12 +1,12 @@
 //! How many strategies a host carries, as text.
 
 use crate::pipeline::terminal::{add_dim, add_headline, add_warnings, size_answer, trimmed, whole};
-use crate::shared::columns;
-use crate::shared::text::{YELLOW, add_field, add_heading, paint, usable};
-use crate::shared::units::{clean, count, duration};
 use columns::{Column, NONE};
 use lowlat_host::{CpuId, CpuSet};
 use lowlat_pipeline::size::{CheckedPoint, Costs, SizeDocument};
+use lowlat_text::columns;
+use lowlat_text::text::{YELLOW, add_field, add_heading, paint, usable};
+use lowlat_text::units::{clean, count, duration};
 use std::collections::BTreeMap;
 
 const LABEL_WIDTH: usize = 12;

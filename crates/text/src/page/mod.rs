@@ -4,12 +4,12 @@
 //! variables, so they follow the light and dark themes and the print style sheet. They need no script and no separate
 //! data, so the page of a large host stays small. Each mark carries its value as a tooltip.
 //!
-//! Everything from the document goes through maud's escaping, and through [`crate::shared::units::clean`] if it can contain
+//! Everything from the document goes through maud's escaping, and through [`crate::units::clean`] if it can contain
 //! control characters. The script and the style sheet are files of this crate.
 
 pub mod svg;
 
-use crate::shared::units::clean;
+use crate::units::clean;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 const STYLE: &str = include_str!("page.css");
@@ -38,6 +38,7 @@ impl Section {
     }
 
     /// Adds a style sheet. The page includes a shared one only once.
+    #[must_use]
     pub fn with_style(self, style: &'static str) -> Self {
         Self { style, ..self }
     }

@@ -1,10 +1,10 @@
 //! Live view of a run, as text.
 
 use crate::pipeline::terminal::stage_columns;
-use crate::shared::columns;
-use crate::shared::text::cut;
-use crate::shared::units::{count, duration};
 use lowlat_pipeline::Stages;
+use lowlat_text::columns;
+use lowlat_text::text::cut;
+use lowlat_text::units::{count, duration};
 
 const WIDTH_MIN: usize = 40;
 const BAR: usize = 16;

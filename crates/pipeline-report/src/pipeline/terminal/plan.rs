@@ -2,11 +2,11 @@
 
 use crate::pipeline::terminal::{add_dim, add_headline, add_not_run, add_warnings, seconds, trimmed};
 use crate::pipeline::{MeasuredRow, groups};
-use crate::shared::columns;
-use crate::shared::text::{add_heading, usable};
-use crate::shared::units::{clean, count, plural};
 use columns::Column;
 use lowlat_pipeline::MatrixDocument;
+use lowlat_text::columns;
+use lowlat_text::text::{add_heading, usable};
+use lowlat_text::units::{clean, count, plural};
 
 /// The rows to run with their durations, group by group, and the rows left out with reasons. `expected_s`
 /// covers all runs together.

@@ -1,7 +1,7 @@
 //! The page of a matrix.
 
 use super::documents;
-use lowlat_report::matrix_html;
+use lowlat_pipeline_report::matrix_html;
 use std::path::Path;
 
 #[test]

@@ -7,9 +7,9 @@ mod table;
 
 use crate::pipeline::terminal::seconds;
 use crate::pipeline::{MeasuredRow, failures_text, groups, not_run};
-use crate::shared::page::{Section, facts, micro, page, section as page_section, tile};
-use crate::shared::units::{clean, count, duration};
 use lowlat_pipeline::{MatrixDocument, reference::REFERENCE_MACHINE};
+use lowlat_text::page::{Section, facts, micro, page, section as page_section, tile};
+use lowlat_text::units::{clean, count, duration};
 use maud::{Markup, html};
 
 const STYLE: &str = include_str!("pipeline.css");

@@ -2,11 +2,11 @@
 
 use crate::pipeline::terminal::{add_dim, add_headline, add_not_run, add_warnings, range, trimmed};
 use crate::pipeline::{MeasuredRow, bounds, failures_text};
-use crate::shared::columns;
-use crate::shared::text::{YELLOW, add_heading, paint, usable};
-use crate::shared::units::{clean, count, duration, rate};
 use columns::{Column, NONE};
 use lowlat_pipeline::{MatrixDocument, reference::REFERENCE_MACHINE};
+use lowlat_text::columns;
+use lowlat_text::text::{YELLOW, add_heading, paint, usable};
+use lowlat_text::units::{clean, count, duration, rate};
 
 /// The report's table for each group, with further columns. Columns that do not fit are left out.
 pub fn matrix_text(document: &MatrixDocument, width: usize) -> String {

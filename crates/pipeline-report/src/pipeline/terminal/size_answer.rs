@@ -2,8 +2,8 @@
 //! predicts.
 
 use crate::pipeline::terminal::{mode_word, trimmed, whole};
-use crate::shared::units::{count, duration, percent, plural};
 use lowlat_pipeline::size::{Cores, Limit, Load, Prediction, SizeDocument, predict};
+use lowlat_text::units::{count, duration, percent, plural};
 
 /// The answer. A number that no run confirms is called predicted, and no goal is claimed that no run kept.
 pub fn headline(document: &SizeDocument) -> String {

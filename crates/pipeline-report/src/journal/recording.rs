@@ -1,7 +1,7 @@
 //! A recording, its damage, its records and the difference of two recordings, as text.
 
-use crate::shared::text::{BOLD, DIM, GREEN, RED, YELLOW, add_heading, add_wrapped, columns, paint, usable};
-use crate::shared::units::{clean, count, duration, size};
+use lowlat_text::text::{BOLD, DIM, GREEN, RED, YELLOW, add_heading, add_wrapped, columns, paint, usable};
+use lowlat_text::units::{clean, count, duration, size};
 
 /// One stream of a recording.
 #[derive(Debug, Clone, Default)]
@@ -63,8 +63,8 @@ pub fn journal_text(view: &JournalView, width: usize) -> String {
     out.push_str(&format!(
         "\n{} records of {} in {}, {}{state}\n",
         count(records),
-        crate::shared::units::plural(view.streams.len(), "stream"),
-        crate::shared::units::plural(view.files, "file"),
+        lowlat_text::units::plural(view.streams.len(), "stream"),
+        lowlat_text::units::plural(view.files, "file"),
         size(view.bytes)
     ));
     if !view.streams.is_empty() {
@@ -81,7 +81,7 @@ pub fn journal_text(view: &JournalView, width: usize) -> String {
     } else {
         out.push('\n');
         let text = "Counted from block headers; `lowlat journal verify` checks every byte.";
-        for line in crate::shared::text::wrap(text, width) {
+        for line in lowlat_text::text::wrap(text, width) {
             out.push_str(&format!("{}\n", paint(DIM, &line)));
         }
     }
@@ -96,7 +96,7 @@ fn stream_rows(view: &JournalView) -> Vec<Vec<String>> {
             stream.sequences.map_or_else(|| "-".to_owned(), |both| at(both).to_string())
         };
         vec![
-            crate::shared::text::cut(&clean(&stream.name), NAME_CHARS_MAX),
+            lowlat_text::text::cut(&clean(&stream.name), NAME_CHARS_MAX),
             count(stream.records),
             sequence(|both| both.0),
             sequence(|both| both.1),

@@ -1,11 +1,11 @@
 //! One run as text.
 
 use crate::pipeline::terminal::{add_dim, add_headline, add_warnings, load_words, stage_columns};
-use crate::shared::columns;
-use crate::shared::text::{YELLOW, add_heading, paint, usable};
-use crate::shared::units::{count, duration, plural, rate, size};
 use columns::Column;
 use lowlat_pipeline::{PipelineDocument, PipelineRecord, ProcessUse};
+use lowlat_text::columns;
+use lowlat_text::text::{YELLOW, add_heading, paint, usable};
+use lowlat_text::units::{count, duration, plural, rate, size};
 
 /// Results of a run: headline, latencies by stage, resource use, doubts.
 pub fn pipeline_text(document: &PipelineDocument, width: usize) -> String {
@@ -84,7 +84,7 @@ fn use_columns(record: &PipelineRecord) -> Vec<Column> {
         }
     };
     vec![
-        Column::words("role", 0, cells(&|of| crate::shared::units::clean(&of.role))),
+        Column::words("role", 0, cells(&|of| lowlat_text::units::clean(&of.role))),
         Column::figures("processes", 2, cells(&|of| count(u64::from(of.processes)))),
         Column::figures("CPU", 0, cells(&share)),
         Column::figures("waited", 1, cells(&|of| count(of.voluntary_switches))),

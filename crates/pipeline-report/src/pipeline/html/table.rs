@@ -2,12 +2,12 @@
 
 use crate::pipeline::terminal::{range, trimmed};
 use crate::pipeline::{MeasuredRow, bounds};
-use crate::shared::page::{micro, section as page_section};
-use crate::shared::units::{clean, count, duration, rate};
 use lowlat_pipeline::{
     StageRange,
     reference::{MeanRange, ReferenceRow},
 };
+use lowlat_text::page::{micro, section as page_section};
+use lowlat_text::units::{clean, count, duration, rate};
 use maud::{Markup, html};
 
 const NONE: &str = "–";

@@ -1,8 +1,8 @@
 //! Summary of a recorder, as text.
 
-use crate::shared::text::{BOLD, GREEN, RED, YELLOW, add_wrapped, paint, usable, wrap};
-use crate::shared::units::{clean, count, duration, size};
 use anstyle::Style;
+use lowlat_text::text::{BOLD, GREEN, RED, YELLOW, add_wrapped, paint, usable, wrap};
+use lowlat_text::units::{clean, count, duration, size};
 use serde::Serialize;
 
 /// Summary of a recorder.
@@ -49,7 +49,7 @@ pub fn journal_recorded_text(recorded: &JournalRecorded, width: usize) -> String
     let text = format!(
         "{} of {} in {}: {} in {}",
         plural(recorded.records, "record"),
-        crate::shared::units::plural(recorded.streams, "stream"),
+        lowlat_text::units::plural(recorded.streams, "stream"),
         duration(recorded.took_ns),
         size(recorded.bytes),
         plural(recorded.files, "file"),

@@ -2,8 +2,8 @@
 
 use crate::pipeline::html::series::{Frame, Look, Point, Series, decades, legend};
 use crate::pipeline::{MeasuredRow, bounds};
-use crate::shared::page::{micro, section as page_section};
-use crate::shared::units::{count, duration};
+use lowlat_text::page::{micro, section as page_section};
+use lowlat_text::units::{count, duration};
 use maud::{Markup, html};
 
 const WIDTH: f64 = 1_080.0;
@@ -69,7 +69,7 @@ fn percentiles(group: &Group<'_, '_>, (low, high): (i32, i32)) -> Markup {
     html! {
         figure class="card" {
             figcaption {
-                h3 { (first.row.group) ": " (crate::shared::units::clean(&first.row.group_name)) }
+                h3 { (first.row.group) ": " (lowlat_text::units::clean(&first.row.group_name)) }
             }
             (frame.draw(&label, "tick to order", time_name, &all))
         }

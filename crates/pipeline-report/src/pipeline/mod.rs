@@ -3,11 +3,11 @@
 pub mod html;
 pub mod terminal;
 
-use crate::shared::units::count;
 use lowlat_pipeline::{
     MatrixDocument, MatrixRow, RowFigures,
     reference::{MeanRange, ReferenceRow, reference},
 };
+use lowlat_text::units::count;
 
 /// A row with its figures.
 pub struct MeasuredRow<'a> {

@@ -1,6 +1,6 @@
 //! Tables that fit the terminal: empty columns are dropped first, then the least important ones.
 
-use crate::shared::text::{DIM, column_lines, paint};
+use crate::text::{DIM, column_lines, paint};
 
 /// Placeholder for a missing value.
 pub const NONE: &str = "-";

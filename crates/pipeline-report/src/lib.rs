@@ -1,0 +1,29 @@
+//! Runs of the trading pipeline and recordings of its streams, as terminal text and HTML pages. Pure: no I/O, no clock.
+//!
+//! Terminal texts contain ANSI colours; the caller prints them through a stream that strips colours if the output is not
+//! a terminal. Every text from a host is first cleaned of control characters.
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![allow(
+    clippy::format_push_string,
+    clippy::format_collect,
+    reason = "texts are short and built once; a formatted piece reads better than a write that cannot fail"
+)]
+
+mod journal;
+mod pipeline;
+
+pub use journal::{
+    recorded::{JournalRecorded, journal_recorded_text},
+    recording::{
+        JournalDifference, JournalLine, JournalStream, JournalTimes, JournalView, journal_diff_text,
+        journal_line, journal_notice, journal_text,
+    },
+};
+pub use pipeline::{
+    html::matrix_html,
+    terminal::{
+        PipelineLive, load_words, matrix_not_run_text, matrix_plan_text, matrix_text, pipeline_live_lines,
+        pipeline_text, size_text,
+    },
+};

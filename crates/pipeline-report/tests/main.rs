@@ -1,0 +1,3 @@
+//! Texts and pages of whole documents.
+
+mod pipeline;
