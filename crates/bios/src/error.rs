@@ -7,14 +7,18 @@ use super::reader::{ATTRIBUTES_MAX, BYTES_MAX, RESOURCES_MAX};
 pub enum BiosError {
     /// The file exceeds the size limit.
     #[error(
-        "{file} has more than {BYTES_MAX} bytes; a Bios resource or registry is smaller: name the right file"
+        "cannot read {file}: it has more than {BYTES_MAX} bytes, and a Bios resource or registry is smaller\nhint: \
+         name the right file"
     )]
     TooLarge {
         /// The file.
         file: String,
     },
     /// Not JSON.
-    #[error("{file} is not JSON: {cause}; save the unmodified response of GET /redfish/v1/Systems/ID/Bios")]
+    #[error(
+        "cannot parse {file} as JSON: {cause}\nhint: save the unmodified response of GET \
+         /redfish/v1/Systems/ID/Bios"
+    )]
     NotJson {
         /// The file.
         file: String,
@@ -22,7 +26,7 @@ pub enum BiosError {
         cause: String,
     },
     /// JSON in another format.
-    #[error("{file}: found {found} at {path}, expected {expected}")]
+    #[error("cannot parse {file}: found {found} at {path}, expected {expected}")]
     Shape {
         /// The file.
         file: String,
@@ -35,8 +39,8 @@ pub enum BiosError {
     },
     /// The file contains an error response of the service.
     #[error(
-        "{file} contains an error of the service instead of a resource: {message}; fetch it again with valid \
-         credentials"
+        "cannot use {file}: it contains an error of the service instead of a resource: {message}\nhint: fetch it \
+         again with valid credentials"
     )]
     Service {
         /// The file.
@@ -46,7 +50,8 @@ pub enum BiosError {
     },
     /// More resources, attributes or dependencies than any server has.
     #[error(
-        "{file}: at {path} there are more than {max} {what}, more than any server has; name the right file"
+        "cannot parse {file}: it has more than {max} {what} at {path}, more than any server\nhint: name the right \
+         file"
     )]
     TooMany {
         /// The file.
@@ -60,14 +65,18 @@ pub enum BiosError {
     },
     /// The files contain no active settings.
     #[error(
-        "no active Bios resource in {files}; save GET /redfish/v1/Systems/ID/Bios (HPE: /redfish/v1/systems/1/bios/) and name it with --file"
+        "cannot find an active Bios resource in {files}\nhint: save GET /redfish/v1/Systems/ID/Bios (HPE: \
+         /redfish/v1/systems/1/bios/) and name it with --file"
     )]
     NoBios {
         /// The files.
         files: String,
     },
     /// A restore file for another server, or for another BIOS of it.
-    #[error("{file} restores another server or BIOS: {why}; name the file that was written for this one")]
+    #[error(
+        "cannot use {file}: it restores another server or BIOS: {why}\nhint: name the file that was written for \
+         this one"
+    )]
     OtherServer {
         /// The file.
         file: String,
@@ -75,7 +84,10 @@ pub enum BiosError {
         why: String,
     },
     /// Two resources of the same kind, from two servers.
-    #[error("{first} and {second} both contain {what}; audit one server at a time")]
+    #[error(
+        "cannot audit several servers at a time: {first} and {second} both contain {what}\nhint: name the files \
+         of one server"
+    )]
     Twice {
         /// The first place.
         first: String,

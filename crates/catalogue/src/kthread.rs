@@ -43,7 +43,7 @@ pub(super) const SETTINGS: &[Setting] = &[
                  alone decides. A mask with a housekeeping CPU of every node works just as well.",
         impact: Impact::Low,
         needs: Needs::until(6, 6).moved_to("/sys/bus/workqueue/devices/writeback/affinity_scope"),
-        effective: "The file holds 0.",
+        effective: "The file contains 0.",
         reads: &["/sys/bus/workqueue/devices/writeback/numa"],
         guide: Want::Value("0"),
         hazard: "Removed in kernel 6.6; the guide's script does not notice.",

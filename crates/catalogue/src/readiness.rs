@@ -34,7 +34,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             )
         },
         name: "taskset -cp $$",
-        reason: "Shells, and processes started from them, must not run on isolated CPUs unless they ask to. \
+        reason: "Shells, and processes started from them, must not run on isolated CPUs unless they request it. \
                  This row shows whether the isolation reaches ordinary processes.",
         impact: Impact::Medium,
         effective: "Cpus_allowed_list in /proc/self/status names housekeeping CPUs only.",
@@ -51,7 +51,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         change: change::tuned::never_stop_tuned,
         name: "tuned-adm active",
         reason: "After the guide's script TuneD must be stopped with its profile still preset. The resulting \
-                 message looks like an error but is what the guide wants.",
+                 message looks like an error but is what the guide intends.",
         effective: "`tuned-adm active` says that the daemon is not running and names the preset profile.",
         guide: Want::State("TuneD stopped, HPELowLatency preset"),
         hazard: "A stopped TuneD has rolled its profile back; see service.tuned and service.tuned.rollback.",

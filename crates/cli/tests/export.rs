@@ -25,13 +25,13 @@ use std::{
 const SHELLS: [&str; 2] = ["dash", "bash"];
 
 /// A host with a role.
-struct Desk {
+struct HostWithRole {
     host: HostSnapshot,
     role: Role,
     allocation: Allocation,
 }
 
-impl Desk {
+impl HostWithRole {
     fn of(root: &Path, profile: Profile, takes_all: bool) -> Self {
         Self::with(read(root), profile, takes_all)
     }
@@ -112,7 +112,7 @@ fn assert_success(output: &Output) {
 #[test]
 fn exports_read_as_they_did() {
     for profile in Profile::ALL {
-        let desk = Desk::of(&stock(), profile, false);
+        let desk = HostWithRole::of(&stock(), profile, false);
         for format in FORMATS {
             let mut text = String::new();
             for file in desk.files(format.name) {
@@ -133,7 +133,7 @@ fn no_shell_finds_fault_with_a_script_of_any_host() {
     for (name, path) in common::fixtures() {
         for profile in Profile::ALL {
             for takes_all in [false, true] {
-                let desk = Desk::of(&path, profile, takes_all);
+                let desk = HostWithRole::of(&path, profile, takes_all);
                 for format in FORMATS {
                     let below =
                         directory.path().join(format!("{name}/{profile}/{takes_all}/{}", format.name));
@@ -178,7 +178,7 @@ fn below(directory: &Path) -> Vec<String> {
 #[test]
 fn systemd_accepts_the_unit() {
     let directory = tempfile::tempdir().expect("a directory");
-    let files = Desk::of(&stock(), Profile::Guide57037, false).files("systemd");
+    let files = HostWithRole::of(&stock(), Profile::Guide57037, false).files("systemd");
     write(&files, directory.path());
     // The path of the program is that of the target host.
     let program = directory.path().join("usr/local/bin/oneshot_script.sh").display().to_string();
@@ -197,7 +197,7 @@ fn systemd_accepts_the_unit() {
 #[test]
 fn the_helper_of_tuned_knows_the_numbers() {
     let directory = tempfile::tempdir().expect("a directory");
-    let files = Desk::of(&stock(), Profile::Guide57037, true).files("tuned");
+    let files = HostWithRole::of(&stock(), Profile::Guide57037, true).files("tuned");
     write(&files, directory.path());
     let helper = directory.path().join("HPELowLatency/script.sh");
     let ask = |which: &str, path: &str| {
@@ -235,7 +235,7 @@ print(profile['bootloader']['cmdline'])
 fn the_profile_of_tuned_is_what_its_parser_takes() {
     let directory = tempfile::tempdir().expect("a directory");
     for (profile, name) in [(Profile::Guide57037, "HPELowLatency"), (Profile::Trading, "lowlat-trading")] {
-        let files = Desk::of(&stock(), profile, true).files("tuned");
+        let files = HostWithRole::of(&stock(), profile, true).files("tuned");
         write(&files, directory.path());
         let conf = format!("{name}/tuned.conf");
         let arguments = ["-c", PARSE_PROFILE, &conf];
@@ -263,7 +263,7 @@ fn tuned_loads_the_profile_and_makes_the_expected_line() {
     for (profile, name) in [(Profile::Guide57037, "HPELowLatency"), (Profile::Trading, "lowlat-trading")] {
         let directory = tempfile::tempdir().expect("a directory");
         let here = directory.path().display().to_string();
-        let mut files = Desk::of(&stock(), profile, true).files("tuned");
+        let mut files = HostWithRole::of(&stock(), profile, true).files("tuned");
         for file in &mut files {
             file.text = file.text.replace("/etc/tuned/", &format!("{here}/"));
         }
@@ -286,7 +286,7 @@ fn ansible_accepts_the_playbook() {
     let directory = tempfile::tempdir().expect("a directory");
     for profile in Profile::ALL {
         let below = directory.path().join(profile.name());
-        write(&Desk::of(&stock(), profile, true).files("ansible"), &below);
+        write(&HostWithRole::of(&stock(), profile, true).files("ansible"), &below);
         let arguments = ["--syntax-check", "-i", "localhost,", "lowlat.yml"];
         if let Some(output) = run_if_there("ansible-playbook", &arguments, &below) {
             assert_success(&output);

@@ -15,14 +15,14 @@ fn read(path: &std::path::Path) -> HostSnapshot {
 }
 
 /// A host by name, with a role, ready to be planned.
-struct Desk {
+struct NamedHost {
     name: String,
     host: HostSnapshot,
     role: Role,
     allocation: Allocation,
 }
 
-impl Desk {
+impl NamedHost {
     fn context(&self) -> Context<'_> {
         let Self { host, role, allocation, .. } = self;
         Context { host, role, allocation, profile: role.profile, catalogue: CATALOGUE }
@@ -42,7 +42,7 @@ impl Desk {
 }
 
 /// Every captured host, in both profiles, with no risk accepted and with every one.
-fn desks() -> Vec<Desk> {
+fn desks() -> Vec<NamedHost> {
     let mut desks = Vec::new();
     for (name, path) in common::fixtures() {
         let host = read(&path);
@@ -53,7 +53,7 @@ fn desks() -> Vec<Desk> {
                 let role = Role { profile, accepted_risks: accepted.collect(), ..Role::default() };
                 let allocation = Allocation::choose(&host, &role);
                 let name = format!("{name}, {profile}, all risks accepted: {takes_all}");
-                desks.push(Desk { name, host: host.clone(), role, allocation });
+                desks.push(NamedHost { name, host: host.clone(), role, allocation });
             }
         }
     }
@@ -88,7 +88,7 @@ fn no_setting_vanishes_from_a_plan() {
 fn what_is_planned_makes_its_rows_good_and_nothing_is_left_to_plan() {
     for desk in desks() {
         let plan = desk.plan();
-        let mut after = Desk { host: desk.host.clone(), role: desk.role.clone(), ..desk };
+        let mut after = NamedHost { host: desk.host.clone(), role: desk.role.clone(), ..desk };
         in_memory::apply(&plan, &mut after.host);
         let (verdicts, again) = (after.verdicts(), after.plan());
         let mut wrong: Vec<String> = Vec::new();
@@ -129,7 +129,7 @@ fn plans_read_as_they_did() {
         let host = read(&path);
         let role = Role { profile, ..Role::default() };
         let allocation = Allocation::choose(&host, &role);
-        let desk = Desk { name: name.to_owned(), host, role, allocation };
+        let desk = NamedHost { name: name.to_owned(), host, role, allocation };
         let text = lowlat_report::plan_text(&desk.plan(), 80);
         let plain = anstream::adapter::strip_str(&text).to_string();
         for line in plain.lines() {

@@ -15,14 +15,14 @@ use lowlat_settings::{
 };
 use lowlat_sys::{Root, snapshot};
 
-/// A captured host, and what is wanted of it.
-struct Desk {
+/// A captured host with a plan.
+struct PlannedHost {
     name: String,
     host: HostSnapshot,
     plan: Plan,
 }
 
-fn desk(name: &str, profile: Profile, takes_all: bool) -> Desk {
+fn desk(name: &str, profile: Profile, takes_all: bool) -> PlannedHost {
     let (_, path) = common::fixtures().into_iter().find(|(found, _)| found == name).expect("the fixture");
     let host = snapshot::read(&Root::open(&path).unwrap_or_else(|error| panic!("{error}")), CATALOGUE);
     let accepted = CATALOGUE.settings().filter(|_| takes_all).map(|setting| setting.id.to_owned());
@@ -32,10 +32,10 @@ fn desk(name: &str, profile: Profile, takes_all: bool) -> Desk {
         &Context { host: &host, role: &role, allocation: &allocation, profile, catalogue: CATALOGUE },
         "0.0.0",
     );
-    Desk { name: format!("{name}, {profile}, all risks accepted: {takes_all}"), host, plan }
+    PlannedHost { name: format!("{name}, {profile}, all risks accepted: {takes_all}"), host, plan }
 }
 
-fn desks() -> Vec<Desk> {
+fn desks() -> Vec<PlannedHost> {
     let mut desks = Vec::new();
     for (name, _) in common::fixtures() {
         for profile in Profile::ALL {
@@ -88,7 +88,7 @@ fn verify_with(
 }
 
 /// The host after the apply of all changes but `without`, and a reboot.
-fn carried_out(desk: &Desk, without: Option<usize>) -> (HostSnapshot, Evidence) {
+fn carried_out(desk: &PlannedHost, without: Option<usize>) -> (HostSnapshot, Evidence) {
     let mut host = desk.host.clone();
     let mut plan = desk.plan.clone();
     if let Some(at) = without {
@@ -203,7 +203,7 @@ fn each_parameter_undone_is_told_and_no_other() {
 }
 
 /// The host in the boot of the apply: run-time values are set, parameters wait.
-fn before_the_reboot(desk: &Desk) -> (HostSnapshot, Evidence) {
+fn before_the_reboot(desk: &PlannedHost) -> (HostSnapshot, Evidence) {
     let line =
         desk.plan.changes.iter().position(|change| matches!(change.target, Target::CommandLine { .. }));
     let (mut host, evidence) = carried_out(desk, line);
@@ -212,7 +212,7 @@ fn before_the_reboot(desk: &Desk) -> (HostSnapshot, Evidence) {
 }
 
 /// What a desk finds some weeks later.
-fn some_weeks_later(desk: &Desk) -> (HostSnapshot, Evidence) {
+fn some_weeks_later(desk: &PlannedHost) -> (HostSnapshot, Evidence) {
     use lowlat_host::snapshot::{Service, SysctlAssignment};
     use lowlat_plan::verify::{BootSource, TunedOption};
     let (mut host, mut evidence) = carried_out(desk, None);
@@ -290,7 +290,7 @@ fn ticks_of(host: &mut HostSnapshot, plan: &Plan) -> TickProof {
 
 #[test]
 fn verifications_read_as_they_did() {
-    type Fate = fn(&Desk) -> (HostSnapshot, Evidence);
+    type Fate = fn(&PlannedHost) -> (HostSnapshot, Evidence);
     let fates: [(&str, &str, Profile, Fate, &str); 6] = [
         ("held", "epyc-7f32-stock", Profile::Trading, |desk| carried_out(desk, None), "an earlier boot"),
         ("ticks", "epyc-7f32-stock", Profile::Trading, |desk| carried_out(desk, None), "an earlier boot"),

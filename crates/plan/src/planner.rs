@@ -4,7 +4,7 @@ use super::{HostMark, LeftOut, Plan, boot_line, stands, warnings};
 use lowlat_host::{Profile, Reading};
 use lowlat_settings::{
     Context, Finding, Layer, Risk, Setting, Verdict,
-    change::{BootToken, Change, Moment, Proposal, Step, Target, WhyLeftOut, files, sysctl, tuned},
+    change::{BootToken, Change, Moment, Proposal, ProposedChange, Target, WhyLeftOut, files, sysctl, tuned},
     judge_one, same_meaning,
 };
 use std::collections::BTreeMap;
@@ -83,7 +83,7 @@ impl Gathered {
     }
 
     /// Two rows with the same value for one target are one change.
-    fn step(&mut self, setting: &Setting, step: Step) {
+    fn step(&mut self, setting: &Setting, step: ProposedChange) {
         let place = self.places.get(&step.target).copied();
         if let Some(change) = place.and_then(|place| self.changes.get_mut(place)) {
             change.settings.push(setting.id.to_owned());

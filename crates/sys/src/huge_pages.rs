@@ -4,8 +4,8 @@
 //! reservation rolls it back; a reboot empties the pool anyway.
 
 use crate::undo::{
-    Comparison, HostError, OnFailure, PrivateDirectory, RollbackReport, State, Step, TargetSpec, UndoError,
-    UndoLog, Writer,
+    Comparison, HostError, OnFailure, PrivateDirectory, RollbackReport, State, TargetSpec, UndoError,
+    UndoLog, UndoStep, Writer,
 };
 use std::path::Path;
 use thiserror::Error;
@@ -102,7 +102,7 @@ impl HugePages {
         // Pages that a killed run had left were among the free ones.
         let free = free.saturating_sub(number(&total, &found)?.saturating_sub(before));
         let now = before + pages.saturating_sub(free);
-        let step = Step { id: "pool".into(), target, old, new: State::Value(now.to_string()) };
+        let step = UndoStep { id: "pool".into(), target, old, new: State::Value(now.to_string()) };
         log.apply(PLAN, &[step], OnFailure::RollBack).map_err(|source| match source {
             UndoError::Step { .. } => HugePagesError::TooFew { wanted: now, source },
             other => other.into(),

@@ -97,6 +97,6 @@ fn a_way_back_of_another_kind_or_server_is_refused() {
     let whole = serde_json::to_vec(&export).unwrap();
     for end in (0..whole.len()).step_by(97) {
         let said = BiosChange::restoring(&facts, "x", &whole[..end]).unwrap_err().to_string();
-        assert!(said.contains("not JSON"), "{said}");
+        assert!(said.contains("as JSON"), "{said}");
     }
 }

@@ -18,8 +18,8 @@ fn errors_name_file_place_and_what_was_expected() {
     let bios = r#"{"Attributes": {"ProcSMT": "Enabled"}}"#;
     let registry = |entries: &str| format!(r#"{{"RegistryEntries": {entries}}}"#);
     for (documents, parts) in [
-        (vec!["nonsense"], &["file0.json", "not JSON", "line 1 column"][..]),
-        (vec![""], &["file0.json", "not JSON"]),
+        (vec!["nonsense"], &["file0.json", "as JSON", "line 1 column"][..]),
+        (vec![""], &["file0.json", "as JSON"]),
         (vec!["7"], &["file0.json", "found 7 at $", "\"Attributes\""]),
         (vec!["{}"], &["file0.json", "an object of 0 members", "\"RegistryEntries\""]),
         (
@@ -45,7 +45,7 @@ fn errors_name_file_place_and_what_was_expected() {
             &["file0.json", "no session", "credentials"],
         ),
         (vec![bios, bios], &["file0.json", "file1.json", "one server"]),
-        (vec![r#"{"Attributes": {"A": 1}, "Id": "settings"}"#], &["no active Bios resource", "--file"]),
+        (vec![r#"{"Attributes": {"A": 1}, "Id": "settings"}"#], &["cannot find an active Bios resource", "--file"]),
         (vec![bios, &registry("[]")], &["file1.json", "$.RegistryEntries.Attributes", "nothing"]),
         (vec![bios, &registry(r#"{"Attributes": [7]}"#)], &["$.RegistryEntries.Attributes[0].AttributeName"]),
         (
@@ -78,7 +78,7 @@ fn sizes_are_bounded() {
     let many = format!("[{}]", vec![r#"{"Attributes": {"A": 1}}"#; 300].join(","));
     assert!(refused(&[&many]).contains("more than 256 resources"));
     let deep = format!("{}{}", "[".repeat(400), "]".repeat(400));
-    assert!(refused(&[&deep]).contains("not JSON"), "the parser's own limit");
+    assert!(refused(&[&deep]).contains("as JSON"), "the parser's own limit");
     let nested = format!(r#"{}{{"Attributes": {{"A": 1}}}}{}"#, "[".repeat(20), "]".repeat(20));
     assert!(refused(&[&nested]).contains("at $"));
     let attributes: Vec<String> = (0..50_001).map(|index| format!("\"A{index}\": 1")).collect();

@@ -101,7 +101,7 @@ fn clocksource(context: &Context<'_>, _: &Setting) -> Judgement {
         Some("tsc") if !matches!(in_use, "" | "tsc") => Judgement::new(
             Verdict::Ineffective,
             format!("clocksource=tsc, but {in_use} is in use"),
-            "the kernel found the time stamp counter unusable; its log says why",
+            "the kernel found the time stamp counter unusable; see its log",
         ),
         Some("tsc") => Judgement::good("clocksource=tsc"),
         Some(other) => Judgement::wrong(format!("clocksource={other}"), "it forces a slower clock"),

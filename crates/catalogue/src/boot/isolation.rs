@@ -13,7 +13,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "boot.isolcpus",
         name: "isolcpus=",
-        reason: "domain takes CPUs out of load balancing, so that no task is moved there unasked. \
+        reason: "domain takes CPUs out of load balancing, so that no task is moved there automatically. \
                  managed_irq steers the queues of kernel-managed interrupts, such as those of NVMe, to \
                  housekeeping CPUs. No other setting can move them.",
         cost: "Threads must be pinned manually; otherwise all threads of a process stay on one isolated CPU. \

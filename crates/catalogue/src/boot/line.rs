@@ -57,7 +57,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
             )
         },
         name: "grubenv",
-        reason: "GRUB's environment block holds 1,024 bytes in total. A command line that names each CPU \
+        reason: "GRUB's environment block has 1,024 bytes in total. A command line that names each CPU \
                  does not fit on a large host, and the write fails. The host then boots with the old \
                  parameters or none.",
         impact: Impact::Medium,
@@ -83,14 +83,14 @@ fn first_token(context: &Context<'_>, _: &Setting) -> Judgement {
         Err(judgement) => return judgement,
     };
     let Some(first) = asked.tokens().first() else {
-        return Judgement::not_applicable("TuneD asks for no boot parameters")
+        return Judgement::not_applicable("TuneD requests no boot parameters")
             .at(lowlat_settings::change::tuned::BOOTCMDLINE);
     };
     let spelled = tuned::spell(first);
     let judgement = if tuned::is_on_line(first, line) {
         Judgement::good(spelled)
     } else if asked.tokens().iter().skip(1).any(|token| tuned::is_on_line(token, line)) {
-        let because = "words after it are in force, but it is not: it was lost on the way to the boot loader";
+        let because = "words after it are active, but it is not: it was lost on the way to the boot loader";
         Judgement::new(Verdict::Ineffective, spelled, because)
     } else {
         Judgement::not_applicable("none of TuneD's boot parameters is in force; see service.tuned.bootloader")

@@ -28,7 +28,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         name: "hugepages=",
         reason: "Reserves huge pages before memory is fragmented.",
         cost: "The memory is unavailable for everything else: 6,000 pages of 2 MiB are 11.7 GiB.",
-        effective: "The pool in /sys/kernel/mm/hugepages holds that many pages.",
+        effective: "The pool in /sys/kernel/mm/hugepages has that many pages.",
         guide: Want::Value("6000"),
         hazard: "The kernel spreads the pages over the NUMA nodes without regard to need. \
                  hugepages=0:3000,1:3000 sets the count for each node. The order of hugepagesz=, hugepages= \
@@ -123,10 +123,10 @@ fn hugepages(context: &Context<'_>, setting: &Setting) -> Judgement {
         Some(count) => match pool_of(context, GUIDE_PAGE_BYTES) {
             Some(pool) if pool < wanted => Judgement::new(
                 Verdict::Ineffective,
-                format!("hugepages={count}, but the pool holds {pool}"),
+                format!("hugepages={count}, but the pool has {pool}"),
                 "the kernel found too little contiguous free memory, or the pool was changed later",
             ),
-            Some(pool) => Judgement::good(format!("hugepages={count}, the pool holds {pool}")),
+            Some(pool) => Judgement::good(format!("hugepages={count}, the pool has {pool}")),
             None => Judgement::good(format!("hugepages={count}")),
         },
     };

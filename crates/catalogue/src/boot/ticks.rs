@@ -33,7 +33,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
                     increases on them while one thread runs.",
         trading: Want::Derived(judge::isolated_list),
         guide: Want::Derived(judge::isolated_list),
-        hazard: "The guide writes every CPU out. Ranges are shorter, and grubenv holds only 1,024 bytes. \
+        hazard: "The guide writes every CPU out. Ranges are shorter, and grubenv has only 1,024 bytes. \
                  Since kernel 6.12 the fair server can start the tick again; see debugfs.sched.fair_server.",
         sources: &[GUIDE, CPU_PARTITIONING, PARAMETERS, NO_HZ_DOC],
         judge: nohz_full,

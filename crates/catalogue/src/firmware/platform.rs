@@ -27,7 +27,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         id: "firmware.dynamic_power_capping_functionality",
         name: "Dynamic Power Capping Functionality",
         reason: "At startup the firmware measures the server's power draw, so that its management controller \
-                 can later hold it below a limit. Holding the limit means lowering clocks under load.",
+                 can later keep it below a limit. Keeping the limit means lowering clocks under load.",
         cost: "The management controller can no longer cap the server's power.",
         risk: Risk::Power,
         trading: Want::Value("Disabled"),

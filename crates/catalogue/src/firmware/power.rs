@@ -7,7 +7,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "firmware.power_regulator",
         name: "Power Regulator",
-        reason: "Who chooses the clock. Static High Performance holds the highest state regardless of the \
+        reason: "What controls the clock. Static High Performance holds the highest state regardless of the \
                  operating system. OS Control leaves it to the kernel, where the performance governor does \
                  the same for the CPUs that need it.",
         cost: "Static High Performance: every core draws full power all the time, even when idle.",

@@ -283,7 +283,7 @@ fn huge_pages_spread(context: &Context<'_>, _: &Setting) -> Judgement {
         };
         (format!("node {}", node.id), one)
     };
-    judge_each(nodes.iter().map(judge), "no node holds isolated CPUs").at(NR_HUGEPAGES)
+    judge_each(nodes.iter().map(judge), "no node contains isolated CPUs").at(NR_HUGEPAGES)
 }
 
 fn swap_used(context: &Context<'_>, _: &Setting) -> Judgement {

@@ -142,13 +142,13 @@ pub(crate) const SETTINGS: &[Setting] = &[
         change: |_, _| {
             Proposal::not(
                 WhyLeftOut::Hardware,
-                "use a physical host: what a hypervisor does cannot be tuned from inside",
+                "use a physical host: a hypervisor cannot be tuned from inside",
             )
         },
         layer: Layer::Readiness,
         name: "hypervisor",
         reason: "In a virtual machine the hypervisor takes CPUs away at times that nothing inside can see or \
-                 prevent. Firmware, clocks and caches are only what it emulates.",
+                 prevent. Firmware, clocks and caches are emulated.",
         impact: Impact::Medium,
         effective: "systemd-detect-virt prints none.",
         trading: Want::State("a physical host"),
@@ -163,7 +163,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "readiness.steal",
         change: |_, _| {
-            Proposal::not(WhyLeftOut::Hardware, "what the hypervisor takes is decided outside this host")
+            Proposal::not(WhyLeftOut::Hardware, "the hypervisor's share is decided outside this host")
         },
         layer: Layer::Readiness,
         name: "steal",

@@ -42,11 +42,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysfs.cpu_dma_latency",
         name: "/dev/cpu_dma_latency",
-        reason: "A process that holds this file open with a small number keeps every CPU out of idle states \
+        reason: "A process that keeps this file open with a small number keeps every CPU out of idle states \
                  that take longer to leave. Onload, TuneD and many trading systems do so.",
         cost: "It applies to all CPUs, including housekeeping, and ends when the process does.",
         impact: Impact::Low,
-        effective: "lsof /dev/cpu_dma_latency lists the process that holds it.",
+        effective: "lsof /dev/cpu_dma_latency lists the process that keeps it open.",
         trading: Want::State("held low by a running process, unless the deeper states are disabled"),
         guide: Want::Nothing,
         judge: dma_latency,

@@ -83,7 +83,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         guide: Want::Nothing,
         judge: llc_shared,
         sources: &[
-            "guide 57037 section 3.3.2 (each core of the EPYC 7F32 has an L3 of its own)",
+            "guide 57037 section 3.3.2 (each core of the EPYC 7F32 has a private L3)",
             "kernel Documentation/ABI/testing/sysfs-devices-system-cpu: cache/index*",
         ],
         ..ROW

@@ -242,7 +242,7 @@ fn huge_pages_are_compared_with_the_pools() {
         })
     };
     pools(3000).says(id, Verdict::Good, &["6000"]);
-    pools(2900).says(id, Verdict::Ineffective, &["the pool holds 5800"]);
+    pools(2900).says(id, Verdict::Ineffective, &["the pool has 5800"]);
     Bench::guide().line("hugepagesz=2M hugepages=512").says(id, Verdict::Wrong, &["512"]);
     Bench::guide().line("hugepagesz=1G hugepages=6000").says(id, Verdict::Wrong, &["another size"]);
     Bench::guide().line("hugepagesz=2M hugepages=0:3000,1:3000").says(id, Verdict::Good, &[]);

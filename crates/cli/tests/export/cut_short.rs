@@ -1,7 +1,7 @@
 //! Scripts that a failure, a kill or a power cut ends early, and what the next run of them makes of that.
 
 use super::on_a_tree::{differ, tree_of};
-use super::{Desk, SHELLS, assert_success, common, stock};
+use super::{HostWithRole, SHELLS, assert_success, common, stock};
 use lowlat_host::Profile;
 use std::fs;
 
@@ -12,7 +12,7 @@ const OWED: &str = "/var/lib/lowlat-export/tell/update-grub";
 /// What update-grub was to be told is on record until it was told.
 #[test]
 fn an_update_grub_that_failed_is_run_again() {
-    let desk = Desk::of(&stock(), Profile::Trading, false);
+    let desk = HostWithRole::of(&stock(), Profile::Trading, false);
     let script = &desk.files("shell")[0].text;
     for shell in SHELLS {
         let tree = tree_of(&desk, &desk.plan());
@@ -50,7 +50,7 @@ fn an_update_grub_that_failed_is_run_again() {
 /// A kill between a file and who is told of it leaves the file changed, and on record who is to be told.
 #[test]
 fn a_kill_before_the_telling_does_not_lose_it() {
-    let desk = Desk::of(&stock(), Profile::Trading, false);
+    let desk = HostWithRole::of(&stock(), Profile::Trading, false);
     let script = &desk.files("shell")[0].text;
     let (head, tail) = script.split_once("\ntell() {").expect("the function that tells");
     let killed = format!("{head}\ntell() {{ kill -9 $$; }}\nunused() {{{tail}");
@@ -70,7 +70,7 @@ fn a_kill_before_the_telling_does_not_lose_it() {
 /// A record that lost its end is no record of a change that was not made.
 #[test]
 fn a_record_that_is_cut_short_is_told_and_its_copy_kept() {
-    let desk = Desk::of(&stock(), Profile::Trading, false);
+    let desk = HostWithRole::of(&stock(), Profile::Trading, false);
     let script = &desk.files("shell")[0].text;
     let file = "/etc/sysctl.d/99-zz-lowlat.conf";
     for shell in SHELLS {
@@ -107,7 +107,7 @@ const SYNC: &str = "#!/bin/sh\nhere=${0%/usr/bin/sync}\nfor name; do\n\
 /// After a power cut a disk may have what was asked for last, and not what was written before.
 #[test]
 fn a_record_is_on_the_disk_before_its_change() {
-    let desk = Desk::of(&stock(), Profile::Trading, false);
+    let desk = HostWithRole::of(&stock(), Profile::Trading, false);
     let script = &desk.files("shell")[0].text;
     let file = "/etc/sysctl.d/99-zz-lowlat.conf";
     for shell in SHELLS {

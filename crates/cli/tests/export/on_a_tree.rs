@@ -1,14 +1,14 @@
 //! The exported scripts, carried out on a captured host unpacked into a directory and taken back.
 
 use super::tree::{Places, Tree};
-use super::{Desk, SHELLS, assert_success, common, find, stock};
+use super::{HostWithRole, SHELLS, assert_success, common, find, stock};
 use lowlat_host::Profile;
 use lowlat_plan::Plan;
 use lowlat_settings::change::Target;
 use std::{fs, process::Command};
 
 /// A tree with services that the guide would stop, in the states that the plan says.
-pub fn tree_of(desk: &Desk, plan: &Plan) -> Tree {
+pub fn tree_of(desk: &HostWithRole, plan: &Plan) -> Tree {
     let tree = Tree::of(&stock());
     for (unit, service) in &desk.host.services.units {
         if !unit.contains(['\\', '/']) {
@@ -32,7 +32,7 @@ fn the_script_carries_the_plan_out_and_takes_it_back() {
         for (profile, takes_all) in
             [(Profile::Trading, false), (Profile::Guide57037, false), (Profile::Guide57037, true)]
         {
-            let desk = Desk::of(&stock(), profile, takes_all);
+            let desk = HostWithRole::of(&stock(), profile, takes_all);
             let mut plan = desk.plan();
             // TuneD's profile is left alone where lowlat is not there to take it back.
             plan.changes.retain(|change| change.settings != ["service.tuned.profile"]);
@@ -88,7 +88,7 @@ pub fn differ(before: &Places, after: &Places, what: &str) {
 
 #[test]
 fn what_others_changed_since_stays_and_is_named() {
-    let desk = Desk::of(&stock(), Profile::Trading, false);
+    let desk = HostWithRole::of(&stock(), Profile::Trading, false);
     let script = &desk.files("shell")[0].text;
     for shell in SHELLS {
         let tree = tree_of(&desk, &desk.plan());
@@ -117,7 +117,7 @@ fn what_others_changed_since_stays_and_is_named() {
 /// The kernel sets a limit in bytes to 0 when that in percent is written, and the other way round.
 #[test]
 fn a_limit_in_bytes_rules_again_after_undo() {
-    let desk = Desk::of(&stock(), Profile::Trading, false);
+    let desk = HostWithRole::of(&stock(), Profile::Trading, false);
     let script = &desk.files("shell")[0].text;
     let [ratio, bytes] = ["ratio", "bytes"].map(|end| format!("/proc/sys/vm/dirty_{end}"));
     let background_bytes = "/proc/sys/vm/dirty_background_bytes";
@@ -172,7 +172,7 @@ fn a_sysctl_of_the_running_kernel_is_read_whole() {
         eprintln!("skipped: {path} cannot be read here");
         return;
     };
-    let desk = Desk::of(&stock(), Profile::Trading, false);
+    let desk = HostWithRole::of(&stock(), Profile::Trading, false);
     let script = &desk.files("shell")[0].text;
     let (machinery, _) = script.split_once("\nmode=").expect("the script's last part");
     for shell in SHELLS {
@@ -184,7 +184,7 @@ fn a_sysctl_of_the_running_kernel_is_read_whole() {
 
 #[test]
 fn an_interrupt_that_irqbalance_moved_is_left_to_it() {
-    let desk = Desk::of(&stock(), Profile::Trading, false);
+    let desk = HostWithRole::of(&stock(), Profile::Trading, false);
     let script = &desk.files("shell")[0].text;
     let plan = desk.plan();
     let irq = plan.changes.iter().find_map(|change| match change.target {
@@ -212,7 +212,7 @@ fn an_interrupt_that_irqbalance_moved_is_left_to_it() {
 
 #[test]
 fn an_apply_that_was_killed_is_taken_back() {
-    let desk = Desk::of(&stock(), Profile::Trading, false);
+    let desk = HostWithRole::of(&stock(), Profile::Trading, false);
     let script = &desk.files("shell")[0].text;
     for shell in SHELLS {
         let tree = tree_of(&desk, &desk.plan());
@@ -228,7 +228,7 @@ fn an_apply_that_was_killed_is_taken_back() {
 
 #[test]
 fn values_of_an_earlier_boot_are_not_restored() {
-    let desk = Desk::of(&stock(), Profile::Trading, false);
+    let desk = HostWithRole::of(&stock(), Profile::Trading, false);
     let script = &desk.files("shell")[0].text;
     for shell in SHELLS {
         let tree = tree_of(&desk, &desk.plan());
@@ -243,7 +243,7 @@ fn values_of_an_earlier_boot_are_not_restored() {
 
 #[test]
 fn another_host_and_another_plan_are_refused() {
-    let desk = Desk::of(&stock(), Profile::Trading, false);
+    let desk = HostWithRole::of(&stock(), Profile::Trading, false);
     let script = &desk.files("shell")[0].text;
     let tree = tree_of(&desk, &desk.plan());
     let before = tree.places();
@@ -254,7 +254,7 @@ fn another_host_and_another_plan_are_refused() {
     tree.write("/sys/devices/system/cpu/online", "0-15\n");
     differ(&before, &tree.places(), "refused");
     assert_success(&tree.run("dash", script, "apply"));
-    let other = &Desk::of(&stock(), Profile::Guide57037, false).files("shell")[0].text;
+    let other = &HostWithRole::of(&stock(), Profile::Guide57037, false).files("shell")[0].text;
     let output = tree.run("dash", other, "apply");
     assert_eq!(output.status.code(), Some(2));
     assert!(common::text(&output.stderr).contains("run undo of that plan's script first"));
@@ -265,7 +265,7 @@ fn another_host_and_another_plan_are_refused() {
 fn the_service_s_script_starts_and_stops_without_a_trace() {
     for shell in SHELLS {
         for takes_all in [false, true] {
-            let desk = Desk::of(&stock(), Profile::Guide57037, takes_all);
+            let desk = HostWithRole::of(&stock(), Profile::Guide57037, takes_all);
             let files = desk.files("systemd");
             let script = find(&files, "oneshot_script.sh");
             let tree = tree_of(&desk, &desk.plan());

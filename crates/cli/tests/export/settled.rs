@@ -2,7 +2,7 @@
 
 use super::on_a_tree::tree_of;
 use super::tree::Tree;
-use super::{Desk, SHELLS, assert_success, common, stock};
+use super::{HostWithRole, SHELLS, assert_success, common, stock};
 use lowlat_host::Profile;
 use std::{thread, time::Duration};
 
@@ -24,7 +24,7 @@ const KILL: &str = "pid=$PPID script=\nwhile grep -q '[.]sh' \"/proc/$pid/cmdlin
      [ \"$script\" != \"$PPID\" ] || exit 1\nkill -9 \"$script\"\n";
 
 /// A tree with what is mounted on /boot, and what comes of freezing it.
-fn tree(desk: &Desk, mounted: &str, freeze: &str) -> Tree {
+fn tree(desk: &HostWithRole, mounted: &str, freeze: &str) -> Tree {
     let tree = tree_of(desk, &desk.plan());
     tree.program("usr/bin/findmnt", FINDMNT);
     tree.program("usr/sbin/fsfreeze", FSFREEZE);
@@ -37,7 +37,7 @@ fn tree(desk: &Desk, mounted: &str, freeze: &str) -> Tree {
 
 #[test]
 fn a_boot_of_its_own_is_frozen_and_thawed_and_no_other() {
-    let desk = Desk::of(&stock(), Profile::Trading, false);
+    let desk = HostWithRole::of(&stock(), Profile::Trading, false);
     let script = &desk.files("shell")[0].text;
     let (machinery, _) = script.split_once("\nmode=").expect("the script's last part");
     let only_settles = format!("{machinery}\nsettle_boot\n");
@@ -68,7 +68,7 @@ fn a_boot_of_its_own_is_frozen_and_thawed_and_no_other() {
 
 #[test]
 fn a_menu_is_settled_once_it_is_written() {
-    let desk = Desk::of(&stock(), Profile::Trading, false);
+    let desk = HostWithRole::of(&stock(), Profile::Trading, false);
     let script = &desk.files("shell")[0].text;
     let tree = tree(&desk, "8:2 ext4 HERE/boot\n", "");
     for (verb, menu) in [("apply", 1), ("undo", 0)] {
@@ -80,7 +80,7 @@ fn a_menu_is_settled_once_it_is_written() {
 
 #[test]
 fn what_is_frozen_is_thawed_though_the_script_is_killed() {
-    let desk = Desk::of(&stock(), Profile::Trading, false);
+    let desk = HostWithRole::of(&stock(), Profile::Trading, false);
     let script = &desk.files("shell")[0].text;
     for shell in SHELLS {
         let tree = tree(&desk, "8:2 ext4 HERE/boot\n", KILL);
@@ -95,7 +95,7 @@ fn what_is_frozen_is_thawed_though_the_script_is_killed() {
 
 #[test]
 fn a_boot_that_does_not_thaw_is_named_with_the_way_out() {
-    let desk = Desk::of(&stock(), Profile::Trading, false);
+    let desk = HostWithRole::of(&stock(), Profile::Trading, false);
     let script = &desk.files("shell")[0].text;
     for shell in SHELLS {
         let tree = tree(&desk, "8:2 ext4 HERE/boot\n", "");

@@ -45,11 +45,12 @@ const WRITERS: &[(&[&str], &[&str])] = &[
     (&["man", "--dir", "{dir}"], &["lowlat.1", "lowlat-assess.1"]),
 ];
 
-struct Desk {
+/// A directory for outputs, with a recording.
+struct OutputFolder {
     folder: TempDir,
 }
 
-impl Desk {
+impl OutputFolder {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("here")).unwrap();
@@ -113,7 +114,7 @@ fn names(dir: &Path) -> Vec<String> {
 #[test]
 fn every_writer_writes() {
     for (arguments, _) in WRITERS {
-        let (desk, dir) = (Desk::new(), tempfile::tempdir().unwrap());
+        let (desk, dir) = (OutputFolder::new(), tempfile::tempdir().unwrap());
         let output = desk.run(arguments, dir.path());
         assert!(output.status.code().is_some_and(|code| code < 2), "{arguments:?}: {}", text(&output.stderr));
         let written = names(dir.path());
@@ -129,7 +130,7 @@ fn planted_links_are_not_followed() {
     let mut failures = Vec::new();
     for (arguments, planted) in WRITERS {
         for name in *planted {
-            let (desk, dir) = (Desk::new(), tempfile::tempdir().unwrap());
+            let (desk, dir) = (OutputFolder::new(), tempfile::tempdir().unwrap());
             let victim = desk.at("victim");
             fs::write(&victim, THEIRS).unwrap();
             symlink(&victim, dir.path().join(name)).unwrap();
@@ -150,7 +151,7 @@ fn planted_links_are_not_followed() {
 /// Names of unfinished files held the number of the process, and the next ones can be guessed.
 #[test]
 fn unfinished_files_have_no_name_that_can_be_guessed() {
-    let (desk, dir) = (Desk::new(), tempfile::tempdir().unwrap());
+    let (desk, dir) = (OutputFolder::new(), tempfile::tempdir().unwrap());
     let victim = desk.at("victim");
     fs::write(&victim, THEIRS).unwrap();
     for process in std::process::id()..std::process::id() + 20_000 {
@@ -164,7 +165,7 @@ fn unfinished_files_have_no_name_that_can_be_guessed() {
 /// `sudo lowlat assess` in another user's folder, where the usual names wait as links and pipes.
 #[test]
 fn the_usual_names_are_passed_by_when_they_are_taken() {
-    let desk = Desk::new();
+    let desk = OutputFolder::new();
     let (here, victim) = (desk.at("here"), desk.at("victim"));
     fs::write(&victim, THEIRS).unwrap();
     symlink(&victim, here.join("lowlat-report.html")).unwrap();
@@ -190,7 +191,7 @@ fn a_strangers_link_to_a_directory_is_not_followed() {
     }
     let mut failures = Vec::new();
     for (arguments, _) in WRITERS {
-        let (desk, dir) = (Desk::new(), tempfile::tempdir().unwrap());
+        let (desk, dir) = (OutputFolder::new(), tempfile::tempdir().unwrap());
         fs::create_dir(desk.at("system")).unwrap();
         let link = dir.path().join("reports");
         symlink(desk.at("system"), &link).unwrap();
@@ -207,7 +208,7 @@ fn a_strangers_link_to_a_directory_is_not_followed() {
 
 #[test]
 fn exported_orders_are_their_owners_alone() {
-    let (desk, dir) = (Desk::new(), tempfile::tempdir().unwrap());
+    let (desk, dir) = (OutputFolder::new(), tempfile::tempdir().unwrap());
     desk.run(&["journal", "export", "{rec}", "--format", "csv", "--out", "{out}"], dir.path());
     let mode = fs::metadata(dir.path().join("out")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
@@ -215,7 +216,7 @@ fn exported_orders_are_their_owners_alone() {
 
 #[test]
 fn an_earlier_report_stays() {
-    let desk = Desk::new();
+    let desk = OutputFolder::new();
     let here = desk.at("here");
     let assess: &[&str] = &["assess", "--no-measure", "--root", "{host}"];
     for name in ["lowlat-report.html", "lowlat-result.json"] {
@@ -236,7 +237,7 @@ fn an_earlier_report_stays() {
 
 #[test]
 fn a_named_file_is_replaced_and_that_is_said() {
-    let (desk, dir) = (Desk::new(), tempfile::tempdir().unwrap());
+    let (desk, dir) = (OutputFolder::new(), tempfile::tempdir().unwrap());
     let assess: &[&str] = &["assess", "--no-measure", "--root", "{host}", "--report", "{out}"];
     assert!(!text(&desk.run(assess, dir.path()).stdout).contains("replacing an earlier file"));
     assert!(text(&desk.run(assess, dir.path()).stdout).contains("out, replacing an earlier file"));
@@ -252,7 +253,7 @@ fn a_full_disk_costs_the_file_and_not_the_results() {
         (&["assess", "--json", "--no-measure", "--root", "{host}", "--result", "/dev/full"], "lowlat-result"),
     ];
     for (arguments, shown) in results {
-        let desk = Desk::new();
+        let desk = OutputFolder::new();
         let output = desk.run(arguments, &desk.at("here"));
         let (out, said) = (text(&output.stdout), text(&output.stderr));
         assert!(out.to_lowercase().contains(&shown.to_lowercase()), "{arguments:?}: {out}");
@@ -265,7 +266,7 @@ fn a_full_disk_costs_the_file_and_not_the_results() {
 /// A limit on the size of files is a disk that is full for this process.
 #[test]
 fn a_file_that_cannot_be_finished_leaves_the_earlier_one() {
-    let (desk, dir) = (Desk::new(), tempfile::tempdir().unwrap());
+    let (desk, dir) = (OutputFolder::new(), tempfile::tempdir().unwrap());
     let out = dir.path().join("out");
     fs::write(&out, THEIRS).unwrap();
     let arguments =
@@ -287,7 +288,7 @@ fn a_file_that_cannot_be_finished_leaves_the_earlier_one() {
 
 #[test]
 fn assess_ends_with_what_to_do_next() {
-    let desk = Desk::new();
+    let desk = OutputFolder::new();
     let output = desk.run(&["assess", "--no-measure", "--root", "{host}"], &desk.at("here"));
     let out = text(&output.stdout);
     let end = out.split("Most valuable changes").nth(1).unwrap_or_default();
@@ -302,7 +303,7 @@ fn assess_ends_with_what_to_do_next() {
 /// A user without root sees on the terminal, not only on the page, that no interruption was traced.
 #[test]
 fn assess_without_root_says_that_causes_were_not_traced() {
-    let desk = Desk::new();
+    let desk = OutputFolder::new();
     let mut command = Command::new(binary());
     command.args(["assess", "--duration", "1s"]).current_dir(desk.at("here"));
     if rustix::process::geteuid().is_root() {

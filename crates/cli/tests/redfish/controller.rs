@@ -1,7 +1,7 @@
 //! The controller in this process: whole changes, and what goes wrong on the way, as users see it.
 
 use crate::{
-    redfish::run::{Desk, all_of, said},
+    redfish::run::{RedfishCaller, all_of, said},
     service::{PASSWORD, Reply, SESSIONS, SETTINGS, Service, USER, error},
 };
 use serde_json::{Value, json};
@@ -9,8 +9,8 @@ use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
 
 const GUIDE: [&str; 2] = ["--profile", "guide-57037"];
 
-fn desk(service: &Service) -> Desk {
-    Desk::new(service.url())
+fn desk(service: &Service) -> RedfishCaller {
+    RedfishCaller::new(service.url())
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn the_way_back_is_written_before_anything_is_sent_and_never_over_an_old_one() {
     assert_eq!(before["snapshot"]["ProcSMT"], "Enabled");
     let (code, _, talk) = desk.bios(&["apply", "--restore", "old.json"]);
     assert_eq!(code, 2);
-    all_of(&talk, &["old.json is not JSON"]);
+    all_of(&talk, &["old.json as JSON"]);
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn credentials_come_from_private_files_only() {
 
 #[test]
 fn conflicting_arguments_are_refused() {
-    let desk = Desk::new("http://127.0.0.1:1".into());
+    let desk = RedfishCaller::new("http://127.0.0.1:1".into());
     for (arguments, part) in [
         (&["audit"][..], "--file"),
         (&["apply", "--yes"], "--redfish"),

@@ -1,7 +1,7 @@
 //! OpenStack's sushy-emulator, an implementation of the service that other people wrote and use.
 
 use crate::{
-    redfish::run::{Desk, all_of, said},
+    redfish::run::{RedfishCaller, all_of, said},
     service::{PASSWORD, free_port},
 };
 use serde_json::Value;
@@ -91,7 +91,7 @@ fn attributes(path: &str) -> Value {
 
 fn change_and_restore(program: &Path) {
     let emulator = start(program, None);
-    let desk = Desk::new(emulator.url.clone());
+    let desk = RedfishCaller::new(emulator.url.clone());
     let guide = ["--profile", "guide-57037"];
     let bios = |arguments: &[&str]| desk.bios(&[arguments, &guide[..]].concat());
     let (code, text, talk) = bios(&["audit", "--save", "first"]);
@@ -134,7 +134,7 @@ fn over_tls(program: &Path) {
     fs::write(at("certificate"), made.cert.pem()).unwrap();
     fs::write(at("key"), made.signing_key.serialize_pem()).unwrap();
     let emulator = start(program, Some((&at("certificate"), &at("key"))));
-    let desk = Desk::new(emulator.url.clone());
+    let desk = RedfishCaller::new(emulator.url.clone());
     let (code, _, talk) = desk.bios(&["audit"]);
     assert_eq!(code, 2);
     all_of(&talk, &["TLS with 127.0.0.1", "--ca FILE"]);

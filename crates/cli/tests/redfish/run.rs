@@ -8,8 +8,8 @@ use std::{
     process::{Child, Command, Output, Stdio},
 };
 
-/// A directory of its own, with a file that holds the password.
-pub struct Desk {
+/// Runs lowlat against a Redfish service, in a private directory with a password file.
+pub struct RedfishCaller {
     pub dir: tempfile::TempDir,
     pub url: String,
     password_file: PathBuf,
@@ -18,7 +18,7 @@ pub struct Desk {
 /// Exit code, result, talk.
 pub type Said = (i32, String, String);
 
-impl Desk {
+impl RedfishCaller {
     pub fn new(url: String) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let password_file = dir.path().join("password");

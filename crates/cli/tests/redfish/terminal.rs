@@ -1,7 +1,7 @@
 //! The prompt on a real terminal: util-linux's `script` gives lowlat one.
 
 use crate::{
-    redfish::run::Desk,
+    redfish::run::RedfishCaller,
     service::{PASSWORD, Service, USER},
 };
 use std::{
@@ -16,7 +16,7 @@ fn the_password_is_asked_for_and_not_shown() {
         return;
     }
     let service = Service::start();
-    let desk = Desk::new(service.url());
+    let desk = RedfishCaller::new(service.url());
     let line =
         format!("{} bios audit --redfish {} --user {USER}", crate::common::binary().display(), desk.url);
     let mut child = Command::new("script")

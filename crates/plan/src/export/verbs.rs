@@ -2,7 +2,7 @@
 
 use super::brief::Brief;
 use super::text::{here_document, put, shell_pattern, shell_word};
-use lowlat_host::CpuSet;
+use lowlat_host::{CpuSet, snapshot::SchedPolicy};
 use lowlat_settings::change::{Change, Mechanism};
 use std::collections::BTreeMap;
 
@@ -183,12 +183,6 @@ fn irq_call(brief: &Brief<'_>, number: u32, actions: &[String], after: &str) -> 
 /// Policy and priority as numbers of sched(7): "SCHED_FIFO 2" is "1 2".
 fn policy(text: &str) -> String {
     let (name, priority) = text.split_once(' ').unwrap_or((text, "0"));
-    let number = match name {
-        "SCHED_FIFO" => 1,
-        "SCHED_RR" => 2,
-        "SCHED_BATCH" => 3,
-        "SCHED_IDLE" => 5,
-        _ => 0,
-    };
+    let number = SchedPolicy::from_name(name).and_then(SchedPolicy::number).unwrap_or(0);
     format!("{number} {priority}")
 }

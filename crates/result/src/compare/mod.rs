@@ -25,12 +25,14 @@ use side::Side;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompareError {
     /// A side has no document.
-    #[error("no measurement {0} the change was given; give at least one document for each side")]
+    #[error(
+        "cannot compare: no document from {0} the change\nhint: name at least one document for each side"
+    )]
     NoRun(SideName),
     /// A document without a jitter measurement.
     #[error(
-        "a document from {side} the change ({started_at}, `lowlat {command}`) contains no jitter \
-         measurement; use one written by `lowlat jitter` or `lowlat assess`"
+        "cannot compare: a document from {side} the change ({started_at}, `lowlat {command}`) contains no jitter \
+         measurement\nhint: name one written by `lowlat jitter` or `lowlat assess`"
     )]
     NoMeasurement {
         /// The side.

@@ -52,16 +52,7 @@ pub fn fifo(context: &Context<'_>, prefix: &str, priority: u32) -> Proposal {
 
 /// A policy and priority as plans name them: "SCHED_FIFO 2".
 pub fn scheduling(policy: SchedPolicy, priority: u32) -> String {
-    let name = match policy {
-        SchedPolicy::Other => "SCHED_OTHER",
-        SchedPolicy::Fifo => "SCHED_FIFO",
-        SchedPolicy::Rr => "SCHED_RR",
-        SchedPolicy::Batch => "SCHED_BATCH",
-        SchedPolicy::Idle => "SCHED_IDLE",
-        SchedPolicy::Deadline => "SCHED_DEADLINE",
-        SchedPolicy::Ext => "SCHED_EXT",
-        SchedPolicy::Unknown => "unknown",
-    };
+    let name = policy.name();
     if priority == 0 { name.to_owned() } else { format!("{name} {priority}") }
 }
 

@@ -18,5 +18,5 @@ pub mod tuned;
 pub use by_layer::by_layer;
 pub use kind::{Ethtool, Field, Kind, Lasting, Mechanism, Missing, Part, Rival, Wire};
 pub use kinds::nic;
-pub use proposal::{Proposal, Step};
+pub use proposal::{Proposal, ProposedChange};
 pub use target::{BootToken, Change, Moment, Target, WhyLeftOut};

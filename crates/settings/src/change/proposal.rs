@@ -5,7 +5,7 @@ use lowlat_host::Reading;
 
 /// One proposed change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct ProposedChange {
     /// The target.
     pub target: Target,
     /// The present value.
@@ -20,7 +20,7 @@ pub struct Step {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Proposal {
     /// Changes at run time.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ProposedChange>,
     /// Changes of the command line; the planner fills in `setting` and `before`.
     pub tokens: Vec<BootToken>,
     /// What is left out.
@@ -72,7 +72,7 @@ impl Proposal {
         before: Reading<String>,
         after: impl Into<String>,
     ) -> Self {
-        self.steps.push(Step { target, before, after: after.into(), moment });
+        self.steps.push(ProposedChange { target, before, after: after.into(), moment });
         self
     }
 

@@ -32,7 +32,7 @@ pub struct Tracefs {
     /// Its name in messages.
     label: String,
     /// A mount that is in no mount table and ends with this descriptor.
-    mount: Option<OwnedFd>,
+    _mount: Option<OwnedFd>,
 }
 
 impl Tracefs {
@@ -72,7 +72,7 @@ impl Tracefs {
 
     /// Treats the directory `base` as tracefs.
     pub(super) fn at(base: &str, label: &str, mount: Option<OwnedFd>) -> Self {
-        Self { base: base.into(), label: label.into(), mount }
+        Self { base: base.into(), label: label.into(), _mount: mount }
     }
 
     /// Returns this tracefs if instances can be created in it.
@@ -84,11 +84,6 @@ impl Tracefs {
                 TraceError::Make { path: self.shown("instances"), source }
             })),
         }
-    }
-
-    /// Whether it is a private mount.
-    pub fn is_detached(&self) -> bool {
-        self.mount.is_some()
     }
 
     pub(super) fn path(&self, relative: &str) -> String {

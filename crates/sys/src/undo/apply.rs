@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, fmt};
 
 /// One change of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct UndoStep {
     /// Its ID, unique within the plan.
     pub id: String,
     /// What it changes.
@@ -115,7 +115,7 @@ impl UndoLog {
     pub fn apply(
         &mut self,
         plan: &str,
-        steps: &[Step],
+        steps: &[UndoStep],
         on_failure: OnFailure,
     ) -> Result<ApplyReport, UndoError> {
         self.apply_from(plan, steps, on_failure, Origin::Latest)
@@ -126,7 +126,7 @@ impl UndoLog {
     pub fn apply_once_more(
         &mut self,
         plan: &str,
-        steps: &[Step],
+        steps: &[UndoStep],
         on_failure: OnFailure,
     ) -> Result<ApplyReport, UndoError> {
         self.apply_from(plan, steps, on_failure, Origin::First)
@@ -135,7 +135,7 @@ impl UndoLog {
     fn apply_from(
         &mut self,
         plan: &str,
-        steps: &[Step],
+        steps: &[UndoStep],
         on_failure: OnFailure,
         origin: Origin,
     ) -> Result<ApplyReport, UndoError> {
@@ -202,26 +202,26 @@ impl UndoLog {
         Ok(report)
     }
 
-    fn is_intended(&self, plan: &str, step: &Step) -> bool {
+    fn is_intended(&self, plan: &str, step: &UndoStep) -> bool {
         self.history.entry(plan, &step.id).is_some_and(|e| e.progress == Progress::Intended)
     }
 
     /// The state before the step was applied for the first time, if it must return to that.
-    fn first_old(&self, plan: &str, step: &Step, origin: Origin) -> Option<LoggedState> {
+    fn first_old(&self, plan: &str, step: &UndoStep, origin: Origin) -> Option<LoggedState> {
         let entry = self.history.entry(plan, &step.id);
         let entry = entry.filter(|entry| origin == Origin::First && entry.target.kind != FILE);
         entry.map(|entry| entry.old.clone())
     }
 
     /// Whether the step's file is neither in the state that this plan's step found nor in the one it left.
-    fn is_edited(&self, plan: &str, step: &Step, present: &State) -> Result<bool, HostError> {
+    fn is_edited(&self, plan: &str, step: &UndoStep, present: &State) -> Result<bool, HostError> {
         let entry = self.history.entry(plan, &step.id).filter(|entry| entry.target.kind == FILE);
         let Some(entry) = entry else { return Ok(false) };
         let same = |a: &State| entry.target.comparison.same(a, present);
         Ok(!same(&self.restore(&entry.old)?) && !same(&self.ours(entry)?))
     }
 
-    fn refuse_contradictions(&self, plan: &str, steps: &[Step]) -> Result<(), UndoError> {
+    fn refuse_contradictions(&self, plan: &str, steps: &[UndoStep]) -> Result<(), UndoError> {
         let mut ids = BTreeMap::new();
         let mut targets = BTreeMap::new();
         for step in steps {
@@ -247,7 +247,7 @@ impl UndoLog {
         Ok(())
     }
 
-    fn check_all(&self, plan: &str, steps: &[Step]) -> Result<Vec<ObservedTarget>, UndoError> {
+    fn check_all(&self, plan: &str, steps: &[UndoStep]) -> Result<Vec<ObservedTarget>, UndoError> {
         let mut all_seen = Vec::new();
         let mut conflicts = Vec::new();
         for step in steps {
@@ -272,7 +272,7 @@ impl UndoLog {
     }
 
     /// Whether the steps after a failed one are still tried.
-    fn may_go_on(&self, plan: &str, step: &Step, failure: &Failure, on_failure: OnFailure) -> bool {
+    fn may_go_on(&self, plan: &str, step: &UndoStep, failure: &Failure, on_failure: OnFailure) -> bool {
         match on_failure {
             OnFailure::RollBack => false,
             OnFailure::Continue => true,
@@ -289,10 +289,10 @@ impl UndoLog {
     fn apply_step(
         &mut self,
         plan: &str,
-        step: &Step,
+        step: &UndoStep,
         seen: ObservedTarget,
         origin: Origin,
-        along: Option<(&Step, &ObservedTarget)>,
+        along: Option<(&UndoStep, &ObservedTarget)>,
     ) -> Result<(), Failure> {
         if seen.standing == Standing::Old {
             // Read again: other steps came first, and the target may have changed since all were checked.
@@ -325,7 +325,7 @@ impl UndoLog {
     }
 
     /// Makes the change, and rolls it back if it fails.
-    fn change(&mut self, plan: &str, step: &Step, present: &State) -> Result<(), Failure> {
+    fn change(&mut self, plan: &str, step: &UndoStep, present: &State) -> Result<(), Failure> {
         let mut new = step.new.clone();
         if let (State::File(new), State::File(old)) = (&mut new, present)
             && new.xattrs.is_empty()
@@ -340,7 +340,13 @@ impl UndoLog {
         confirmed.map_err(|failure| self.take_back(plan, step, present, failure))
     }
 
-    fn intend(&mut self, plan: &str, step: &Step, present: &State, origin: Origin) -> Result<(), UndoError> {
+    fn intend(
+        &mut self,
+        plan: &str,
+        step: &UndoStep,
+        present: &State,
+        origin: Origin,
+    ) -> Result<(), UndoError> {
         let old = match self.first_old(plan, step, origin) {
             Some(old) => old,
             None => self.keep(present)?,
@@ -358,7 +364,7 @@ impl UndoLog {
     }
 
     /// Reads back, and records that the step is done.
-    fn confirm(&mut self, plan: &str, step: &Step) -> Result<(), Failure> {
+    fn confirm(&mut self, plan: &str, step: &UndoStep) -> Result<(), Failure> {
         let present = self.read_back(&step.target, &step.new).map_err(Failure::AtTarget)?;
         if !step.target.comparison.same(&present, &step.new) {
             let what = format!("wrote {}, read back {present}", step.new);
@@ -370,7 +376,7 @@ impl UndoLog {
 
     /// After a failed step: restores the old state at once, and records the resulting state. Returns the
     /// error.
-    fn take_back(&mut self, plan: &str, step: &Step, old: &State, failure: Failure) -> Failure {
+    fn take_back(&mut self, plan: &str, step: &UndoStep, old: &State, failure: Failure) -> Failure {
         let reason = failure.error().to_string();
         let directories = self.history.entry(plan, &step.id).map(|e| e.directories.clone());
         let present = self.put_back(&step.target, old, &directories.unwrap_or_default());
@@ -404,7 +410,7 @@ impl UndoLog {
     fn take_back_all(
         &mut self,
         plan: &str,
-        step: &Step,
+        step: &UndoStep,
         error: &dyn fmt::Display,
         begun: &[String],
         found: &BTreeMap<String, LoggedState>,
@@ -422,14 +428,14 @@ impl UndoLog {
 }
 
 /// Whether the kernel makes the change of `next` together with that of `step`.
-fn goes_along(next: &Step, step: &Step) -> bool {
-    let is_value = |step: &Step| step.target.kind == VALUE;
+fn goes_along(next: &UndoStep, step: &UndoStep) -> bool {
+    let is_value = |step: &UndoStep| step.target.kind == VALUE;
     is_value(step)
         && is_value(next)
         && sysctl_zeroed_with(&step.target.name) == Some(next.target.name.as_str())
 }
 
-fn standing(step: &Step, present: &State) -> Option<Standing> {
+fn standing(step: &UndoStep, present: &State) -> Option<Standing> {
     let same = |a: &State| Comparison::same(step.target.comparison, a, present);
     if same(&step.new) {
         Some(Standing::New)

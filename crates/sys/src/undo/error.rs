@@ -223,7 +223,7 @@ pub enum UndoError {
     #[error(transparent)]
     Host(#[from] HostError),
     /// Another process is using the log.
-    #[error("{path} is in use by {holder}; wait until it ends, or stop it")]
+    #[error("cannot use {path}: {holder} is using it\nhint: wait until that process ends, or stop it")]
     Locked {
         /// The lock file.
         path: String,
@@ -232,7 +232,8 @@ pub enum UndoError {
     },
     /// The log was written by a later version, or is not a log.
     #[error(
-        "{path}: found {found}, expected a segment of an undo log, version 1; use the version that wrote it"
+        "cannot read {path}: found {found}, expected a segment of an undo log, version 1\nhint: use the version \
+         that wrote it"
     )]
     Format {
         /// The segment.
@@ -241,30 +242,39 @@ pub enum UndoError {
         found: String,
     },
     /// Records that were once durable cannot be read.
-    #[error("{0}; roll back the known steps, then accept the damage, before applying anything new")]
+    #[error(
+        "cannot rely on the undo log: {0}\nhint: restore the known steps with `lowlat tune rollback \
+         --accept-damage` first"
+    )]
     Damaged(Damage),
     /// An append failed earlier, and its bytes could not be removed.
-    #[error("{path}: an earlier append failed and its bytes could not be removed; open the log again")]
+    #[error(
+        "cannot write {path}: an earlier append failed and its bytes could not be removed\nhint: run the \
+         command again"
+    )]
     Poisoned {
         /// The segment.
         path: String,
     },
     /// The log was opened for reading only.
-    #[error("{path}: cannot append a record: the log was opened for reading")]
+    #[error("cannot append a record to {path}: the log was opened for reading")]
     ReadOnly {
         /// The log.
         path: String,
     },
     /// A plan was started and has not ended.
-    #[error("plan {plan} is not finished; apply it again to finish it, or roll it back")]
+    #[error(
+        "cannot apply another plan: plan {plan} was applied only in part\nhint: apply it again to complete it, \
+         or roll it back"
+    )]
     Unfinished {
         /// That plan.
         plan: String,
     },
     /// The same plan was started with other steps, or a file was changed since.
     #[error(
-        "step {step} of plan {plan} differs from the one in the undo log, or its file was changed since; use \
-         a new plan id"
+        "cannot resume plan {plan}: its step {step} differs from the undo log, or its file was changed since\nhint: \
+         use a new plan ID"
     )]
     PlanDiffers {
         /// The plan.
@@ -274,7 +284,7 @@ pub enum UndoError {
     },
     /// Two steps have the same ID, or change the same target.
     #[error(
-        "steps {first} and {second} of the plan have the same {what}; this plan is wrong, make a new one"
+        "cannot apply the plan: its steps {first} and {second} have the same {what}\nhint: make a new plan"
     )]
     Twice {
         /// The earlier step.
@@ -285,14 +295,14 @@ pub enum UndoError {
         what: &'static str,
     },
     /// The log has no plan with this ID.
-    #[error("the undo log has no plan {plan}; the status lists the known plans")]
+    #[error("cannot find plan {plan} in the undo log\nhint: `lowlat tune status` lists the known plans")]
     UnknownPlan {
         /// The id asked for.
         plan: String,
     },
     /// The host is not in the state that the plan found. Nothing was changed.
     #[error(
-        "the host has changed since the plan was made, and nothing was changed now:\n{}\nmake a new plan",
+        "cannot apply the plan: the host has changed since it was made:\n{}\nhint: make a new plan",
         lines(.0)
     )]
     Conflicts(Vec<Conflict>),

@@ -69,7 +69,7 @@ mod target;
 mod tests;
 mod writer;
 
-pub use apply::{ApplyReport, OnFailure, Step};
+pub use apply::{ApplyReport, OnFailure, UndoStep};
 pub use directory::PrivateDirectory;
 pub use error::{HostError, UndoError};
 pub use faults::Faults;

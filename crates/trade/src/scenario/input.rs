@@ -11,7 +11,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum InputError {
     /// It cannot be read.
-    #[error("{}: cannot be read: {source}; check the path and who may read it", path.display())]
+    #[error("cannot read {}: {source}\nhint: check the path and its permissions", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -19,7 +19,7 @@ pub enum InputError {
         source: io::Error,
     },
     /// Something in it is not what it must be.
-    #[error("{}, line {line}, column {column}: found {found}, expected {expected}; {next_step}", path.display())]
+    #[error("cannot parse {}, line {line}, column {column}: found {found}, expected {expected}\nhint: {next_step}", path.display())]
     Wrong {
         /// The file.
         path: PathBuf,

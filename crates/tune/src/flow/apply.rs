@@ -13,7 +13,7 @@ use lowlat_plan::{
     outcome::{ApplyOutcome, ChangeOutcome, Fate},
 };
 use lowlat_settings::change::Target;
-use lowlat_sys::undo::{ApplyReport, Entry, OnFailure, Step, UndoError, UndoLog};
+use lowlat_sys::undo::{ApplyReport, Entry, OnFailure, UndoError, UndoLog, UndoStep};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The results so far.
@@ -169,7 +169,7 @@ impl Ready {
             progress.notes.extend(preparation.notes.into_iter().map(|note| note.text));
             all.extend(preparation.steps);
         }
-        let steps: Vec<Step> = all.iter().map(|prepared| prepared.step.clone()).collect();
+        let steps: Vec<UndoStep> = all.iter().map(|prepared| prepared.step.clone()).collect();
         let report = self.steps(log, stage, &steps, progress)?;
         for prepared in &all {
             let id = &prepared.step.id;
@@ -231,7 +231,7 @@ impl Ready {
         &self,
         log: &mut UndoLog,
         stage: Stage,
-        steps: &[Step],
+        steps: &[UndoStep],
         progress: &mut Progress,
     ) -> Result<ApplyReport, FlowError> {
         let on_failure = match stage {
@@ -365,11 +365,11 @@ pub(super) fn put_back(site: &Site, earlier: &InForce) -> Result<(), FlowError> 
 }
 
 /// Files of a boot loader as steps, with their present state as the old state.
-pub(super) fn file_steps(log: &UndoLog, files: &[FileChange]) -> Result<Vec<Step>, FlowError> {
-    let step = |file: &FileChange| -> Result<Step, FlowError> {
+pub(super) fn file_steps(log: &UndoLog, files: &[FileChange]) -> Result<Vec<UndoStep>, FlowError> {
+    let step = |file: &FileChange| -> Result<UndoStep, FlowError> {
         let target = file.target();
         let old = log.present(&target)?;
-        Ok(Step { id: target.name.clone(), target, old, new: file.new.clone() })
+        Ok(UndoStep { id: target.name.clone(), target, old, new: file.new.clone() })
     };
     files.iter().map(step).collect()
 }
@@ -380,7 +380,7 @@ fn is_in_earlier_round(
     plan_id: &str,
     stage: Stage,
     round: usize,
-    step: &Step,
+    step: &UndoStep,
 ) -> Result<bool, FlowError> {
     for round in 0..round {
         if let Some(entry) = log.history().entry(&stage.id(plan_id, round), &step.id)

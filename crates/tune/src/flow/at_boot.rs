@@ -9,7 +9,7 @@ use lowlat_plan::{
     outcome::{RebootStatus, reboot_status},
 };
 use lowlat_settings::change::Target;
-use lowlat_sys::undo::{ApplyReport, OnFailure, Step, UndoError, UndoLog};
+use lowlat_sys::undo::{ApplyReport, OnFailure, UndoError, UndoLog, UndoStep};
 
 /// Maximum number of rounds. Each checks whether another tool has written since: mostly TuneD, which
 /// continues after its start.
@@ -100,7 +100,7 @@ fn round(
     let possible = Plan { changes: changes.map(|(_, change)| change.clone()).collect(), ..plan.clone() };
     let of = if stage == Stage::Queues { steps::Part::Queues } else { steps::Part::RunTime };
     let preparation: Preparation = (site.prepare)(&possible, &host, log, of)?;
-    let steps: Vec<Step> = preparation.steps.into_iter().map(|prepared| prepared.step).collect();
+    let steps: Vec<UndoStep> = preparation.steps.into_iter().map(|prepared| prepared.step).collect();
     let mut reasons: Vec<String> = left.into_iter().map(|(_, why)| why).collect();
     reasons.extend(preparation.left.into_iter().map(|left| left.reason));
     let boot = site.boot_id().text().to_owned();

@@ -2,7 +2,7 @@
 
 use super::{FlowError, Site};
 use crate::units::{self, Unit};
-use lowlat_sys::undo::{FileState, State, Step, TargetSpec, UndoLog};
+use lowlat_sys::undo::{FileState, State, TargetSpec, UndoLog, UndoStep};
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -37,12 +37,12 @@ pub(super) fn lowlat(site: &Site) -> Result<String, String> {
 }
 
 /// The steps that write and enable units.
-pub(super) fn steps(log: &UndoLog, units: &[Unit]) -> Result<Vec<Step>, FlowError> {
+pub(super) fn steps(log: &UndoLog, units: &[Unit]) -> Result<Vec<UndoStep>, FlowError> {
     let mut steps = Vec::new();
     let mut step = |path: String, new: State| -> Result<(), FlowError> {
         let target = TargetSpec::file(path);
         let old = log.present(&target)?;
-        steps.push(Step { id: target.name.clone(), target, old, new });
+        steps.push(UndoStep { id: target.name.clone(), target, old, new });
         Ok(())
     };
     for unit in units {

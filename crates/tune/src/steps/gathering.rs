@@ -2,7 +2,7 @@
 
 use super::{NotPrepared, Note, Preparation, Prepared};
 use lowlat_host::{CpuSet, HostSnapshot, Reading};
-use lowlat_sys::undo::{Comparison, HostError, State, Step, TargetSpec, UndoError, UndoLog};
+use lowlat_sys::undo::{Comparison, HostError, State, TargetSpec, UndoError, UndoLog, UndoStep};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Steps and skipped changes of a plan so far.
@@ -126,7 +126,7 @@ impl<'a> Gathering<'a> {
             return Ok(());
         }
         self.places.insert(place, self.result.steps.len());
-        let step = Step { id, target, old, new };
+        let step = UndoStep { id, target, old, new };
         self.result.steps.push(Prepared { change: *change, also: also.to_vec(), step });
         Ok(())
     }

@@ -27,7 +27,7 @@ use lowlat_host::HostSnapshot;
 use lowlat_plan::Plan;
 pub use lowlat_settings::change::Part;
 use lowlat_settings::change::{Mechanism, Moment, Target};
-use lowlat_sys::undo::{Step, UndoError, UndoLog};
+use lowlat_sys::undo::{UndoError, UndoLog, UndoStep};
 
 /// One step, for one change or several.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Prepared {
     /// value again.
     pub also: Vec<usize>,
     /// The step.
-    pub step: Step,
+    pub step: UndoStep,
 }
 
 /// A change that cannot be prepared on this host now, or only in part.

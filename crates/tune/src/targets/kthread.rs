@@ -217,7 +217,7 @@ impl<'a> Thread<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_sys::undo::{OnFailure, Step, UndoLog};
+    use lowlat_sys::undo::{OnFailure, UndoLog, UndoStep};
     use std::process::{Child, Command};
 
     /// A process of our own that sleeps, and ends with the test.
@@ -253,9 +253,9 @@ mod tests {
         log.with_target(Box::new(Affinity)).with_target(Box::new(SchedulingPolicy))
     }
 
-    fn step(log: &UndoLog, target: TargetSpec, new: &str) -> Step {
+    fn step(log: &UndoLog, target: TargetSpec, new: &str) -> UndoStep {
         let old = log.present(&target).unwrap();
-        Step { id: target.kind.clone(), target, old, new: State::Value(new.to_owned()) }
+        UndoStep { id: target.kind.clone(), target, old, new: State::Value(new.to_owned()) }
     }
 
     #[test]

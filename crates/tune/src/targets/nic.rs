@@ -67,7 +67,7 @@ impl Target for Nics {
 mod tests {
     use super::*;
     use lowlat_settings::change::nic::{NicKind, channels, coalescing, feature, napi, rings};
-    use lowlat_sys::undo::{Comparison, OnFailure, Step, UndoLog};
+    use lowlat_sys::undo::{Comparison, OnFailure, UndoLog, UndoStep};
     use std::process::Command;
 
     /// Runs the test in a network namespace of its own, which goes away with the thread, with a pair of virtual
@@ -114,7 +114,7 @@ mod tests {
             ];
             let steps = targets.clone().map(|(target, new)| {
                 let old = log.present(&target).unwrap();
-                Step { id: target.kind.clone(), target, old, new: State::Value(new.into()) }
+                UndoStep { id: target.kind.clone(), target, old, new: State::Value(new.into()) }
             });
             let [channels, coalescing, feature] = &steps;
             if channels.old == State::Absent {
@@ -122,7 +122,7 @@ mod tests {
             }
             assert_eq!(coalescing.old, State::Value("0".into()));
             assert_eq!(feature.old, State::Value("on".into()));
-            let steps: Vec<Step> = steps.into_iter().filter(|step| step.old != State::Absent).collect();
+            let steps: Vec<UndoStep> = steps.into_iter().filter(|step| step.old != State::Absent).collect();
             log.apply("p", &steps, OnFailure::RollBack).unwrap();
             for step in &steps {
                 assert_eq!(log.present(&step.target).unwrap(), step.new);
@@ -159,7 +159,7 @@ mod tests {
             ];
             let steps = wanted.map(|(name, new)| {
                 let target = spec(&napi::KIND, &format!("lowlat0 {name}"));
-                Step { id: name.into(), old: log.present(&target).unwrap(), target, new: value(new) }
+                UndoStep { id: name.into(), old: log.present(&target).unwrap(), target, new: value(new) }
             });
             if steps.iter().any(|step| step.old == State::Absent) {
                 eprintln!("skipped: this kernel has no values of one NAPI instance (6.13)");
@@ -190,7 +190,7 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let mut log = log(&dir);
             let frames = spec(&coalescing::KIND, "lowlat2 rx-frames");
-            let step = |id: &str, target: TargetSpec, old: State, new: &str| Step {
+            let step = |id: &str, target: TargetSpec, old: State, new: &str| UndoStep {
                 id: id.into(),
                 target,
                 old,
@@ -219,7 +219,7 @@ mod tests {
             let ring = spec(&rings::KIND, "lowlat2 rx");
             assert_eq!(log.present(&ring).unwrap(), State::Absent);
             let new = State::Value("512".into());
-            let step = Step { id: "a".into(), target: ring, old: State::Absent, new };
+            let step = UndoStep { id: "a".into(), target: ring, old: State::Absent, new };
             let error = log.apply("p", &[step], OnFailure::RollBack).unwrap_err().to_string();
             assert!(error.contains("lowlat2 rx: cannot set: Operation not supported"), "{error}");
         });

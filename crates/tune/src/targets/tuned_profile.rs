@@ -251,7 +251,7 @@ impl fmt::Display for Wanted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_sys::undo::{OnFailure, Step, UndoLog};
+    use lowlat_sys::undo::{OnFailure, UndoLog, UndoStep};
     use std::{
         fs,
         path::{Path, PathBuf},
@@ -336,7 +336,7 @@ mod tests {
         let target = TunedProfile::spec();
         assert_eq!(log.present(&target).unwrap(), State::Value(old.to_owned()));
         let (id, old) = ("tuned".to_owned(), State::Value(old.to_owned()));
-        let step = Step { id, target, old, new: State::Value(new.to_owned()) };
+        let step = UndoStep { id, target, old, new: State::Value(new.to_owned()) };
         log.apply("p", &[step], OnFailure::RollBack).unwrap();
         let expected: Vec<(String, String)> =
             expected.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
@@ -382,7 +382,7 @@ mod tests {
         let target = TunedProfile::spec();
         let old = log.present(&target).unwrap();
         assert_eq!(old, State::Value("off manual".into()));
-        let step = Step { id: "tuned".into(), target, old, new: State::Value("lowlat".into()) };
+        let step = UndoStep { id: "tuned".into(), target, old, new: State::Value("lowlat".into()) };
         log.apply("p", &[step], OnFailure::RollBack).unwrap();
         assert!(log.rollback_where(|_| true).is_complete());
         assert_eq!(*fake.asked.lock().unwrap(), ["lowlat manual", " manual"]);

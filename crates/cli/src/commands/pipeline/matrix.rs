@@ -187,7 +187,7 @@ fn read(path: &std::path::Path) -> anyhow::Result<MatrixDocument> {
     let document: MatrixDocument = serde_json::from_slice(&bytes).with_context(not)?;
     ensure!(
         document.document == MatrixDocument::DOCUMENT,
-        "{}: it calls itself \"{}\"",
+        "{}: found a \"{}\" document",
         not(),
         document.document
     );

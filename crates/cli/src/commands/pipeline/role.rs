@@ -164,7 +164,7 @@ fn source(arguments: &Arguments) -> anyhow::Result<Source> {
     }
     let scenario = Scenario::at_rate(arguments.strategies, arguments.rate_per_s, arguments.duration_s)
         .context(
-            "--strategies, --rate-per-s and --duration-s make no schedule\nhint: give numbers above 0",
+            "cannot make a schedule from --strategies, --rate-per-s and --duration-s\nhint: use numbers above 0",
         )?;
     Ok(Source::Simulated { scenario, seed: SEED })
 }

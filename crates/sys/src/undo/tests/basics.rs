@@ -67,7 +67,7 @@ fn an_edit_between_two_applies_of_a_plan() {
     let host = Host::new();
     let plan = host.plan();
     let mut log = host.open(Faults::none()).unwrap();
-    let now = || -> Vec<Step> {
+    let now = || -> Vec<UndoStep> {
         plan.iter().map(|step| host.step(&step.id, step.target.clone(), step.new.clone())).collect()
     };
     let value = || fs::read_to_string(host.root.join("sys/devices/x/value")).unwrap();
@@ -112,7 +112,7 @@ fn an_apply_once_more_that_fails_goes_back_to_what_it_found() {
         host.open(Faults::none()).unwrap().apply("p", &plan, OnFailure::RollBack).unwrap();
         host.put("sys/devices/x/value", "5\n", 0o644);
         fs::remove_file(host.root.join("etc/a/beside")).unwrap();
-        let now: Vec<Step> =
+        let now: Vec<UndoStep> =
             plan.iter().map(|step| host.step(&step.id, step.target.clone(), step.new.clone())).collect();
         let done = host
             .open(Faults::error_at(at, rustix::io::Errno::NOSPC.raw_os_error()))
@@ -219,7 +219,7 @@ fn a_value_of_the_running_kernel() {
     let old = log.present(&name).unwrap();
     let step = |new: &str| {
         let new = State::Value(new.to_owned());
-        [Step { id: "name".to_owned(), target: name.clone(), old: old.clone(), new }]
+        [UndoStep { id: "name".to_owned(), target: name.clone(), old: old.clone(), new }]
     };
     // The kernel keeps 15 letters: what is read back differs from what was written.
     let error = log.apply("long", &step("a-name-of-more-letters"), OnFailure::RollBack).unwrap_err();

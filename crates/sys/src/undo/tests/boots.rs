@@ -68,7 +68,7 @@ fn the_same_plan_sets_the_value_again_in_the_next_boot() {
     host.open(Faults::none()).unwrap().apply("p", &plan, OnFailure::RollBack).unwrap();
     restart(&host, "3\n");
     // Prepared for the current state of the host.
-    let again: Vec<Step> =
+    let again: Vec<UndoStep> =
         plan.iter().map(|step| host.step(&step.id, step.target.clone(), step.new.clone())).collect();
     let mut log = host.open(Faults::none()).unwrap();
     let report = log.apply("p", &again, OnFailure::SkipRefused).unwrap();

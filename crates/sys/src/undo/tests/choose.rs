@@ -4,7 +4,7 @@ use super::{super::*, Host};
 
 const VALUE: &str = "/sys/devices/x/value";
 
-fn value(host: &Host, id: &str, new: &str) -> Step {
+fn value(host: &Host, id: &str, new: &str) -> UndoStep {
     host.step(id, TargetSpec::value(VALUE, Comparison::Number), State::Value(new.to_owned()))
 }
 

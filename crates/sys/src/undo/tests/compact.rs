@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use std::{fs, path::Path};
 
 /// A log with one active plan, and a long history of plans applied and rolled back.
-pub(super) fn with_long_past() -> (Host, Vec<Step>, String) {
+pub(super) fn with_long_past() -> (Host, Vec<UndoStep>, String) {
     let host = Host::new();
     let (start, plan) = (host.tree(true), host.plan());
     let filling = "x".repeat(2_000);

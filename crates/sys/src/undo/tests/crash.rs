@@ -12,9 +12,9 @@ fn end() -> String {
 
 /// Runs `crash` on a fresh host, and then `way` without faults, for every crash point until `crash` gets through.
 fn at_every_point(
-    prepare: impl Fn(&Host, &[Step]),
-    crash: impl Fn(&mut UndoLog, &[Step]) -> bool,
-    way: impl Fn(&Host, &mut UndoLog, &[Step], &str, u64),
+    prepare: impl Fn(&Host, &[UndoStep]),
+    crash: impl Fn(&mut UndoLog, &[UndoStep]) -> bool,
+    way: impl Fn(&Host, &mut UndoLog, &[UndoStep], &str, u64),
 ) {
     for at in 0.. {
         let host = Host::new();
@@ -34,21 +34,21 @@ fn at_every_point(
     }
 }
 
-fn apply_all(log: &mut UndoLog, plan: &[Step]) -> bool {
+fn apply_all(log: &mut UndoLog, plan: &[UndoStep]) -> bool {
     log.apply("p", plan, OnFailure::RollBack).is_ok()
 }
 
-fn roll_back_all(log: &mut UndoLog, _plan: &[Step]) -> bool {
+fn roll_back_all(log: &mut UndoLog, _plan: &[UndoStep]) -> bool {
     // A dead log cannot record, but the host may still be restored.
     let report = log.rollback_where(|_| true);
     report.is_complete() && report.not_recorded.is_none()
 }
 
-fn applied(host: &Host, plan: &[Step]) {
+fn applied(host: &Host, plan: &[UndoStep]) {
     assert!(apply_all(&mut host.open(Faults::none()).unwrap(), plan));
 }
 
-fn ends_at_start(host: &Host, log: &mut UndoLog, _plan: &[Step], start: &str, at: u64) {
+fn ends_at_start(host: &Host, log: &mut UndoLog, _plan: &[UndoStep], start: &str, at: u64) {
     let report = log.rollback_where(|_| true);
     assert!(report.is_complete(), "crash at {at}: {report}");
     assert_eq!(host.tree(true), start, "crash at {at}");

@@ -4,7 +4,7 @@ use super::{super::*, Host};
 use proptest::prelude::*;
 use std::fs;
 
-fn applied() -> (Host, Vec<Step>, String) {
+fn applied() -> (Host, Vec<UndoStep>, String) {
     let host = Host::new();
     let (start, plan) = (host.tree(true), host.plan());
     host.open(Faults::none()).unwrap().apply("p", &plan, OnFailure::RollBack).unwrap();

@@ -2,7 +2,7 @@
 //! system.
 
 use super::{
-    super::{Faults, FileState, OnFailure, State, Step, TargetSpec, Writer, replace},
+    super::{Faults, FileState, OnFailure, State, TargetSpec, UndoStep, Writer, replace},
     Host,
     host::file as file_of_mine,
 };
@@ -250,8 +250,8 @@ fn the_second_name_that_a_crash_left_closes_no_way() {
         }
         if is_finished {
             // As its caller does, for the current state.
-            let step = |step: &Step| host.step(&step.id, step.target.clone(), step.new.clone());
-            let again: Vec<Step> = steps.iter().map(step).collect();
+            let step = |step: &UndoStep| host.step(&step.id, step.target.clone(), step.new.clone());
+            let again: Vec<UndoStep> = steps.iter().map(step).collect();
             host.open(Faults::none()).unwrap().apply("p", &again, OnFailure::RollBack).unwrap();
             assert!(!kept.exists());
         }

@@ -71,17 +71,17 @@ impl Host {
     }
 
     /// A step from the current state.
-    pub(crate) fn step(&self, id: &str, target: TargetSpec, new: State) -> Step {
+    pub(crate) fn step(&self, id: &str, target: TargetSpec, new: State) -> UndoStep {
         let writer = self.writer(Faults::none());
         let old = match target.kind.as_str() {
             "value" => writer.read_value(&target.name),
             _ => writer.read_file(&target.name),
         };
-        Step { id: id.to_owned(), target, old: old.unwrap(), new }
+        UndoStep { id: id.to_owned(), target, old: old.unwrap(), new }
     }
 
     /// Every kind of change.
-    pub(crate) fn plan(&self) -> Vec<Step> {
+    pub(crate) fn plan(&self) -> Vec<UndoStep> {
         let (uid, gid) = me();
         let link = State::Link { to: "../somewhere".to_owned(), uid, gid, mtime: None };
         let value = TargetSpec::value("/sys/class/x/value", Comparison::Number);

@@ -52,15 +52,15 @@ impl Target for Things {
     }
 }
 
-fn thing(name: &str) -> Step {
+fn thing(name: &str) -> UndoStep {
     let target = TargetSpec { kind: "thing".into(), name: name.into(), comparison: Comparison::Exact };
     let (old, new) = (State::Value("start".into()), State::Value("new".into()));
-    Step { id: name.to_owned(), target, old, new }
+    UndoStep { id: name.to_owned(), target, old, new }
 }
 
 fn apply(host: &Host, names: &[&str]) -> (UndoLog, Result<ApplyReport, UndoError>) {
     let mut log = host.open(Faults::none()).unwrap().with_target(Box::new(Things::default()));
-    let steps: Vec<Step> = names.iter().map(|name| thing(name)).collect();
+    let steps: Vec<UndoStep> = names.iter().map(|name| thing(name)).collect();
     let result = log.apply("p", &steps, OnFailure::SkipRefused);
     (log, result)
 }

@@ -14,7 +14,7 @@ use lowlat_settings::{
     change::{Change, Moment, Target},
 };
 use lowlat_sys::undo::{
-    FileState, HostError, OnFailure, State, Step, Target as _, TargetSpec, UndoLog, Writer,
+    FileState, HostError, OnFailure, State, Target as _, TargetSpec, UndoLog, UndoStep, Writer,
 };
 use std::{fs, os::unix::fs::PermissionsExt};
 
@@ -45,9 +45,9 @@ fn the_rollback_restores_every_file_byte_for_byte() {
     let step = |(at, change): (usize, crate::boot_loader::FileChange)| {
         let target = change.target();
         let old = log.present(&target).unwrap();
-        Step { id: at.to_string(), target, old, new: change.new }
+        UndoStep { id: at.to_string(), target, old, new: change.new }
     };
-    let steps: Vec<Step> = changes.into_iter().enumerate().map(step).collect();
+    let steps: Vec<UndoStep> = changes.into_iter().enumerate().map(step).collect();
     let report = log.apply("p/boot", &steps, OnFailure::RollBack).unwrap();
     assert_eq!((report.done.len(), report.unchanged.len()), (2, 2), "the entries refer to the variable");
     assert_has_plan(&host.next());
@@ -145,7 +145,7 @@ fn a_log_that_holds_the_whole_block_as_a_file_is_taken_back_as_it_was_made() {
     let State::File(file) = &old else { panic!("{old}") };
     let bytes = GrubEnv::parse(&file.bytes).unwrap().with("kernelopts", "root=/dev/sda ours").unwrap();
     let new = State::File(FileState { bytes, ..file.clone() });
-    let step = Step { id: BLOCK.into(), target, old: old.clone(), new };
+    let step = UndoStep { id: BLOCK.into(), target, old: old.clone(), new };
     log.apply("9f86d081884c7d65/boot", &[step], OnFailure::RollBack).unwrap();
     drop(log);
     assert_ne!(tree(&host), before);

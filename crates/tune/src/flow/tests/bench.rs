@@ -13,7 +13,7 @@ use lowlat_settings::{
 };
 use lowlat_sys::Root;
 use lowlat_sys::undo::{
-    Comparison, Faults, FileState, HostError, State, Step, Target, TargetSpec, UndoError, UndoLog, Writer,
+    Comparison, Faults, FileState, HostError, State, Target, TargetSpec, UndoError, UndoLog, UndoStep, Writer,
 };
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -177,7 +177,11 @@ fn prepare(plan: &Plan, _: &HostSnapshot, log: &UndoLog, part: Part) -> Result<P
             State::Value(planned.after.clone())
         };
         let id = format!("{} {}", target.kind, target.name);
-        preparation.steps.push(Prepared { change, also: Vec::new(), step: Step { id, target, old, new } });
+        preparation.steps.push(Prepared {
+            change,
+            also: Vec::new(),
+            step: UndoStep { id, target, old, new },
+        });
     }
     Ok(preparation)
 }

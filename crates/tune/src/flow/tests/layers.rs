@@ -49,7 +49,7 @@ fn going_back_to_an_earlier_plan_puts_it_in_force_again() {
     assert!(!differences(&with_first, &bench.files()).iter().any(is_value));
 
     let unknown = RollbackRequest { scope: Scope::To("../../etc".into()), ..RollbackRequest::default() };
-    assert!(rollback(&site, &unknown).unwrap_err().to_string().contains("has no plan"));
+    assert!(rollback(&site, &unknown).unwrap_err().to_string().contains("cannot find plan"));
     assert!(rollback(&site, &RollbackRequest::default()).unwrap().is_complete());
     assert!(site.state.in_force().unwrap().is_none());
 }

@@ -2,7 +2,7 @@
 
 use super::{
     super::*,
-    host::{Desk, Host, plan_of},
+    host::{Host, HostWithRole, plan_of},
 };
 use lowlat_host::Profile;
 use lowlat_settings::change::nic;
@@ -11,7 +11,7 @@ use lowlat_sys::undo::OnFailure;
 fn apply(host: &Host, plan: &Plan, part: Part) -> Preparation {
     let mut log = host.log();
     let preparation = prepare(plan, &host.snapshot(), &log, part).unwrap();
-    let steps: Vec<Step> = preparation.steps.iter().map(|prepared| prepared.step.clone()).collect();
+    let steps: Vec<UndoStep> = preparation.steps.iter().map(|prepared| prepared.step.clone()).collect();
     log.apply(&format!("{part:?}"), &steps, OnFailure::SkipRefused).unwrap();
     preparation
 }
@@ -20,7 +20,7 @@ fn apply(host: &Host, plan: &Plan, part: Part) -> Preparation {
 fn queues_come_first_or_are_told() {
     let Some(host) = Host::captured("epyc-7f32-stock") else { return };
     let start = host.tree();
-    let plan = Desk::of(host.snapshot(), Profile::Trading).plan();
+    let plan = HostWithRole::of(host.snapshot(), Profile::Trading).plan();
     let queues = plan.changes.iter().position(|change| change.target.kind().part() == Part::Queues);
     let queues = queues.expect("the captured card has more queues than housekeeping CPUs");
     let early = apply(&host, &plan, Part::RunTime);
@@ -42,7 +42,7 @@ fn a_ring_that_lost_packets_is_planned_set_and_restored() {
     let Some(host) = Host::captured("epyc-7f32-stock") else { return };
     host.put("/sys/class/net/ens2/statistics/rx_missed_errors", "17|");
     let start = host.tree();
-    let desk = Desk::of(host.snapshot(), Profile::Trading);
+    let desk = HostWithRole::of(host.snapshot(), Profile::Trading);
     assert_eq!(
         desk.verdicts()["nic.rings"].1,
         "ens2: 256 of 4096 | 17 packets were lost because no descriptor was free"
@@ -56,7 +56,10 @@ fn a_ring_that_lost_packets_is_planned_set_and_restored() {
     let now = host.snapshot();
     assert_eq!(ring.kind().present(&now).text(), "4096");
     assert_eq!(plan.drift(&now), []);
-    assert_eq!(Desk::of(now, Profile::Trading).verdicts()["nic.rings"].0, lowlat_settings::Verdict::Good);
+    assert_eq!(
+        HostWithRole::of(now, Profile::Trading).verdicts()["nic.rings"].0,
+        lowlat_settings::Verdict::Good
+    );
     assert!(host.log().rollback_where(|_| true).is_complete());
     assert_eq!(host.tree(), start);
 }

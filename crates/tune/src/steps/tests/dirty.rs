@@ -7,7 +7,7 @@ use super::{
 use lowlat_plan::Plan;
 use lowlat_settings::change::Target as PlanTarget;
 use lowlat_sys::undo::{
-    Comparison, Faults, HostError, OnFailure, State, Step, Target, TargetSpec, UndoError, UndoLog, Writer,
+    Comparison, Faults, HostError, OnFailure, State, Target, TargetSpec, UndoError, UndoLog, UndoStep, Writer,
 };
 use std::{fs, path::PathBuf};
 
@@ -95,7 +95,7 @@ fn open(host: &Host, faults: Faults) -> Result<UndoLog, UndoError> {
     Ok(host.log_with(faults)?.with_target(Box::new(Coupled { root: host.root.clone() })))
 }
 
-fn steps(host: &Host, log: &UndoLog) -> Vec<Step> {
+fn steps(host: &Host, log: &UndoLog) -> Vec<UndoStep> {
     let preparation = prepare(&plan(), &host.snapshot(), log, Part::RunTime).unwrap();
     assert_eq!(preparation.left, []);
     preparation.steps.into_iter().map(|prepared| prepared.step).collect()
@@ -189,6 +189,6 @@ fn bytes_of_0_are_no_step() {
     }
     let log = open(&host, Faults::none()).unwrap();
     assert!(steps(&host, &log).iter().all(|step| !step.target.name.ends_with("_bytes")));
-    let same = |a: &Step| a.target.comparison == Comparison::Number;
+    let same = |a: &UndoStep| a.target.comparison == Comparison::Number;
     assert!(steps(&host, &log).iter().all(same));
 }

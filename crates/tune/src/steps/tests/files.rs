@@ -23,7 +23,7 @@ fn set(text: &str, lines: &[(&str, &str)]) -> (String, Vec<String>) {
     let mut log = host.log();
     let plan = plan_of(lines.iter().map(|(name, value)| (key(name), *value)).collect());
     let preparation = prepare(&plan, &host.snapshot(), &log, Part::Files).unwrap();
-    let steps: Vec<Step> = preparation.steps.iter().map(|prepared| prepared.step.clone()).collect();
+    let steps: Vec<UndoStep> = preparation.steps.iter().map(|prepared| prepared.step.clone()).collect();
     assert!(steps.len() <= 1, "one file is one step");
     log.apply("p", &steps, OnFailure::RollBack).unwrap();
     assert_eq!(fs::metadata(host.path(CONF)).unwrap().permissions().mode() & 0o7777, 0o640);

@@ -133,13 +133,13 @@ fn describe(root: &Path, at: &Path, text: &mut String) {
 }
 
 /// A host with a role and the CPUs chosen for it.
-pub(super) struct Desk {
+pub(super) struct HostWithRole {
     pub(super) host: HostSnapshot,
     role: Role,
     allocation: Allocation,
 }
 
-impl Desk {
+impl HostWithRole {
     /// With every risk accepted.
     pub(super) fn of(host: HostSnapshot, profile: Profile) -> Self {
         let accepted_risks = CATALOGUE.settings().map(|setting| setting.id.to_owned()).collect();

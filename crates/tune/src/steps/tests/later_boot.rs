@@ -2,7 +2,7 @@
 
 use super::{
     super::*,
-    host::{Desk, Host, plan_of},
+    host::{Host, HostWithRole, plan_of},
 };
 use lowlat_host::{
     CpuSet, Profile, Reading,
@@ -202,11 +202,11 @@ fn a_whole_plan_is_applied_again_after_a_restart() {
     for host in [&host, &fresh] {
         host.put(BOOT, "first|");
     }
-    let plan = Desk::of(host.snapshot(), Profile::Trading).plan();
+    let plan = HostWithRole::of(host.snapshot(), Profile::Trading).plan();
     let apply = |host: &Host, id: &str, part: Part| {
         let mut log = host.log();
         let preparation = prepare(&plan, &host.snapshot(), &log, part).unwrap();
-        let steps: Vec<Step> = preparation.steps.into_iter().map(|prepared| prepared.step).collect();
+        let steps: Vec<UndoStep> = preparation.steps.into_iter().map(|prepared| prepared.step).collect();
         log.apply(id, &steps, OnFailure::SkipRefused).unwrap().done.len()
     };
     assert!(apply(&host, "p/run", Part::RunTime) > 40);

@@ -58,7 +58,7 @@ fn apply_and_roll_back(host: Host, plan: &Plan) -> Host {
     let start = host.tree();
     let mut log = host.log();
     let preparation = prepare(plan, &host.snapshot(), &log, Part::RunTime).unwrap();
-    let steps: Vec<Step> = preparation.steps.into_iter().map(|prepared| prepared.step).collect();
+    let steps: Vec<UndoStep> = preparation.steps.into_iter().map(|prepared| prepared.step).collect();
     assert_eq!(log.apply("p", &steps, OnFailure::SkipRefused).unwrap().done.len(), steps.len());
     assert!(log.rollback_where(|_| true).is_complete());
     assert_eq!(host.tree(), start);

@@ -2,7 +2,7 @@
 
 use super::{
     super::*,
-    host::{Desk, Host},
+    host::{Host, HostWithRole},
 };
 use lowlat_host::Profile;
 use lowlat_settings::change::Target;
@@ -17,7 +17,7 @@ const PARTS: [(Part, &str); 4] = [
     (Part::RunTime, "p/run"),
 ];
 
-fn steps(preparation: &Preparation) -> Vec<Step> {
+fn steps(preparation: &Preparation) -> Vec<UndoStep> {
     preparation.steps.iter().map(|prepared| prepared.step.clone()).collect()
 }
 
@@ -57,12 +57,12 @@ fn applied_they_make_their_rows_good_and_rolled_back_the_tree_is_the_same() {
         let Some(host) = Host::captured(name) else { return };
         let names = format!("{name}, {profile}");
         let start = host.tree();
-        let before = Desk::of(host.snapshot(), profile);
+        let before = HostWithRole::of(host.snapshot(), profile);
         let plan = before.plan();
         let mut log = host.log();
         let seen = apply(&host, &plan, &mut log, &names);
         // Each change is a step, and each row judged again is good.
-        let verdicts = Desk::of(host.snapshot(), profile).verdicts();
+        let verdicts = HostWithRole::of(host.snapshot(), profile).verdicts();
         let of_boot: BTreeSet<&String> = plan
             .changes
             .iter()
@@ -98,7 +98,7 @@ fn applied_they_make_their_rows_good_and_rolled_back_the_tree_is_the_same() {
 #[test]
 fn the_guide_s_server_gets_the_guide_s_values() {
     let Some(host) = Host::captured("epyc-7f32-stock") else { return };
-    let plan = Desk::of(host.snapshot(), Profile::Guide57037).plan();
+    let plan = HostWithRole::of(host.snapshot(), Profile::Guide57037).plan();
     apply(&host, &plan, &mut host.log(), "guide");
     for (path, wanted) in [
         ("/sys/devices/virtual/workqueue/cpumask", "0101"),
@@ -122,7 +122,7 @@ fn the_guide_s_server_gets_the_guide_s_values() {
 fn a_crash_within_a_plan_is_finished_by_preparing_it_again() {
     let Some(host) = Host::captured("epyc-7f32-stock") else { return };
     let start = host.tree();
-    let plan = Desk::of(host.snapshot(), Profile::Trading).plan();
+    let plan = HostWithRole::of(host.snapshot(), Profile::Trading).plan();
     let mut at = 0;
     loop {
         let result = host.log_with(Faults::crash_at(at)).and_then(|mut log| {
@@ -152,7 +152,7 @@ fn a_crash_within_a_plan_is_finished_by_preparing_it_again() {
 #[test]
 fn old_states_are_what_the_log_reads() {
     let Some(host) = Host::captured("epyc-7f32-stock") else { return };
-    let plan = Desk::of(host.snapshot(), Profile::Trading).plan();
+    let plan = HostWithRole::of(host.snapshot(), Profile::Trading).plan();
     let log = host.log();
     for (part, _) in PARTS {
         for Prepared { step, .. } in prepare(&plan, &host.snapshot(), &log, part).unwrap().steps {

@@ -1,5 +1,5 @@
 use super::*;
-use lowlat_sys::undo::{OnFailure, Step, UndoLog};
+use lowlat_sys::undo::{OnFailure, UndoLog, UndoStep};
 use std::{
     collections::BTreeMap,
     fs,
@@ -185,10 +185,10 @@ impl Host {
         log.with_target(Box::new(Services::of(self.fake.clone())))
     }
 
-    fn step(log: &UndoLog, unit: &str, new: &str) -> Step {
+    fn step(log: &UndoLog, unit: &str, new: &str) -> UndoStep {
         let target = Services::spec(unit);
         let old = log.present(&target).unwrap();
-        Step { id: unit.to_owned(), target, old, new: State::Value(new.to_owned()) }
+        UndoStep { id: unit.to_owned(), target, old, new: State::Value(new.to_owned()) }
     }
 
     /// Units with their states, and every link with text and time: what must come back.
