@@ -14,11 +14,14 @@ const SHIFT: u32 = 48;
 const NS_PER_S: u128 = 1_000_000_000;
 
 impl TickScale {
+    /// A counter whose ticks are nanoseconds.
+    pub const NANOSECONDS: Self = Self { hz: 1_000_000_000, ns_per_tick_shifted: 1 << SHIFT };
+
     /// Creates the scale of a counter with this frequency; zero counts as one.
-    pub const fn new(hz: u64) -> Self {
-        let hz = if hz == 0 { 1 } else { hz };
-        let wide = hz as u128;
-        Self { hz, ns_per_tick_shifted: ((NS_PER_S << SHIFT) + wide / 2) / wide }
+    pub fn new(hz: u64) -> Self {
+        let hz = hz.max(1);
+        let half = u128::from(hz) / 2;
+        Self { hz, ns_per_tick_shifted: ((NS_PER_S << SHIFT) + half) / u128::from(hz) }
     }
 
     /// Frequency in hertz.
@@ -63,6 +66,7 @@ mod tests {
         let scale = TickScale::new(2_000_000_000);
         assert_eq!((scale.ns(0), scale.ns(1), scale.ns(2), scale.ns(3)), (0, 1, 1, 2));
         assert_eq!(scale.ticks(100), 200);
+        assert_eq!(TickScale::new(1_000_000_000), TickScale::NANOSECONDS);
         assert_eq!(TickScale::new(24_000_000).ticks(100), 3, "2.4 ticks are three whole ones");
         assert_eq!(TickScale::new(0).hz(), 1);
         assert_eq!(TickScale::new(1).ns(u64::MAX), u64::MAX);

@@ -92,7 +92,7 @@ mod tests {
 
     const STARTED: Started = Started {
         counter: CounterKind::Tsc,
-        scale: TickScale::new(1_000_000_000),
+        scale: TickScale::NANOSECONDS,
         threshold_ns: 100,
         duration: Duration::from_secs(1),
         every: Duration::from_millis(1),
