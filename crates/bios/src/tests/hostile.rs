@@ -45,7 +45,10 @@ fn errors_name_file_place_and_what_was_expected() {
             &["file0.json", "no session", "credentials"],
         ),
         (vec![bios, bios], &["file0.json", "file1.json", "one server"]),
-        (vec![r#"{"Attributes": {"A": 1}, "Id": "settings"}"#], &["cannot find an active Bios resource", "--file"]),
+        (
+            vec![r#"{"Attributes": {"A": 1}, "Id": "settings"}"#],
+            &["cannot find an active Bios resource", "--file"],
+        ),
         (vec![bios, &registry("[]")], &["file1.json", "$.RegistryEntries.Attributes", "nothing"]),
         (vec![bios, &registry(r#"{"Attributes": [7]}"#)], &["$.RegistryEntries.Attributes[0].AttributeName"]),
         (
