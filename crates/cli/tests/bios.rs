@@ -84,7 +84,7 @@ fn wrong_arguments_and_files_are_refused_with_the_next_step() {
         (vec!["bios", "audit", "--file", &at("none")], &["none", "No such file", "saved Redfish JSON"][..]),
         (vec!["bios", "audit", "--file", &directory], &["not a regular file"]),
         (vec!["bios", "audit", "--file", "/dev/zero"], &["/dev/zero", "not a regular file"]),
-        (vec!["bios", "audit", "--file", &at("junk")], &["junk", "not JSON"]),
+        (vec!["bios", "audit", "--file", &at("junk")], &["junk", "as JSON"]),
         (vec!["bios", "audit", "--file", &at("shape")], &["shape", "$.Attributes.ProcSMT", "expected"]),
         (vec!["bios", "audit", "--file", &bios, "--profile", "quiet"], &["unknown profile \"quiet\""]),
         (
