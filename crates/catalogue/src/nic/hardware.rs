@@ -135,7 +135,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
                  the least delay. full-feature supports more of the card's functions.",
         cost: "The variant lacks functions of full-feature. Read the card's user guide first.",
         needs_reboot: true,
-        effective: "ethtool -i IF: firmware-version ends in rx1 tx1.",
+        effective: "sfboot --adapter=IF shows Firmware variant: Ultra low latency. The firmware version of ethtool -i \
+                    does not tell the variants apart.",
         trading: Want::Value("ultra-low-latency"),
         judge: solarflare_variant,
         sources: &[ONLOAD],
@@ -321,18 +322,9 @@ fn solarflare_variant(context: &Context<'_>, _: &Setting) -> Judgement {
         if !is_solarflare(nic) {
             return One::Skip("not a Solarflare card".into());
         }
-        let Reading::Known(firmware) = &nic.firmware else { return untold(&nic.firmware) };
-        let words: Vec<&str> = firmware.split_whitespace().collect();
-        match (words.contains(&"rx1"), words.contains(&"tx1")) {
-            (true, true) => One::Good(firmware.clone()),
-            _ if words.iter().any(|word| word.starts_with("rx")) => One::Wrong(
-                firmware.clone(),
-                "sfboot --adapter=IF firmware-variant=ultra-low-latency, then restart".into(),
-            ),
-            _ => One::Unknown(format!("firmware {firmware} does not name its variant")),
-        }
+        One::Unknown("only `sfboot --adapter=IF` of the vendor's tools shows it".into())
     })
-    .at("ethtool -i")
+    .at("sfboot")
 }
 
 fn onload(context: &Context<'_>, _: &Setting) -> Judgement {

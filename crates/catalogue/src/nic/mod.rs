@@ -2,6 +2,12 @@
 
 pub(super) mod choice;
 pub(super) mod hardware;
+pub(super) mod link;
+pub(super) mod losses;
+pub(super) mod moderation;
+pub(super) mod napi;
 mod parameter;
 pub(super) mod queues;
 pub(super) mod rings;
+pub(super) mod rss;
+pub(super) mod timestamps;

@@ -1,4 +1,4 @@
-//! Interrupt moderation, queues, packet steering and offloads of NICs.
+//! Queues, packet steering and offloads of NICs.
 
 use super::{
     choice::{each_nic, judged_nics},
@@ -9,50 +9,20 @@ use lowlat_host::{
     snapshot::{Channels, Nic, QueueMask},
 };
 use lowlat_settings::{
-    Context, Impact, Judgement, Layer, Needs, Setting, Want,
+    Context, Impact, Judgement, Layer, Setting, Want,
     change::{
         Proposal, Target,
-        nic::{NicKind, channels, coalescing, feature, rps, xps},
+        nic::{NicKind, channels, feature, rps, xps},
     },
     judge::each::{One, isolated, list},
 };
 
 const SCALING: &str = "kernel Documentation/networking/scaling.rst";
-const NAPI: &str = "kernel Documentation/networking/napi.rst";
-const COALESCING: &str = "kernel Documentation/networking/ethtool-netlink.rst: COALESCE_GET";
-const ONLOAD: &str = "OpenOnload on Solarflare NICs: prepare the host (2019)";
 
 const ROW: Setting =
     Setting { layer: Layer::Nic, impact: Impact::Medium, guide: Want::Nothing, ..Setting::BLANK };
 
 pub(crate) const SETTINGS: &[Setting] = &[
-    Setting {
-        id: "nic.rx_usecs",
-        change: set_coalescing,
-        name: "rx-usecs",
-        reason: "The NIC delays a receive interrupt this long to gather more packets. A packet that arrives \
-                 alone waits for nothing.",
-        cost: "More interrupts on the housekeeping CPUs under load.",
-        impact: Impact::High,
-        effective: "ethtool -c IF; round trips over the kernel's stack get shorter.",
-        trading: Want::Value("0"),
-        judge: is_coalescing,
-        sources: &[COALESCING, ONLOAD],
-        ..ROW
-    },
-    Setting {
-        id: "nic.adaptive_rx",
-        change: set_coalescing,
-        name: "adaptive-rx",
-        reason: "The driver changes rx-usecs automatically with the load. The delay of a packet then depends \
-                 on the traffic before it, and a manual value does not last.",
-        cost: "More interrupts on the housekeeping CPUs under load.",
-        effective: "ethtool -c IF shows Adaptive RX: off.",
-        trading: Want::Value("off"),
-        judge: is_coalescing,
-        sources: &[COALESCING, ONLOAD],
-        ..ROW
-    },
     Setting {
         id: "nic.queue_count",
         change: fewer_queues,
@@ -109,50 +79,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         ],
         ..ROW
     },
-    Setting {
-        id: "nic.gro_flush_timeout",
-        change: file_zero,
-        name: "gro_flush_timeout",
-        reason: "Holds merged packets back for this many nanoseconds, so that more can join. 0 passes them \
-                 up at the end of each poll. Only sockets that prefer busy polling (SO_PREFER_BUSY_POLL) \
-                 need more.",
-        effective: "cat /sys/class/net/IF/gro_flush_timeout.",
-        reads: &["/sys/class/net/*/gro_flush_timeout", "/sys/class/net/*/napi_defer_hard_irqs"],
-        trading: Want::Value("0"),
-        judge: gro_flush_timeout,
-        sources: &[NAPI],
-        ..ROW
-    },
-    Setting {
-        id: "nic.napi_defer_hard_irqs",
-        change: file_zero,
-        name: "napi_defer_hard_irqs",
-        reason: "After an empty poll the NIC's interrupt stays off, and a timer of gro_flush_timeout polls \
-                 instead. A packet that arrives in between waits for the timer, unless a socket busy-polls.",
-        effective: "cat /sys/class/net/IF/napi_defer_hard_irqs.",
-        needs: Needs::since(5, 8),
-        reads: &["/sys/class/net/*/gro_flush_timeout", "/sys/class/net/*/napi_defer_hard_irqs"],
-        trading: Want::Value("0"),
-        judge: napi_defer_hard_irqs,
-        sources: &[NAPI, "kernel commit 6f8b12d661d0 (5.8): hard irqs deferral"],
-        ..ROW
-    },
 ];
-
-fn is_coalescing(context: &Context<'_>, setting: &Setting) -> Judgement {
-    parameter::judge(context, setting, &coalescing::KIND, |nic| {
-        if nic.coalescing.is_absent() {
-            "the driver does not moderate interrupts"
-        } else {
-            "the driver has no such setting"
-        }
-    })
-    .at("ethtool -c")
-}
-
-fn set_coalescing(context: &Context<'_>, setting: &Setting) -> Proposal {
-    parameter::change(context, setting, &coalescing::KIND)
-}
 
 fn is_feature(context: &Context<'_>, setting: &Setting) -> Judgement {
     parameter::judge(context, setting, &feature::KIND, |nic| {
@@ -285,52 +212,4 @@ impl Steering {
         }
         proposal
     }
-}
-
-fn nic_file(context: &Context<'_>, nic: &Nic, name: &str) -> Reading<u64> {
-    let path = format!("/sys/class/net/{}/{name}", nic.name);
-    context.host.file(&path).parse(&path, "a number", |text| text.parse().ok())
-}
-
-/// The file of the interface that is named as the row is becomes 0.
-fn file_zero(context: &Context<'_>, setting: &Setting) -> Proposal {
-    let mut proposal = Proposal::default();
-    for nic in judged_nics(context) {
-        let path = format!("/sys/class/net/{}/{}", nic.name, setting.name);
-        if nic_file(context, nic, setting.name).known().is_some_and(|now| *now != 0) {
-            let before = context.host.file(&path);
-            proposal = proposal.step(Target::File { path }, before, "0");
-        }
-    }
-    proposal
-}
-
-fn gro_flush_timeout(context: &Context<'_>, _: &Setting) -> Judgement {
-    each_nic(context, |nic| match nic_file(context, nic, "gro_flush_timeout") {
-        Reading::Known(0) => One::Good("0".into()),
-        Reading::Known(ns) => {
-            One::Wrong(format!("{ns} ns"), "packets wait for it unless a socket busy-polls".into())
-        }
-        Reading::Absent => One::Skip("this kernel has no gro_flush_timeout".into()),
-        other => One::Unknown(other.missing_in_words().unwrap_or_default()),
-    })
-    .at("/sys/class/net/*/gro_flush_timeout")
-}
-
-fn napi_defer_hard_irqs(context: &Context<'_>, _: &Setting) -> Judgement {
-    each_nic(context, |nic| {
-        let defers = nic_file(context, nic, "napi_defer_hard_irqs");
-        match (defers, nic_file(context, nic, "gro_flush_timeout")) {
-            (Reading::Known(0), _) => One::Good("0".into()),
-            (Reading::Known(polls), Reading::Known(0)) => {
-                One::Wrong(format!("{polls}"), "no effect while gro_flush_timeout is 0".into())
-            }
-            (Reading::Known(polls), _) => {
-                One::Wrong(format!("{polls}"), "packets wait for the timer unless a socket busy-polls".into())
-            }
-            (Reading::Absent, _) => One::Skip("this kernel has no napi_defer_hard_irqs".into()),
-            (other, _) => One::Unknown(other.missing_in_words().unwrap_or_default()),
-        }
-    })
-    .at("/sys/class/net/*/napi_defer_hard_irqs")
 }

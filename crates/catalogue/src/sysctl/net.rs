@@ -1,10 +1,11 @@
 //! The network stack's sysctls.
 
-use super::{GUIDE, NETWORK_LATENCY, SYSCTL};
+use super::{GUIDE, NETWORK_LATENCY, SYSCTL, number};
 use lowlat_host::Reading;
 use lowlat_settings::{Context, Impact, Judgement, Needs, Risk, Setting, Verdict, Want, change, judge};
 
 const NET_DOC: &str = "kernel Documentation/admin-guide/sysctl/net.rst";
+const IP_DOC: &str = "kernel Documentation/networking/ip-sysctl.rst";
 const RP_FILTER: &str = "/proc/sys/net/ipv4/conf/*/rp_filter";
 const RP_FILTER_ALL: &str = "/proc/sys/net/ipv4/conf/all/rp_filter";
 
@@ -65,7 +66,59 @@ pub(crate) const SETTINGS: &[Setting] = &[
         sources: &[NETWORK_LATENCY, NET_DOC],
         ..SYSCTL
     },
+    Setting {
+        id: "sysctl.net.ipv4.tcp_slow_start_after_idle",
+        name: "net.ipv4.tcp_slow_start_after_idle",
+        reason: "After a pause of one retransmission timeout TCP starts with a small congestion window again. A burst of \
+                 orders after a quiet minute then waits for acknowledgements.",
+        cost: "A burst can overrun a link whose capacity shrank during the pause.",
+        impact: Impact::Medium,
+        reads: &["/proc/sys/net/ipv4/tcp_slow_start_after_idle"],
+        trading: Want::Value("0"),
+        sources: &[IP_DOC, "RFC 2861"],
+        ..SYSCTL
+    },
+    Setting {
+        id: "sysctl.net.ipv4.tcp_autocorking",
+        name: "net.ipv4.tcp_autocorking",
+        reason: "TCP holds a small write back while an earlier packet of the socket waits in the queue of the NIC, to send \
+                 both in one packet. The second of two orders waits for the first.",
+        cost: "More, smaller packets from programs that write little at a time.",
+        reads: &["/proc/sys/net/ipv4/tcp_autocorking"],
+        trading: Want::Value("0"),
+        sources: &[IP_DOC],
+        ..SYSCTL
+    },
+    Setting {
+        id: "sysctl.net.ipv4.igmp_max_memberships",
+        name: "net.ipv4.igmp_max_memberships",
+        reason: "The largest number of multicast groups that one socket can join. With the kernel's 20, a program that \
+                 joins all groups of a feed on one socket fails at the 21st.",
+        reads: &["/proc/sys/net/ipv4/igmp_max_memberships"],
+        trading: Want::Value("1024"),
+        sources: &[IP_DOC],
+        judge: at_least,
+        ..SYSCTL
+    },
+    Setting {
+        id: "sysctl.net.core.rmem_max",
+        name: "net.core.rmem_max",
+        reason: "The largest receive buffer that a program can ask for with SO_RCVBUF, in bytes. A burst of a feed that is \
+                 larger than the buffer is dropped while the reader is busy.",
+        cost: "A program that asks for it keeps more memory, and more packets wait before anyone notices that it is slow.",
+        reads: &["/proc/sys/net/core/rmem_max"],
+        trading: Want::Value("16777216"),
+        sources: &[NET_DOC, "TuneD 2.28 profile network-throughput: tcp_rmem 16777216"],
+        judge: at_least,
+        ..SYSCTL
+    },
 ];
+
+/// Values at and above the wanted one are good.
+fn at_least(context: &Context<'_>, setting: &Setting) -> Judgement {
+    let wanted = setting.want(context.profile).text(context).and_then(|text| number(&text));
+    judge::sysctl_where(context, setting, |value| number(value) >= wanted)
+}
 
 /// Judged per interface, because the larger of the global and the interface's value counts.
 fn rp_filter(context: &Context<'_>, setting: &Setting) -> Judgement {

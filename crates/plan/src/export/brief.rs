@@ -5,7 +5,7 @@ use super::{super::LeftOut, super::Plan};
 use lowlat_host::{CpuSet, snapshot::KernelFacts};
 use lowlat_settings::{
     Context,
-    change::{Target, WhyLeftOut, grammar::boot_line},
+    change::{Change, Mechanism, Target, WhyLeftOut, grammar::boot_line},
 };
 
 /// A host, its plan, and lowlat's version.
@@ -19,6 +19,7 @@ impl<'a> Brief<'a> {
     pub(super) fn of(context: &'a Context<'a>, lowlat_version: &str) -> Self {
         let mut plan = Plan::of(context, lowlat_version);
         without_tuned_profile(&mut plan);
+        without_what_no_script_reads(&mut plan);
         plan.warnings.extend(missing_words(context));
         Self { context, plan }
     }
@@ -125,6 +126,26 @@ impl<'a> Brief<'a> {
             _ => None,
         });
         boot_line(&planned.unwrap_or_else(|| self.kernel().tokens().raw().to_owned())).0
+    }
+}
+
+/// ethtool(8) prints no values of single NAPI instances, and the indirection table only as a drawing.
+fn without_what_no_script_reads(plan: &mut Plan) {
+    let is_unread = |change: &Change| {
+        let kind = change.target.kind();
+        matches!(kind.mechanism(), Mechanism::Ethtool { group, .. } if matches!(group.option, "" | "-X"))
+    };
+    let (unread, kept) = std::mem::take(&mut plan.changes).into_iter().partition(is_unread);
+    plan.changes = kept;
+    for change in unread {
+        for setting in change.settings {
+            plan.left_out.push(LeftOut {
+                setting,
+                layer: change.layer.clone(),
+                why: WhyLeftOut::ByAnother,
+                text: format!("{}: `lowlat tune apply` sets it", change.target.kind().name()),
+            });
+        }
     }
 }
 

@@ -40,6 +40,7 @@ fn irqbalance_must_exclude_isolated_cpus() {
                 |f| {
                     irqbalance(f, "active");
                     f.host.topology.isolated = known(cpus(""));
+                    f.host.topology.nohz_full = known(cpus(""));
                 },
                 Wrong,
             ),

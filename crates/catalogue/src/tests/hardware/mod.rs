@@ -152,6 +152,7 @@ fn topology(host: &mut HostSnapshot) {
     let topology = &mut host.topology;
     topology.online = cpus("0-15");
     topology.isolated = Reading::Known(cpus("1-7,9-15"));
+    topology.nohz_full = Reading::Known(cpus("1-7,9-15"));
     topology.packages = vec![group(0, "0-7"), group(1, "8-15")];
     topology.cores = (0..16).map(|cpu| Group { id: i64::from(cpu), cpus: CpuSet::of(cpu) }).collect();
     topology.caches =

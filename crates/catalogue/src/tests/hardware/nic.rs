@@ -1,6 +1,8 @@
 use super::{Fixture, Reading, Verdict, check, cpus, good_host, known, nic};
 use Verdict::{Good, NotApplicable, Unknown, Wrong};
-use lowlat_host::snapshot::{Channels, Coalescing, PcieLink, QueueMask, Rings, Timestamping};
+use lowlat_host::snapshot::{
+    Channels, Coalescing, Eee, Fec, Napi, Pause, PcieLink, QueueMask, Rings, Timestamping,
+};
 
 fn no_nic(f: &mut Fixture) {
     f.host.nics.clear();
@@ -281,10 +283,8 @@ fn time_stamps_and_solarflare() {
     check(
         "nic.solarflare_firmware_variant",
         &[
-            ("ultra-low-latency", |_| {}, Good),
-            ("full-feature", |f| f.nic().firmware = known("8.0.2.1000 rx0 tx0"), Wrong),
-            ("no variant reported", |f| f.nic().firmware = known("1.2.3"), Unknown),
-            ("denied", |f| f.nic().firmware = Reading::Denied, Unknown),
+            ("rx1 tx1 stands in the version of every variant", |_| {}, Unknown),
+            ("another version", |f| f.nic().firmware = known("8.0.2.1000 rx0 tx0"), Unknown),
             ("another card", |f| f.nic().driver = known("mlx5_core"), NotApplicable),
         ],
     );
@@ -295,6 +295,178 @@ fn time_stamps_and_solarflare() {
             ("not loaded", |f| f.file(VERSION, Reading::Absent), Wrong),
             ("denied", |f| f.file(VERSION, Reading::Denied), Unknown),
             ("another card", |f| f.nic().driver = known("mlx5_core"), NotApplicable),
+        ],
+    );
+}
+
+#[test]
+fn moderation_of_both_directions_is_judged_apart() {
+    fn with(f: &mut Fixture, change: fn(&mut Coalescing)) {
+        if let Reading::Known(coalescing) = &mut f.nic().coalescing {
+            change(coalescing);
+        }
+    }
+    check(
+        "nic.rx_usecs_irq",
+        &[
+            ("not offered", |_| {}, NotApplicable),
+            ("0", |f| with(f, |c| c.rx_usecs_irq = Some(0)), Good),
+            ("60, and rx-usecs is 0", |f| with(f, |c| c.rx_usecs_irq = Some(60)), Wrong),
+        ],
+    );
+    check(
+        "nic.tx_usecs",
+        &[("not offered", |_| {}, NotApplicable), ("150", |f| with(f, |c| c.tx_usecs = Some(150)), Wrong)],
+    );
+    check("nic.adaptive_tx", &[("on", |f| with(f, |c| c.adaptive_tx = Some(true)), Wrong)]);
+}
+
+#[test]
+fn both_ends_of_the_link_are_left_alone() {
+    fn fec(f: &mut Fixture, configured: &str, active: Option<&str>) {
+        let configured = configured.split(' ').map(str::to_owned).collect();
+        f.nic().fec = known(Fec { configured, active: active.map(str::to_owned) });
+    }
+    check(
+        "nic.pause",
+        &[
+            ("none", |_| {}, NotApplicable),
+            ("off", |f| f.nic().pause = known(Pause { autoneg: true, rx: false, tx: false }), Good),
+            ("rx", |f| f.nic().pause = known(Pause { autoneg: true, rx: true, tx: false }), Wrong),
+            ("denied", |f| f.nic().pause = Reading::Denied, Unknown),
+        ],
+    );
+    check(
+        "nic.fec",
+        &[
+            ("none", |_| {}, NotApplicable),
+            ("auto, none in use", |f| fec(f, "auto", Some("off")), Good),
+            ("auto, RS in use", |f| fec(f, "auto", Some("rs")), Wrong),
+            ("no link", |f| fec(f, "auto rs", None), Unknown),
+            ("off and no link", |f| fec(f, "off", None), Good),
+        ],
+    );
+    check(
+        "nic.eee",
+        &[
+            ("none", |_| {}, NotApplicable),
+            ("on", |f| f.nic().eee = known(Eee { eee: true, is_active: true }), Wrong),
+            ("off", |f| f.nic().eee = known(Eee::default()), Good),
+        ],
+    );
+}
+
+fn napis(f: &mut Fixture, change: fn(&mut Napi)) {
+    let mut napi = Napi {
+        name: "rx-0".into(),
+        irq: Some(40),
+        queues: vec!["rx-0".into()],
+        defer_hard_irqs: Some(0),
+        gro_flush_timeout_ns: Some(0),
+        irq_suspend_timeout_ns: Some(0),
+        ..Napi::default()
+    };
+    change(&mut napi);
+    f.nic().napis = known(vec![napi]);
+    for name in ["gro_flush_timeout", "napi_defer_hard_irqs"] {
+        f.file(&format!("/sys/class/net/eth0/{name}"), known("0"));
+    }
+}
+
+#[test]
+fn one_instance_that_defers_is_a_fault_unless_an_application_polls() {
+    check(
+        "nic.gro_flush_timeout",
+        &[
+            ("0 everywhere", |f| napis(f, |_| {}), Good),
+            ("one instance", |f| napis(f, |napi| napi.gro_flush_timeout_ns = Some(20_000)), Wrong),
+            (
+                "one instance whose interrupts are suspended",
+                |f| {
+                    napis(f, |napi| {
+                        napi.gro_flush_timeout_ns = Some(20_000);
+                        napi.irq_suspend_timeout_ns = Some(1);
+                    });
+                },
+                Good,
+            ),
+        ],
+    );
+    check(
+        "nic.napi_defer_hard_irqs",
+        &[("one instance", |f| napis(f, |napi| napi.defer_hard_irqs = Some(2)), Wrong)],
+    );
+    check(
+        "nic.irq_suspend_timeout",
+        &[
+            ("not listed", |_| {}, NotApplicable),
+            ("0", |f| napis(f, |_| {}), Good),
+            ("alone", |f| napis(f, |napi| napi.irq_suspend_timeout_ns = Some(9)), Wrong),
+            (
+                "with its timer",
+                |f| {
+                    napis(f, |napi| {
+                        napi.irq_suspend_timeout_ns = Some(20_000_000);
+                        (napi.defer_hard_irqs, napi.gro_flush_timeout_ns) = (Some(100), Some(50_000));
+                    });
+                },
+                Good,
+            ),
+            ("denied", |f| f.nic().napis = Reading::Denied, Unknown),
+        ],
+    );
+    let path = "/sys/class/net/eth0/threaded";
+    let mut fixture = good_host();
+    for (text, verdict) in [("0", Good), ("1", Wrong)] {
+        fixture.file(path, known(text));
+        assert_eq!(fixture.finding("nic.threaded").verdict, verdict, "{text}");
+    }
+}
+
+#[test]
+fn the_table_spreads_over_queues_off_isolated_cpus() {
+    fn table(f: &mut Fixture, cpus_of_irq: &str) {
+        napis(f, |_| {});
+        f.nic().rss_indirection = known(vec![0, 0]);
+        for irq in &mut f.host.interrupts.irqs {
+            irq.effective_affinity = known(cpus(cpus_of_irq));
+        }
+    }
+    check(
+        "nic.rss_indirection",
+        &[
+            ("no table", |_| {}, NotApplicable),
+            ("housekeeping", |f| table(f, "0"), Good),
+            ("isolated", |f| table(f, "1"), Wrong),
+            ("queues without interrupts", |f| f.nic().rss_indirection = known(vec![0]), Unknown),
+        ],
+    );
+}
+
+#[test]
+fn lost_packets_are_named() {
+    fn lost(f: &mut Fixture, name: &str, count: u64) {
+        f.nic().drops = [(name.to_owned(), count)].into();
+    }
+    check(
+        "nic.drops",
+        &[
+            ("not read", |_| {}, Unknown),
+            ("none", |f| lost(f, "rx_crc_errors", 0), Good),
+            ("of unknown protocols", |f| lost(f, "rx_dropped", 9), Good),
+            ("damaged", |f| lost(f, "rx_crc_errors", 1), Wrong),
+        ],
+    );
+}
+
+#[test]
+fn time_stamps_leave_tickless_cpus_alone_on_newer_kernels() {
+    check(
+        "nic.timestamp_static_key",
+        &[
+            ("nohz_full on 6.12", |_| {}, Good),
+            ("isolated with ticks", |f| f.host.topology.nohz_full = Reading::Absent, Wrong),
+            ("none isolated", Fixture::no_isolated, NotApplicable),
         ],
     );
 }

@@ -2,10 +2,10 @@
 # ---- Network interfaces, if ethtool is installed --------------------------------------------------------------------
 
 # Reads a parameter of an interface into $now.
-nic_now() { # -L|-C|-K... NIC FIELD
+nic_now() { # -L|-C|-K|--set-eee... NIC FIELD
     now=
     # The lower-case letter shows what the upper-case one sets.
-    run ethtool "$(printf %s "$1" | tr '[:upper:]' '[:lower:]')" "$2" || return 1
+    run ethtool "$(printf %s "$1" | sed 's/^--set/--show/' | tr '[:upper:]' '[:lower:]')" "$2" || return 1
     # ethtool prints maxima first, then the present values; two names differ from those of its options.
     nic_field=$3
     if [ "$3" = rx-lro ]; then nic_field=large-receive-offload; fi
@@ -13,6 +13,10 @@ nic_now() { # -L|-C|-K... NIC FIELD
     while read -r key first rest; do
         case "$nic_field $key $first" in
         "adaptive-rx Adaptive RX:") now=${rest%% *} ;;
+        "adaptive-tx Adaptive RX:") now=${rest##* } ;;
+        "autoneg Autonegotiate: $first") now=$first ;;
+        "eee EEE status:") if [ "${rest%% *}" = disabled ]; then now=off; else now=on; fi ;;
+        "encoding Configured FEC") now=$(printf %s "${rest#*:}" | tr -s '[:blank:]' , | tr '[:upper:]' '[:lower:]') && now=${now#,} ;;
         "combined Combined: $first" | "rx RX: $first" | "tx TX: $first" | "$nic_field $nic_field: $first") now=$first ;;
         esac
     done << END
@@ -30,7 +34,9 @@ nic() { # -L|-C|-K... NIC FIELD VALUE
     elif [ "$mode" = show ]; then
         say "change  $2 $3: $now -> $4"
     elif remember run '' "nic$1" "$2 $3" "$now" "$4" ''; then
-        if run ethtool "$1" "$2" "$3" "$4"; then say "set     $2 $3: $now -> $4"; else trouble "$2 $3: $said"; fi
+        # Several encodings of error correction have commas between; ethtool takes words.
+        # shellcheck disable=SC2046
+        if run ethtool "$1" "$2" "$3" $(printf %s "$4" | tr , ' '); then say "set     $2 $3: $now -> $4"; else trouble "$2 $3: $said"; fi
     fi
 }
 
@@ -44,7 +50,8 @@ restore_nic() { # nic-L|nic-C|nic-K... "NIC FIELD" OLD NEW
         trouble "$2: not restored: it was $3, this script set $4, and something changed it to $now"
         return 1
     fi
-    run ethtool "${1#nic}" "${2%% *}" "${2#* }" "$3" || {
+    # shellcheck disable=SC2046
+    run ethtool "${1#nic}" "${2%% *}" "${2#* }" $(printf %s "$3" | tr , ' ') || {
         trouble "$2: $said"
         return 1
     }

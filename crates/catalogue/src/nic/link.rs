@@ -1,0 +1,112 @@
+//! What both ends of a link do on their own: pause frames, error correction, energy saving, cache injection.
+
+use super::{choice::each_nic, parameter};
+use lowlat_host::Reading;
+use lowlat_settings::{
+    Context, Impact, Judgement, Layer, Needs, Risk, Setting, Want,
+    change::{
+        Proposal, WhyLeftOut,
+        nic::{eee, fec, pause},
+    },
+    judge::{self, each::One},
+};
+
+const ETHTOOL: &str = "kernel Documentation/networking/ethtool-netlink.rst";
+
+const ROW: Setting =
+    Setting { layer: Layer::Nic, impact: Impact::Medium, guide: Want::Nothing, ..Setting::BLANK };
+
+pub(crate) const SETTINGS: &[Setting] = &[
+    Setting {
+        id: "nic.pause",
+        change: |context, setting| parameter::change(context, setting, &pause::KIND),
+        name: "rx, tx",
+        reason: "With pause frames the switch stops this host's sending, and this host stops the switch, for as long as \
+                 the other end is slow. One slow receiver then delays everyone who shares its switch port.",
+        cost: "A ring that overflows loses packets instead of stopping the sender. Some drivers take the link down for a \
+               moment to change it.",
+        effective: "ethtool -a IF shows RX: off and TX: off.",
+        trading: Want::Value("off"),
+        judge: |context, setting| {
+            parameter::judge(context, setting, &pause::KIND, |_| "the driver has no pause frames")
+                .at("ethtool -a")
+        },
+        sources: &[ETHTOOL],
+        ..ROW
+    },
+    Setting {
+        id: "nic.fec",
+        change: |context, setting| parameter::change(context, setting, &fec::KIND),
+        name: "encoding",
+        reason: "Forward error correction collects a block before it passes packets on. BASE-R costs about 80 ns and RS \
+                 about 250 ns at each hop.",
+        cost: "Without it bit errors lose packets. Cables and optics of 25 Gb/s and more may need it, and both ends must \
+               have the same encoding, or the link stays down.",
+        risk: Risk::Ras,
+        impact: Impact::Low,
+        effective: "ethtool --show-fec IF shows Active FEC encoding: Off.",
+        trading: Want::Value("off"),
+        judge: error_correction,
+        sources: &[ETHTOOL, "a measurement of 2018: about 80 ns for BASE-R and 250 ns for RS a hop"],
+        ..ROW
+    },
+    Setting {
+        id: "nic.eee",
+        change: |context, setting| parameter::change(context, setting, &eee::KIND),
+        name: "eee",
+        reason: "Energy-Efficient Ethernet puts an idle link to sleep. The next packet waits several microseconds until \
+                 it is awake.",
+        cost: "More idle power in the link. The link goes down for a moment while both ends agree.",
+        risk: Risk::Power,
+        effective: "ethtool --show-eee IF shows EEE status: disabled.",
+        trading: Want::Value("off"),
+        judge: |context, setting| {
+            parameter::judge(context, setting, &eee::KIND, |_| "the driver has no Energy-Efficient Ethernet")
+                .at("ethtool --show-eee")
+        },
+        sources: &[ETHTOOL, "IEEE 802.3az-2010"],
+        ..ROW
+    },
+    Setting {
+        id: "nic.tph",
+        change: |_, _| {
+            Proposal::not(WhyLeftOut::YourChoice, "remove notph from pci= on the kernel command line")
+        },
+        name: "pci=",
+        reason: "With TLP Processing Hints a card places received packets in the cache of the CPU that will read them. \
+                 pci=notph turns that off for every card.",
+        impact: Impact::Low,
+        needs_reboot: true,
+        effective: "lspci -vv shows Transaction Processing Hints for the card.",
+        needs: Needs::since(6, 13).with_config(&["PCIE_TPH"]),
+        trading: Want::State("not turned off"),
+        judge: processing_hints,
+        sources: &["kernel Documentation/PCI/tph.rst"],
+        ..ROW
+    },
+];
+
+fn error_correction(context: &Context<'_>, _: &Setting) -> Judgement {
+    each_nic(context, |nic| match &nic.fec {
+        Reading::Known(fec) => match fec.active.as_deref() {
+            Some("off") => One::Good("off".into()),
+            Some(active) => One::Wrong(active.to_owned(), String::new()),
+            None if fec.configured == ["off"] => One::Good("off".into()),
+            None => One::Unknown(format!("{} configured, and no link", fec.configured.join(" "))),
+        },
+        Reading::Absent => One::Skip("the driver has no error correction".into()),
+        other => One::Unknown(other.missing_in_words().unwrap_or_default()),
+    })
+    .at("ethtool --show-fec")
+}
+
+fn processing_hints(context: &Context<'_>, _: &Setting) -> Judgement {
+    let line = match judge::command_line(context.host) {
+        Ok(line) => line,
+        Err(judgement) => return judgement,
+    };
+    let is_off = line.all("pci").flatten().any(|value| value.split(',').any(|word| word == "notph"));
+    let judgement =
+        if is_off { Judgement::wrong("pci=notph", "") } else { Judgement::good("not turned off") };
+    judgement.at("/proc/cmdline")
+}

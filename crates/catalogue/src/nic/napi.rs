@@ -1,0 +1,220 @@
+//! When the kernel polls NICs: deferred interrupts, suspended interrupts, polling threads.
+
+use super::choice::{each_nic, judged_nics};
+use lowlat_host::{
+    Reading,
+    snapshot::{Napi, NapiField, Nic},
+};
+use lowlat_settings::{
+    Context, Impact, Judgement, Layer, Needs, Setting, Want,
+    change::{Proposal, Target, nic::napi},
+    judge::each::One,
+};
+
+const NAPI: &str = "kernel Documentation/networking/napi.rst";
+
+const ROW: Setting =
+    Setting { layer: Layer::Nic, impact: Impact::Medium, guide: Want::Nothing, ..Setting::BLANK };
+
+pub(crate) const SETTINGS: &[Setting] = &[
+    Setting {
+        id: "nic.gro_flush_timeout",
+        change: deferral_zero,
+        name: "gro_flush_timeout",
+        reason: "Holds merged packets back for this many nanoseconds, so that more can join. 0 passes them \
+                 up at the end of each poll. Only sockets that prefer busy polling (SO_PREFER_BUSY_POLL) \
+                 need more.",
+        effective: "cat /sys/class/net/IF/gro_flush_timeout.",
+        reads: &["/sys/class/net/*/gro_flush_timeout", "/sys/class/net/*/napi_defer_hard_irqs"],
+        trading: Want::Value("0"),
+        judge: gro_flush_timeout,
+        sources: &[NAPI],
+        ..ROW
+    },
+    Setting {
+        id: "nic.napi_defer_hard_irqs",
+        change: deferral_zero,
+        name: "napi_defer_hard_irqs",
+        reason: "After an empty poll the NIC's interrupt stays off, and a timer of gro_flush_timeout polls \
+                 instead. A packet that arrives in between waits for the timer, unless a socket busy-polls.",
+        effective: "cat /sys/class/net/IF/napi_defer_hard_irqs.",
+        needs: Needs::since(5, 8),
+        reads: &["/sys/class/net/*/gro_flush_timeout", "/sys/class/net/*/napi_defer_hard_irqs"],
+        trading: Want::Value("0"),
+        judge: napi_defer_hard_irqs,
+        sources: &[NAPI, "kernel commit 6f8b12d661d0 (5.8): hard irqs deferral"],
+        ..ROW
+    },
+    Setting {
+        id: "nic.irq_suspend_timeout",
+        change: suspension_zero,
+        name: "irq-suspend-timeout",
+        reason: "While an application busy-polls with epoll and finds packets, the NIC's interrupt stays off for up to \
+                 this many nanoseconds. When the application pauses, defer-hard-irqs and gro-flush-timeout decide when \
+                 packets are polled, so the kernel ignores it unless they are set as well.",
+        impact: Impact::Low,
+        effective: "lowlat net nics IF shows the values of each NAPI instance.",
+        trading: Want::State("0, or together with defer-hard-irqs and gro-flush-timeout"),
+        judge: irq_suspend_timeout,
+        sources: &[NAPI, "kernel commit 5dc51ec86df6 (6.13): irq_suspend_timeout"],
+        ..ROW
+    },
+    Setting {
+        id: "nic.threaded",
+        change: file_zero,
+        name: "threaded",
+        reason: "A kernel thread for each NAPI instance polls the NIC instead of the softirq. A packet then waits until \
+                 the scheduler runs that thread.",
+        impact: Impact::Low,
+        effective: "cat /sys/class/net/IF/threaded; no thread named napi/IF-N runs.",
+        needs: Needs::since(5, 12),
+        reads: &["/sys/class/net/*/threaded"],
+        trading: Want::Value("0"),
+        judge: threaded,
+        sources: &[NAPI],
+        ..ROW
+    },
+];
+
+fn nic_file(context: &Context<'_>, nic: &Nic, name: &str) -> Reading<u64> {
+    let path = format!("/sys/class/net/{}/{name}", nic.name);
+    context.host.file(&path).parse(&path, "a number", |text| text.parse().ok())
+}
+
+/// The file of the interface that is named as the row is becomes 0.
+fn file_zero(context: &Context<'_>, setting: &Setting) -> Proposal {
+    let mut proposal = Proposal::default();
+    for nic in judged_nics(context) {
+        let path = format!("/sys/class/net/{}/{}", nic.name, setting.name);
+        if nic_file(context, nic, setting.name).known().is_some_and(|now| *now != 0) {
+            let before = context.host.file(&path);
+            proposal = proposal.step(Target::File { path }, before, "0");
+        }
+    }
+    proposal
+}
+
+/// The fields that delay packets unless an application busy-polls, with the names of their files.
+const DEFERRAL: [(&str, NapiField, &str); 2] = [
+    ("gro_flush_timeout", NapiField::GroFlushTimeout, "gro-flush-timeout"),
+    ("napi_defer_hard_irqs", NapiField::DeferHardIrqs, "defer-hard-irqs"),
+];
+
+/// The instances on which a field is set although no application suspends their interrupts.
+fn deferring(nic: &Nic, field: NapiField) -> Vec<&Napi> {
+    let is_on = |napi: &&Napi| {
+        napi.value(field).is_some_and(|value| value != "0") && napi.irq_suspend_timeout_ns.unwrap_or(0) == 0
+    };
+    nic.napis.known().map(|napis| napis.iter().filter(is_on).collect()).unwrap_or_default()
+}
+
+fn names(napis: &[&Napi]) -> String {
+    napis.iter().map(|napi| napi.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// The interface's file, then those of its instances that were set apart from it.
+fn deferral_zero(context: &Context<'_>, setting: &Setting) -> Proposal {
+    let Some((_, field, name)) = DEFERRAL.iter().find(|(file, ..)| *file == setting.name) else {
+        return Proposal::default();
+    };
+    let mut proposal = file_zero(context, setting);
+    for nic in judged_nics(context) {
+        // The file sets every instance, and rollback could not tell them apart.
+        if nic_file(context, nic, setting.name).known().is_some_and(|now| *now != 0) {
+            continue;
+        }
+        for instance in deferring(nic, *field) {
+            let before = Reading::from_option(instance.value(*field));
+            proposal =
+                proposal.step(napi::KIND.of(&nic.name, format!("{}/{name}", instance.name)), before, "0");
+        }
+    }
+    proposal
+}
+
+fn gro_flush_timeout(context: &Context<'_>, _: &Setting) -> Judgement {
+    const WAIT: &str = "packets wait for it unless a socket busy-polls";
+    each_nic(context, |nic| match nic_file(context, nic, "gro_flush_timeout") {
+        Reading::Known(0) => match deferring(nic, NapiField::GroFlushTimeout).as_slice() {
+            [] => One::Good("0".into()),
+            some => One::Wrong(format!("set on {}", names(some)), WAIT.into()),
+        },
+        Reading::Known(ns) => One::Wrong(format!("{ns} ns"), WAIT.into()),
+        Reading::Absent => One::Skip("this kernel has no gro_flush_timeout".into()),
+        other => One::Unknown(other.missing_in_words().unwrap_or_default()),
+    })
+    .at("/sys/class/net/*/gro_flush_timeout")
+}
+
+fn napi_defer_hard_irqs(context: &Context<'_>, _: &Setting) -> Judgement {
+    const WAIT: &str = "packets wait for the timer unless a socket busy-polls";
+    each_nic(context, |nic| {
+        let defers = nic_file(context, nic, "napi_defer_hard_irqs");
+        match (defers, nic_file(context, nic, "gro_flush_timeout")) {
+            (Reading::Known(0), _) => match deferring(nic, NapiField::DeferHardIrqs).as_slice() {
+                [] => One::Good("0".into()),
+                some => One::Wrong(format!("set on {}", names(some)), WAIT.into()),
+            },
+            (Reading::Known(polls), Reading::Known(0)) => {
+                One::Wrong(format!("{polls}"), "no effect while gro_flush_timeout is 0".into())
+            }
+            (Reading::Known(polls), _) => One::Wrong(format!("{polls}"), WAIT.into()),
+            (Reading::Absent, _) => One::Skip("this kernel has no napi_defer_hard_irqs".into()),
+            (other, _) => One::Unknown(other.missing_in_words().unwrap_or_default()),
+        }
+    })
+    .at("/sys/class/net/*/napi_defer_hard_irqs")
+}
+
+/// The instances whose interrupts are suspended without effect.
+fn without_effect(nic: &Nic) -> Vec<&Napi> {
+    let is_off = |napi: &&Napi| {
+        napi.irq_suspend_timeout_ns.unwrap_or(0) > 0
+            && (napi.defer_hard_irqs.unwrap_or(0) == 0 || napi.gro_flush_timeout_ns.unwrap_or(0) == 0)
+    };
+    nic.napis.known().map(|napis| napis.iter().filter(is_off).collect()).unwrap_or_default()
+}
+
+fn irq_suspend_timeout(context: &Context<'_>, _: &Setting) -> Judgement {
+    each_nic(context, |nic| match &nic.napis {
+        Reading::Known(napis) if napis.iter().all(|napi| napi.irq_suspend_timeout_ns.is_none()) => One::Skip(
+            "no NAPI instance has it: the interface is down, or the kernel is older than 6.13".into(),
+        ),
+        Reading::Known(napis) => {
+            let is_set = napis.iter().any(|napi| napi.irq_suspend_timeout_ns.unwrap_or(0) > 0);
+            match without_effect(nic).as_slice() {
+                [] if is_set => One::Good("set, with its timer".into()),
+                [] => One::Good("0".into()),
+                some => One::Wrong(
+                    format!("set on {}", names(some)),
+                    "no effect while defer-hard-irqs or gro-flush-timeout is 0".into(),
+                ),
+            }
+        }
+        Reading::Absent => One::Skip("the kernel does not list NAPI instances".into()),
+        other => One::Unknown(other.missing_in_words().unwrap_or_default()),
+    })
+    .at("netdev-genl napi-get")
+}
+
+fn suspension_zero(context: &Context<'_>, _: &Setting) -> Proposal {
+    let mut proposal = Proposal::default();
+    for nic in judged_nics(context) {
+        for instance in without_effect(nic) {
+            let before = Reading::from_option(instance.value(NapiField::IrqSuspendTimeout));
+            let name = format!("{}/irq-suspend-timeout", instance.name);
+            proposal = proposal.step(napi::KIND.of(&nic.name, name), before, "0");
+        }
+    }
+    proposal
+}
+
+fn threaded(context: &Context<'_>, _: &Setting) -> Judgement {
+    each_nic(context, |nic| match nic_file(context, nic, "threaded") {
+        Reading::Known(0) => One::Good("0".into()),
+        Reading::Known(mode) => One::Wrong(mode.to_string(), "threads poll the NIC".into()),
+        Reading::Absent => One::Skip("this kernel has no such file".into()),
+        other => One::Unknown(other.missing_in_words().unwrap_or_default()),
+    })
+    .at("/sys/class/net/*/threaded")
+}
