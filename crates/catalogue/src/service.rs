@@ -76,6 +76,19 @@ pub(super) const SETTINGS: &[Setting] = &[
         hazard: "Breaks logind, NetworkManager and tuned-adm, and its socket starts it again.",
         ..NEEDED
     },
+    Setting {
+        id: "service.cpuspeed",
+        name: "cpuspeed.service",
+        reason: "Lowers the CPUs' frequency while they are idle (RHEL 6). The first packet after a pause is processed at a \
+                 low frequency. Later systems leave that to the kernel's governor; see sysfs.cpufreq.governor.",
+        cost: "More power while idle.",
+        risk: Risk::Power,
+        trading: Want::State("stopped"),
+        guide: Want::Nothing,
+        hazard: "",
+        sources: &["OpenOnload on Solarflare NICs: prepare the host (2019)"],
+        ..STOPPED
+    },
     Setting { id: "service.dnsmasq", name: "dnsmasq.service", ..HARMLESS },
     Setting {
         id: "service.firewalld",

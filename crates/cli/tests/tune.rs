@@ -28,8 +28,12 @@ impl Tree {
     }
 
     fn tune(&self, arguments: &[&str]) -> Output {
+        self.lowlat("tune", arguments)
+    }
+
+    fn lowlat(&self, command: &str, arguments: &[&str]) -> Output {
         Command::new(common::binary())
-            .arg("tune")
+            .arg(command)
             .args(arguments)
             .arg("--root")
             .arg(self.root())
@@ -46,7 +50,11 @@ impl Tree {
     }
 
     fn swappiness(&self) -> String {
-        std::fs::read_to_string(self.root().join("proc/sys/vm/swappiness")).unwrap().trim().to_owned()
+        self.value("proc/sys/vm/swappiness")
+    }
+
+    fn value(&self, path: &str) -> String {
+        std::fs::read_to_string(self.root().join(path)).unwrap().trim().to_owned()
     }
 }
 
@@ -88,6 +96,41 @@ fn applied_looked_at_and_taken_back() {
     assert_eq!(tree.tune(&["confirm"]).status.code(), Some(1));
     let status = text(&tree.tune(&["status"]).stdout);
     assert!(status.starts_with("No plan is in force.\n"), "{status}");
+}
+
+#[test]
+fn net_prepare_changes_what_concerns_the_network_and_tune_takes_it_back() {
+    if !is_root() {
+        return;
+    }
+    let tree = Tree::new();
+    let (busy_read, swappiness) = (tree.value("proc/sys/net/core/busy_read"), tree.swappiness());
+    let unknown = tree.lowlat("net", &["prepare", "eth9", "--plan"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("hint: choose one of ens1"), "{}", text(&unknown.stderr));
+
+    let planned = tree.lowlat("net", &["prepare", "ens1", "--plan", "--json"]);
+    assert_eq!(
+        (planned.status.code(), tree.value("proc/sys/net/core/busy_read")),
+        (Some(1), busy_read.clone())
+    );
+    let plan: Value = serde_json::from_slice(&planned.stdout).unwrap();
+    let kinds: Vec<&str> = plan["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|change| change["target"]["kind"].as_str().unwrap())
+        .collect();
+    assert!(!kinds.contains(&"command_line") && kinds.contains(&"default_irq_affinity"), "{kinds:?}");
+    assert!(!text(&planned.stdout).contains("\"nic\":\"ens2\""), "another interface is left alone");
+
+    let applied = tree.lowlat("net", &["prepare", "ens1", "--yes", "--json"]);
+    let outcome: Value = serde_json::from_slice(&applied.stdout).expect("an outcome");
+    assert_eq!((tree.value("proc/sys/net/core/busy_read"), tree.swappiness()), ("50".into(), swappiness));
+    let (_, status) = tree.json(&["status", "--json"]);
+    assert_eq!(status["in_force"]["known"]["plan_id"], outcome["plan_id"], "{status}");
+    let (code, _) = tree.json(&["rollback", "--yes", "--json"]);
+    assert_eq!((code, tree.value("proc/sys/net/core/busy_read")), (0, busy_read));
 }
 
 #[test]

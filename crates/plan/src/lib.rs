@@ -13,6 +13,7 @@ mod drift;
 pub mod export;
 mod mark;
 mod merge;
+mod network;
 mod origin;
 pub mod outcome;
 mod plan;

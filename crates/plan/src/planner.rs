@@ -14,8 +14,17 @@ impl Plan {
     /// A wrong row is among the changes or left out, or both; every other row is left out as good, not
     /// applicable or unknown. `lowlat_version` is the caller's version.
     pub fn of(context: &Context<'_>, lowlat_version: &str) -> Self {
+        Self::of_some(context, lowlat_version, |_| true)
+    }
+
+    /// Plans a host by some settings alone. The others are neither changed nor listed as left out.
+    pub fn of_some(
+        context: &Context<'_>,
+        lowlat_version: &str,
+        is_wanted: impl Fn(&Setting) -> bool,
+    ) -> Self {
         let mut gathered = Gathered::default();
-        for setting in context.catalogue.settings() {
+        for setting in context.catalogue.settings().filter(|setting| is_wanted(setting)) {
             let finding = judge_one(context, setting);
             if finding.verdict.is_fault() {
                 gathered.fault(context, setting, &finding);

@@ -2,6 +2,7 @@
 
 mod nics;
 mod pingpong;
+mod prepare;
 
 use super::{Subcommand, examples, group, run_member};
 use crate::output::Exit;
@@ -11,12 +12,13 @@ use lowlat_host::{HostSnapshot, snapshot::Nic};
 pub const COMMAND: Subcommand = Subcommand { name: "net", declare, run };
 
 /// The subcommands, in help order. A new one adds its file and its line here.
-const MEMBERS: &[Subcommand] = &[nics::COMMAND, pingpong::COMMAND];
+const MEMBERS: &[Subcommand] = &[nics::COMMAND, prepare::COMMAND, pingpong::COMMAND];
 
 fn declare(command: Command) -> Command {
-    group(command, MEMBERS).about("Measure network latency, and read measurements of other tools").after_help(
+    group(command, MEMBERS).about("Show and prepare network interfaces, measure network latency, read measurements of other tools").after_help(
         examples(&[
             ("lowlat net nics", "show every physical interface, and whether it can be measured"),
+            ("lowlat net prepare enp1s0f1 --plan", "show what prepares the host for an interface"),
             ("lowlat net pingpong server", "answer clients on this host"),
             ("lowlat net pingpong client tcp 10.0.0.2 --wait spin", "half round trips of every size"),
             ("lowlat net pingpong --import sfnt.log", "read the output of sfnt-pingpong"),

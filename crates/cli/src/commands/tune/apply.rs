@@ -10,6 +10,7 @@ use crate::{
     signals,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
+use lowlat_host::HostSnapshot;
 use lowlat_plan::{Plan, outcome::Fate};
 use lowlat_tune::flow::{self, ApplyOptions, PlanFrom, Ready, Site};
 use lowlat_tune::units::Watch;
@@ -97,25 +98,37 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         Some(path) => (plan_file::read_trusted(path)?, PlanFrom::File),
         None => (Plan::of(&host.context(), env!("CARGO_PKG_VERSION")), PlanFrom::Host),
     };
-    let ready = Ready::new(&site, &host.snapshot, wanted, from, options(&arguments))?;
+    let options = options(&arguments);
+    carry_out(&site, &host.snapshot, (wanted, from), options, (arguments.yes, arguments.json))
+}
+
+/// Asks, applies a plan, and prints what became of it.
+pub fn carry_out(
+    site: &Site,
+    host: &HostSnapshot,
+    (wanted, from): (Plan, PlanFrom),
+    options: ApplyOptions,
+    (is_answered, json): (bool, bool),
+) -> anyhow::Result<Exit> {
+    let ready = Ready::new(site, host, wanted, from, options)?;
     if ready.plan.changes.is_empty() {
         output::print(&lowlat_report::plan_text(&ready.plan, output::width()))?;
         return Ok(Exit::Clean);
     }
-    if !arguments.json {
+    if !json {
         show(&ready)?;
     }
-    if !ask::ask(&question(&ready), arguments.yes)? {
+    if !ask::ask(&question(&ready), is_answered)? {
         output::talk("Nothing was changed.");
         return Ok(Exit::Findings);
     }
     // The first Ctrl-C lets the apply finish: half a plan is worse than all or none.
     let _stop = signals::stop_flag()?;
     let progress = Progress::new();
-    let outcome = ready.carry_out(&site, &host.snapshot, &mut |what| progress.say(what));
+    let outcome = ready.carry_out(site, host, &mut |what| progress.say(what));
     progress.finish();
     let outcome = outcome?;
-    if arguments.json {
+    if json {
         output::print_json(&outcome)?;
     } else {
         output::print(&lowlat_report::apply_text(&ready.plan, &outcome, output::width()))?;

@@ -10,6 +10,9 @@ mod rollback;
 mod status;
 mod verify;
 
+pub use apply::carry_out;
+pub use ask::open;
+
 use super::Subcommand;
 use crate::output::Exit;
 use anyhow::bail;
@@ -30,7 +33,7 @@ const COMMANDS: &[Subcommand] = &[
 ];
 
 /// Refuses an unknown setting id and suggests the nearest one.
-fn check_id(id: &str) -> anyhow::Result<()> {
+pub fn check_id(id: &str) -> anyhow::Result<()> {
     if CATALOGUE.find(id).is_some() {
         return Ok(());
     }
