@@ -15,15 +15,15 @@ pub const COMMAND: Subcommand = Subcommand { name: "net", declare, run };
 const MEMBERS: &[Subcommand] = &[nics::COMMAND, prepare::COMMAND, pingpong::COMMAND];
 
 fn declare(command: Command) -> Command {
-    group(command, MEMBERS).about("Show and prepare network interfaces, measure network latency, read measurements of other tools").after_help(
-        examples(&[
+    group(command, MEMBERS)
+        .about("Show and prepare network interfaces, and measure network latency")
+        .after_help(examples(&[
             ("lowlat net nics", "show every physical interface, and whether it can be measured"),
             ("lowlat net prepare enp1s0f1 --plan", "show what prepares the host for an interface"),
             ("lowlat net pingpong server", "answer clients on this host"),
             ("lowlat net pingpong client tcp 10.0.0.2 --wait spin", "half round trips of every size"),
             ("lowlat net pingpong --import sfnt.log", "read the output of sfnt-pingpong"),
-        ]),
-    )
+        ]))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
