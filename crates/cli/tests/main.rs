@@ -18,6 +18,7 @@ mod jitter;
 mod journal;
 mod journal_record;
 mod net;
+mod onload;
 mod pipeline_run;
 mod plan;
 mod redfish;

@@ -4,5 +4,6 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+pub mod onload;
 pub mod pingpong;
 pub mod sfnt;

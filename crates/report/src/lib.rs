@@ -38,7 +38,10 @@ pub use jitter::{
     },
 };
 pub use launch::launch_text;
-pub use net::{Interrupt, NicView, Solarflare, nics_text, pingpong_text, sfnt_log_text, sfnt_reference_text};
+pub use net::{
+    Interrupt, NicView, OnloadStatus, Solarflare, command_line, nics_text, onload_status_text, pingpong_text,
+    procedure_text, sfnt_log_text, sfnt_reference_text,
+};
 pub use plan::{
     apply::{apply_text, not_here_text, rollback_text, status_text},
     text::plan_text,

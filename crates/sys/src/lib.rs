@@ -14,6 +14,7 @@ mod netlink;
 pub mod open_files;
 pub mod output;
 pub mod proc_stat;
+pub mod programs;
 pub mod root;
 pub mod scheduling;
 pub mod smbios;

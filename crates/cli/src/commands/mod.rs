@@ -10,6 +10,7 @@ mod jitter;
 mod journal;
 mod man;
 mod net;
+mod onload;
 pub mod pipeline;
 mod run;
 mod tune;
@@ -38,6 +39,7 @@ pub const COMMANDS: &[Subcommand] = &[
     journal::COMMAND,
     tune::COMMAND,
     net::COMMAND,
+    onload::COMMAND,
     pipeline::COMMAND,
     run::COMMAND,
     completions::COMMAND,

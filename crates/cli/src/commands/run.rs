@@ -12,7 +12,7 @@ use lowlat_launch::{
     Acceleration, Accelerator, CpuChoice, Launch, Memory, Mode, Place, Request, Surroundings, ThreadMap,
     profile_variables, shell_lines,
 };
-use lowlat_sys::{Root, launch, snapshot};
+use lowlat_sys::{Root, launch, programs, snapshot};
 use std::num::NonZeroU32;
 
 pub const COMMAND: Subcommand = Subcommand { name: "run", declare, run };
@@ -160,10 +160,13 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let environment = environment();
     let variable =
         |name: &str| environment.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value);
-    let is_installed = request
-        .accelerator
-        .as_ref()
-        .is_some_and(|accelerator| launch::is_installed(&root, accelerator, variable("PATH")));
+    let is_installed = match &request.accelerator {
+        Some(Accelerator::Onload(_)) => programs::find(&root, "onload", variable("PATH")).is_some(),
+        Some(accelerator) => {
+            host.bypasses.iter().any(|stack| stack.name == accelerator.name() && !stack.found.is_absent())
+        }
+        None => false,
+    };
     let profile = profile(&root, &request, variable("HOME"));
     let allowed = lowlat_measure::affinity::settable(&host.topology.online)?;
     let planned = Launch::plan(&request, &host, &Surroundings { allowed, is_installed, environment })?;

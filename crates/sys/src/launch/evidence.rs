@@ -9,10 +9,6 @@ use std::{
 
 /// The kernel's tables of internet sockets, below /proc/PID/net.
 const TABLES: [&str; 4] = ["tcp", "tcp6", "udp", "udp6"];
-/// Folders of shared libraries, as the loader of the usual distributions searches them.
-const LIBRARIES: [&str; 6] =
-    ["/lib64", "/usr/lib64", "/lib", "/usr/lib", "/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu"];
-
 /// Reads what process `pid` shows.
 pub fn evidence(root: &Root, pid: u32, accelerator: &Accelerator) -> Evidence {
     let maps = root.read(&format!("/proc/{pid}/maps")).into_known().unwrap_or_default();
@@ -72,19 +68,6 @@ fn address(text: &str) -> Option<SocketAddr> {
         _ => return None,
     };
     Some(SocketAddr::new(ip.to_canonical(), u16::from_str_radix(port, 16).ok()?))
-}
-
-/// Returns whether the accelerator's launcher is in one of the folders of PATH, or its library in those of the loader.
-pub fn is_installed(root: &Root, accelerator: &Accelerator, path: &str) -> bool {
-    match accelerator {
-        Accelerator::Onload(_) => path
-            .split(':')
-            .filter(|folder| folder.starts_with('/'))
-            .any(|folder| root.exists(&format!("{folder}/onload"))),
-        Accelerator::Vma | Accelerator::Xlio => {
-            LIBRARIES.iter().any(|folder| root.exists(&format!("{folder}/{}", accelerator.library())))
-        }
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ mod evidence;
 mod memory;
 mod signals;
 
-pub use evidence::{evidence, is_installed};
+pub use evidence::evidence;
 
 use crate::{
     Root,

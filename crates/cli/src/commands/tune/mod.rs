@@ -1,7 +1,7 @@
 //! `lowlat tune`: one file per subcommand.
 
 mod apply;
-mod ask;
+pub mod ask;
 mod confirm;
 mod export;
 mod plan;

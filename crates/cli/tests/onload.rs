@@ -1,0 +1,193 @@
+//! `lowlat onload` with stand-ins for the vendor's programs: no test needs a card.
+
+use crate::common::{binary, text};
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt as _,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+/// A folder with stand-ins for programs that write their calls into `calls`, and an archive of a release.
+struct Vendor {
+    folder: tempfile::TempDir,
+}
+
+const RELEASE: &str = "openonload-201811-u1";
+
+impl Vendor {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let vendor = Self { folder };
+        fs::create_dir_all(vendor.path("bin")).unwrap();
+        let scripts = vendor.path(&format!("tree/{RELEASE}/scripts"));
+        fs::create_dir_all(&scripts).unwrap();
+        for name in
+            ["onload_tool", "onload_uninstall", "sfupdate", "modprobe", "rpm", "apt-get", "dpkg-query"]
+        {
+            vendor.program(&vendor.path("bin").join(name), "");
+        }
+        vendor.program(
+            &vendor.path("bin/sfboot"),
+            "echo '  Firmware variant      Full feature / virtualization'\n",
+        );
+        vendor.program(&scripts.join("onload_build"), "echo building\n");
+        vendor.program(&scripts.join("onload_install"), "");
+        let demos = vendor.path(&format!("tree/{RELEASE}/build/gnu_x86_64/tests/ef_vi"));
+        fs::create_dir_all(&demos).unwrap();
+        fs::write(demos.join("GNUmakefile"), "all:\n\tcp /bin/echo eflatency\nclean:\n\trm -f eflatency\n")
+            .unwrap();
+        vendor.pack();
+        vendor
+    }
+
+    fn path(&self, below: &str) -> PathBuf {
+        self.folder.path().join(below)
+    }
+
+    fn program(&self, path: &Path, body: &str) {
+        let calls = self.path("calls");
+        let script = format!("#!/bin/sh\necho \"$(basename $0) $*\" >> {}\n{body}", calls.display());
+        fs::write(path, script).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn archive(&self) -> PathBuf {
+        self.path(&format!("{RELEASE}.tgz"))
+    }
+
+    fn pack(&self) {
+        let packed = Command::new("tar")
+            .args(["-czf", &self.archive().display().to_string(), "-C"])
+            .args([&self.path("tree").display().to_string(), RELEASE])
+            .status();
+        assert!(packed.unwrap().success());
+    }
+
+    fn onload(&self, arguments: &[&str]) -> Output {
+        let path = format!("{}:{}", self.path("bin").display(), std::env::var("PATH").unwrap());
+        let mut command = Command::new(binary());
+        command.arg("onload").args(arguments).env("PATH", path).env_remove("SSH_CONNECTION");
+        command.output().expect("the binary starts")
+    }
+
+    fn install(&self, more: &[&str]) -> Output {
+        let (archive, into, log) = (self.archive(), self.path("src"), self.path("log"));
+        fs::create_dir_all(&into).unwrap();
+        let named = [archive, into, log].map(|path| path.display().to_string());
+        self.onload(&[&["install", &named[0], "--into", &named[1], "--log", &named[2]], more].concat())
+    }
+
+    /// Calls of the stand-ins, without queries.
+    fn calls(&self) -> Vec<String> {
+        let calls = fs::read_to_string(self.path("calls")).unwrap_or_default();
+        let is_query = |line: &str| {
+            ["rpm -qa", "dpkg-query"].iter().any(|query| line.starts_with(query))
+                || line.starts_with("sfboot") && !line.contains("firmware-variant=")
+        };
+        let calls = calls.lines().map(|line| line.trim_end().to_owned());
+        calls.filter(|line| !line.is_empty() && !is_query(line)).collect()
+    }
+}
+
+#[test]
+fn an_installation_runs_the_vendors_programs_in_order_and_logs_them() {
+    let vendor = Vendor::new();
+    let planned = vendor.install(&["--plan"]);
+    assert_eq!(planned.status.code(), Some(0), "{}", text(&planned.stderr));
+    assert!(text(&planned.stdout).contains("onload_tool reload") && vendor.calls().is_empty());
+    let sum = Command::new("md5sum").arg(vendor.archive()).output().unwrap().stdout;
+    fs::write(vendor.path(&format!("{RELEASE}.tgz.md5")), sum).unwrap();
+    let done = vendor.install(&["--yes"]);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    assert_eq!(vendor.calls(), ["onload_build", "onload_install", "onload_tool reload"]);
+    let log = fs::read_to_string(vendor.path("log")).unwrap();
+    for part in ["building", "./onload_install", "undo: lowlat onload uninstall", "undo: onload_tool unload"]
+    {
+        assert!(log.contains(part), "{part}: {log}");
+    }
+    assert!(text(&done.stderr).contains("newer than any at its release"), "{}", text(&done.stderr));
+}
+
+#[test]
+fn a_failed_step_ends_the_installation_with_its_output() {
+    let vendor = Vendor::new();
+    let build = vendor.path(&format!("tree/{RELEASE}/scripts/onload_build"));
+    vendor.program(&build, "echo 'no kernel headers'\nexit 2\n");
+    vendor.pack();
+    let failed = vendor.install(&["--yes"]);
+    let error = text(&failed.stderr);
+    assert_eq!(failed.status.code(), Some(2));
+    assert!(
+        error.contains("cannot build the driver and the libraries: ./onload_build ended with exit status: 2"),
+        "{error}"
+    );
+    assert!(error.contains("  no kernel headers\n"), "{error}");
+    assert_eq!(vendor.calls(), ["onload_build"], "nothing after it is run");
+}
+
+#[test]
+fn damaged_and_unknown_archives_are_refused() {
+    let vendor = Vendor::new();
+    fs::write(vendor.path(&format!("{RELEASE}.tgz.md5")), "0123 x\n").unwrap();
+    let damaged = vendor.install(&["--yes"]);
+    assert!(text(&damaged.stderr).contains("its MD5 sum is "), "{}", text(&damaged.stderr));
+    let other = vendor.onload(&["install", "/tmp/sfnettest-1.5.0.tgz"]);
+    assert!(text(&other.stderr).contains("its name is not that of a release"), "{}", text(&other.stderr));
+    assert_eq!((damaged.status.code(), other.status.code()), (Some(2), Some(2)));
+    assert_eq!(vendor.calls(), [""; 0]);
+}
+
+#[test]
+fn firmware_is_written_after_a_question_only() {
+    let vendor = Vendor::new();
+    let log = vendor.path("log").display().to_string();
+    let asked = vendor.onload(&["firmware", "enp1s0f1", "--log", &log]);
+    assert!(text(&asked.stderr).contains("hint: pass --yes"), "{}", text(&asked.stderr));
+    assert_eq!(vendor.calls(), [""; 0]);
+    let done = vendor.onload(&["firmware", "enp1s0f1", "--update", "--yes", "--log", &log]);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    assert_eq!(
+        vendor.calls(),
+        [
+            "sfupdate --adapter=enp1s0f1 --write --yes",
+            "sfboot --adapter=enp1s0f1 firmware-variant=ultra-low-latency"
+        ]
+    );
+    assert!(text(&done.stderr).contains("Reboot to complete it."));
+}
+
+#[test]
+fn removal_names_the_installed_packages() {
+    let vendor = Vendor::new();
+    let rpm = vendor.path("bin/rpm");
+    vendor.program(&rpm, "[ \"$1\" = -qa ] && echo kernel-module-sfc-RHEL7 && echo bash\nexit 0\n");
+    let log = vendor.path("log").display().to_string();
+    let done = vendor.onload(&["uninstall", "--yes", "--log", &log]);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    let expected =
+        ["onload_tool unload", "modprobe -r sfc", "rpm -e kernel-module-sfc-RHEL7", "onload_uninstall"];
+    assert_eq!(vendor.calls(), expected);
+}
+
+#[test]
+fn demonstrations_are_built_listed_and_run() {
+    let vendor = Vendor::new();
+    let release = vendor.path(&format!("tree/{RELEASE}")).display().to_string();
+    let log = vendor.path("log").display().to_string();
+    let built = vendor.onload(&["demos", &release, "--build", "--yes", "--log", &log]);
+    assert_eq!(built.status.code(), Some(0), "{}", text(&built.stderr));
+    let listed = text(&vendor.onload(&["demos", &release]).stdout);
+    assert_eq!(listed.lines().filter(|line| line.contains("not built")).count(), 11, "{listed}");
+    let run = vendor.onload(&["demos", &release, "--run", "eflatency", "--", "ping", "enp1s0f1"]);
+    assert_eq!(text(&run.stdout), "ping enp1s0f1\n");
+    let unknown = vendor.onload(&["demos", &release, "--run", "sh"]);
+    assert!(text(&unknown.stderr).contains("cannot run \"sh\": no such demonstration"));
+}
+
+#[test]
+fn the_status_lists_programs_and_cards() {
+    let vendor = Vendor::new();
+    let status = text(&vendor.onload(&["status"]).stdout);
+    assert!(status.contains("onload_tool") && status.contains("Solarflare cards"), "{status}");
+}

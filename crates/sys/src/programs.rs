@@ -1,0 +1,139 @@
+//! Programs of vendors: their output goes into a log, with the command before it.
+
+use crate::Root;
+use std::{
+    fs::File,
+    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
+    path::Path,
+    process::{Command, ExitStatus, Stdio},
+};
+
+/// Program to run.
+#[derive(Debug, Clone, Copy)]
+pub struct Program<'a> {
+    /// Program and arguments.
+    pub command: &'a [String],
+    /// Folder in which it runs; empty: the current one.
+    pub folder: &'a str,
+    /// Additions to its environment.
+    pub environment: &'a [(String, String)],
+}
+
+impl Program<'_> {
+    fn start(&self) -> io::Result<Command> {
+        let (program, arguments) = self.command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        // A relative program is meant below its folder, not below that of lowlat.
+        let path = if program.contains('/') && !self.folder.is_empty() {
+            Path::new(self.folder).join(program)
+        } else {
+            Path::new(program).to_path_buf()
+        };
+        let mut command = Command::new(path);
+        command.args(arguments).stdin(Stdio::null());
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        if !self.folder.is_empty() {
+            command.current_dir(self.folder);
+        }
+        Ok(command)
+    }
+
+    /// Runs the program with its output appended to the log.
+    ///
+    /// # Errors
+    /// The system's error, if it cannot be started.
+    pub fn run_into(&self, log: &File) -> io::Result<ExitStatus> {
+        self.start()?.stdout(log.try_clone()?).stderr(log.try_clone()?).status()
+    }
+
+    /// Runs the program in the place of lowlat's own output.
+    ///
+    /// # Errors
+    /// The system's error, if it cannot be started.
+    pub fn run(&self) -> io::Result<ExitStatus> {
+        self.start()?.status()
+    }
+
+    /// Runs the program and returns its standard output, or `None` if it is missing or fails.
+    pub fn output(&self) -> Option<String> {
+        let output = self.start().ok()?.stderr(Stdio::null()).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+}
+
+/// Opens a log for further lines; creates it and its folder, readable by everybody.
+pub fn open_log(path: &Path) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    let mut log = File::options().create(true).read(true).append(true).open(path)?;
+    log.flush()?;
+    Ok(log)
+}
+
+/// Returns the last lines of a log, at most `count`.
+pub fn last_lines(log: &mut File, count: usize) -> io::Result<Vec<String>> {
+    /// Enough for the last lines of a compiler.
+    const BYTES_MAX: u64 = 64 * 1024;
+    let size = log.seek(SeekFrom::End(0))?;
+    log.seek(SeekFrom::Start(size.saturating_sub(BYTES_MAX)))?;
+    let mut bytes = Vec::new();
+    log.read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    Ok(lines[lines.len().saturating_sub(count)..].iter().map(|line| (*line).to_owned()).collect())
+}
+
+/// Returns the path of a program in one of the folders of PATH.
+pub fn find(root: &Root, name: &str, path: &str) -> Option<String> {
+    let mut folders = path.split(':').filter(|folder| folder.starts_with('/'));
+    folders.find_map(|folder| Some(format!("{folder}/{name}")).filter(|path| root.exists(path)))
+}
+
+/// Returns the MD5 sum of a file in hexadecimal digits, as vendors publish it. It detects damage, not forgery.
+pub fn md5(path: &Path) -> io::Result<String> {
+    use md5::{Digest as _, Md5};
+    let mut file = File::open(path)?;
+    let mut sum = Md5::new();
+    io::copy(&mut file, &mut sum)?;
+    Ok(format!("{:x}", sum.finalize()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_goes_into_the_log_and_relative_programs_into_their_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(
+            folder.path().join("build"),
+            "#!/bin/sh\necho \"$DESK in $(pwd)\"\necho oops >&2\nexit 3\n",
+        )
+        .unwrap();
+        std::fs::set_permissions(
+            folder.path().join("build"),
+            std::os::unix::fs::PermissionsExt::from_mode(0o755),
+        )
+        .unwrap();
+        let path = folder.path().join("logs/build.log");
+        let mut log = open_log(&path).unwrap();
+        let program = Program {
+            command: &["./build".to_owned()],
+            folder: &folder.path().display().to_string(),
+            environment: &[("DESK".to_owned(), "seven".to_owned())],
+        };
+        assert_eq!(program.run_into(&log).unwrap().code(), Some(3));
+        let expected = format!("seven in {}", folder.path().display());
+        assert_eq!(last_lines(&mut log, 5).unwrap(), [expected, "oops".to_owned()]);
+        assert_eq!(last_lines(&mut log, 1).unwrap(), ["oops"]);
+        assert_eq!(program.output(), None, "it failed");
+    }
+
+    #[test]
+    fn sums_are_those_of_md5sum() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a");
+        std::fs::write(&file, "abc").unwrap();
+        assert_eq!(md5(&file).unwrap(), "900150983cd24fb0d6963f7d28e17f72");
+    }
+}
