@@ -66,6 +66,7 @@ impl Plan {
             isolated: Some(self.isolated.clone()),
             nics,
             accepted_risks: named.chain(of_tokens.map(|token| token.setting.clone())).collect(),
+            is_busy_polling: self.changes.iter().any(suspends),
         }
     }
 
@@ -81,6 +82,11 @@ impl Plan {
         }
         host
     }
+}
+
+/// Whether a change suspends interrupts, which only the role asks for.
+fn suspends(change: &Change) -> bool {
+    change.after != "0" && change.settings.iter().any(|id| id == "nic.irq_suspend_timeout")
 }
 
 /// One requested value of a plan.

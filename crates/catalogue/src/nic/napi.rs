@@ -47,16 +47,20 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "nic.irq_suspend_timeout",
-        change: suspension_zero,
+        change: set_suspension,
         name: "irq-suspend-timeout",
         reason: "While an application busy-polls with epoll and finds packets, the NIC's interrupt stays off for up to \
                  this many nanoseconds. When the application pauses, defer-hard-irqs and gro-flush-timeout decide when \
                  packets are polled, so the kernel ignores it unless they are set as well.",
         impact: Impact::Low,
         effective: "lowlat net nics IF shows the values of each NAPI instance.",
-        trading: Want::State("0, or together with defer-hard-irqs and gro-flush-timeout"),
+        trading: Want::State("0, or set with defer-hard-irqs and gro-flush-timeout"),
         judge: irq_suspend_timeout,
-        sources: &[NAPI, "kernel commit 5dc51ec86df6 (6.13): irq_suspend_timeout"],
+        sources: &[
+            NAPI,
+            "kernel commit 5dc51ec86df6 (6.13): irq_suspend_timeout",
+            "kernel tools/testing/selftests/net/busy_poll_test.sh: the values",
+        ],
         ..ROW
     },
     Setting {
@@ -166,13 +170,25 @@ fn napi_defer_hard_irqs(context: &Context<'_>, _: &Setting) -> Judgement {
     .at("/sys/class/net/*/napi_defer_hard_irqs")
 }
 
-/// The instances whose interrupts are suspended without effect.
-fn without_effect(nic: &Nic) -> Vec<&Napi> {
-    let is_off = |napi: &&Napi| {
-        napi.irq_suspend_timeout_ns.unwrap_or(0) > 0
-            && (napi.defer_hard_irqs.unwrap_or(0) == 0 || napi.gro_flush_timeout_ns.unwrap_or(0) == 0)
+/// What applications that busy-poll want of each instance; the values of the kernel's own test.
+const SUSPENDED: [(NapiField, &str, &str); 3] = [
+    (NapiField::DeferHardIrqs, "defer-hard-irqs", "100"),
+    (NapiField::GroFlushTimeout, "gro-flush-timeout", "50000"),
+    (NapiField::IrqSuspendTimeout, "irq-suspend-timeout", "20000000"),
+];
+
+fn is_on(napi: &Napi, field: NapiField) -> bool {
+    napi.value(field).is_some_and(|value| value != "0")
+}
+
+/// The instances with some of the three values and not all, or, where applications busy-poll, without all of them.
+fn half_suspended<'a>(context: &Context<'_>, nic: &'a Nic) -> Vec<&'a Napi> {
+    let is_fault = |napi: &&Napi| {
+        let is_suspended = is_on(napi, NapiField::IrqSuspendTimeout);
+        let is_whole = SUSPENDED.iter().all(|(field, ..)| is_on(napi, *field));
+        napi.irq_suspend_timeout_ns.is_some() && !is_whole && (is_suspended || context.role.is_busy_polling)
     };
-    nic.napis.known().map(|napis| napis.iter().filter(is_off).collect()).unwrap_or_default()
+    nic.napis.known().map(|napis| napis.iter().filter(is_fault).collect()).unwrap_or_default()
 }
 
 fn irq_suspend_timeout(context: &Context<'_>, _: &Setting) -> Judgement {
@@ -181,13 +197,17 @@ fn irq_suspend_timeout(context: &Context<'_>, _: &Setting) -> Judgement {
             "no NAPI instance has it: the interface is down, or the kernel is older than 6.13".into(),
         ),
         Reading::Known(napis) => {
-            let is_set = napis.iter().any(|napi| napi.irq_suspend_timeout_ns.unwrap_or(0) > 0);
-            match without_effect(nic).as_slice() {
+            let is_set = napis.iter().any(|napi| is_on(napi, NapiField::IrqSuspendTimeout));
+            match half_suspended(context, nic).as_slice() {
                 [] if is_set => One::Good("set, with its timer".into()),
                 [] => One::Good("0".into()),
-                some => One::Wrong(
-                    format!("set on {}", names(some)),
+                some if is_set => One::Wrong(
+                    format!("without its timer on {}", names(some)),
                     "no effect while defer-hard-irqs or gro-flush-timeout is 0".into(),
+                ),
+                some => One::Wrong(
+                    format!("0 on {}", names(some)),
+                    "the role says that they are busy-polled".into(),
                 ),
             }
         }
@@ -197,13 +217,24 @@ fn irq_suspend_timeout(context: &Context<'_>, _: &Setting) -> Judgement {
     .at("netdev-genl napi-get")
 }
 
-fn suspension_zero(context: &Context<'_>, _: &Setting) -> Proposal {
+/// All three values where applications busy-poll, otherwise none.
+fn set_suspension(context: &Context<'_>, _: &Setting) -> Proposal {
     let mut proposal = Proposal::default();
     for nic in judged_nics(context) {
-        for instance in without_effect(nic) {
-            let before = Reading::from_option(instance.value(NapiField::IrqSuspendTimeout));
-            let name = format!("{}/irq-suspend-timeout", instance.name);
-            proposal = proposal.step(napi::KIND.of(&nic.name, name), before, "0");
+        for instance in half_suspended(context, nic) {
+            for (field, name, value) in SUSPENDED {
+                let wanted = if context.role.is_busy_polling { value } else { "0" };
+                let is_so = is_on(instance, field) == context.role.is_busy_polling;
+                if is_so || instance.value(field).is_none() {
+                    continue;
+                }
+                let before = Reading::from_option(instance.value(field));
+                proposal = proposal.step(
+                    napi::KIND.of(&nic.name, format!("{}/{name}", instance.name)),
+                    before,
+                    wanted,
+                );
+            }
         }
     }
     proposal

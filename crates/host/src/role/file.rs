@@ -6,6 +6,7 @@
 //! isolated = "1-7,9-15"
 //! nics = ["eth0"]
 //! accept-risk = ["boot.selinux"]
+//! busy-poll = true
 //! ```
 
 use super::Role;
@@ -33,6 +34,8 @@ struct Fields {
     nics: Vec<Spanned<String>>,
     #[serde(default)]
     accept_risk: Vec<Spanned<String>>,
+    #[serde(default)]
+    busy_poll: bool,
 }
 
 /// An error in a role file, with its location.
@@ -88,6 +91,7 @@ impl RoleFile {
             isolated: self.cpus(self.fields.isolated.as_ref(), host)?,
             nics: self.nics(host)?,
             accepted_risks: self.accepted_risks(setting_ids)?,
+            is_busy_polling: self.fields.busy_poll,
         };
         self.check_overlap(&role)?;
         Ok(role)

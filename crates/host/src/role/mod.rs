@@ -20,6 +20,10 @@ pub struct Role {
     pub nics: Vec<String>,
     /// IDs of settings whose risk the user accepts.
     pub accepted_risks: Vec<String>,
+    /// Whether the applications on these interfaces busy-poll with epoll, so that interrupts can be suspended while they
+    /// find packets.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_busy_polling: bool,
 }
 
 impl Role {

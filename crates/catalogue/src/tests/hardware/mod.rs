@@ -17,6 +17,7 @@ use lowlat_host::{
     },
     topology::{Cache, Group, Node},
 };
+use lowlat_settings::change::Proposal;
 use lowlat_settings::{Context, Finding, Verdict, judge_one};
 
 pub(super) const GIB: u64 = 1 << 30;
@@ -39,14 +40,21 @@ pub(super) fn cpus(list: &str) -> CpuSet {
 
 impl Fixture {
     pub fn finding(&self, id: &str) -> Finding {
-        let context = Context {
+        judge_one(&self.context(), CATALOGUE.find(id).unwrap_or_else(|| panic!("no setting {id}")))
+    }
+
+    pub fn proposal(&self, id: &str) -> Proposal {
+        CATALOGUE.find(id).unwrap_or_else(|| panic!("no setting {id}")).proposal(&self.context())
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context {
             host: &self.host,
             role: &self.role,
             allocation: &self.allocation,
             profile: self.profile,
             catalogue: CATALOGUE,
-        };
-        judge_one(&context, CATALOGUE.find(id).unwrap_or_else(|| panic!("no setting {id}")))
+        }
     }
 
     pub fn file(&mut self, path: &str, value: Reading<String>) {

@@ -413,8 +413,34 @@ fn one_instance_that_defers_is_a_fault_unless_an_application_polls() {
                 Good,
             ),
             ("denied", |f| f.nic().napis = Reading::Denied, Unknown),
+            (
+                "0 where applications busy-poll",
+                |f| {
+                    napis(f, |_| {});
+                    f.role.is_busy_polling = true;
+                },
+                Wrong,
+            ),
         ],
     );
+    let mut fixture = good_host();
+    napis(&mut fixture, |_| {});
+    fixture.role.is_busy_polling = true;
+    let steps = fixture.proposal("nic.irq_suspend_timeout").steps;
+    let planned: Vec<String> =
+        steps.iter().map(|step| format!("{} {}", step.target.kind().name(), step.after)).collect();
+    let expected = [
+        "eth0 rx-0/defer-hard-irqs 100",
+        "eth0 rx-0/gro-flush-timeout 50000",
+        "eth0 rx-0/irq-suspend-timeout 20000000",
+    ];
+    assert_eq!(planned, expected);
+    for step in &steps {
+        step.target.kind().put(&mut fixture.host, &step.after);
+    }
+    for id in ["nic.irq_suspend_timeout", "nic.gro_flush_timeout", "nic.napi_defer_hard_irqs"] {
+        assert_eq!(fixture.finding(id).verdict, Good, "{id}");
+    }
     let path = "/sys/class/net/eth0/threaded";
     let mut fixture = good_host();
     for (text, verdict) in [("0", Good), ("1", Wrong)] {

@@ -26,6 +26,9 @@ struct Arguments {
     /// Accept the risk of this setting; repeatable
     #[arg(long, value_name = "ID")]
     accept_risk: Vec<String>,
+    /// Suspend interrupts while applications busy-poll with epoll (Linux 6.13)
+    #[arg(long)]
+    busy_poll: bool,
     /// Do not ask for confirmation
     #[arg(long)]
     yes: bool,
@@ -70,6 +73,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         output::talk(&format!("warning: {} has no carrier, so nothing can be measured over it", nic.name));
     }
     host.role.accepted_risks.extend(arguments.accept_risk.iter().cloned());
+    host.role.is_busy_polling |= arguments.busy_poll;
     let plan = Plan::for_interface(&host.context(), env!("CARGO_PKG_VERSION"), &arguments.interface);
     if !arguments.plan {
         let site = tune::open(&arguments.host.root, arguments.state_dir.as_ref())?;
