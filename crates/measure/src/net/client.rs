@@ -5,7 +5,6 @@ use super::{
     core_to_core,
     error::PingpongError,
     facts,
-    idle::IdleHold,
     link::{Link, Shared, Wires},
     ping::Pinger,
     place,
@@ -18,7 +17,7 @@ use lowlat_net::pingpong::{
     EndFacts, PingpongRecord, Route, Scenario, Setup, Severity, SizeRecord, Transport, judge,
     protocol::Message,
 };
-use lowlat_sys::Root;
+use lowlat_sys::{Root, idle_hold::IdleHold};
 use socket2::{Domain, Socket, Type};
 use std::{
     net::{SocketAddr, TcpStream, ToSocketAddrs},
@@ -102,7 +101,7 @@ impl Run<'_> {
         if !self.record.scenario.holds_idle {
             return None;
         }
-        match IdleHold::new() {
+        match facts::hold_idle() {
             Ok(hold) => {
                 self.record.client.holds_idle = true;
                 Some(hold)

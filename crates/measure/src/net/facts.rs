@@ -3,7 +3,10 @@
 use crate::affinity;
 use lowlat_host::{CpuId, digest};
 use lowlat_net::pingpong::{EndFacts, Preload};
-use lowlat_sys::Root;
+use lowlat_sys::{
+    Root,
+    idle_hold::{self, IdleHold},
+};
 use std::{
     env,
     os::fd::{AsRawFd, BorrowedFd},
@@ -32,6 +35,16 @@ pub fn of_this_end(root: &Root, cpu: Option<CpuId>) -> EndFacts {
         preload: preload(root),
         ..EndFacts::default()
     }
+}
+
+/// Holds the CPUs of this host out of idle states while the result exists.
+///
+/// # Errors
+/// A sentence with the cause.
+pub fn hold_idle() -> Result<IdleHold, String> {
+    IdleHold::new().map_err(|error| {
+        format!("Idle states could not be held off: cannot write {}: {error}.", idle_hold::FILE)
+    })
 }
 
 /// Reads which library was to replace the kernel's sockets.

@@ -6,7 +6,6 @@ mod control;
 mod core_to_core;
 mod error;
 mod facts;
-mod idle;
 mod link;
 mod ping;
 mod place;

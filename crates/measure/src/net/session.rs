@@ -3,7 +3,6 @@
 use super::{
     control::{Control, ControlError, unexpected},
     facts,
-    idle::IdleHold,
     link::{Link, Shared, Wires},
     place,
     pong::{Batch, ServeError, serve},
@@ -12,6 +11,7 @@ use super::{
 };
 use lowlat_host::CpuId;
 use lowlat_net::pingpong::{EndFacts, Scenario, Transport, protocol::Message};
+use lowlat_sys::idle_hold::IdleHold;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::{
     net::SocketAddr,
@@ -106,7 +106,7 @@ fn prepare(
         return Err(ControlError::Refused(why));
     }
     let idle = if scenario.holds_idle {
-        IdleHold::new().map_err(|why| server.warnings.push(why)).ok()
+        facts::hold_idle().map_err(|why| server.warnings.push(why)).ok()
     } else {
         None
     };

@@ -2,6 +2,7 @@
 
 mod hostile;
 mod runs;
+mod veth;
 
 use lowlat_measure::net::{ClientOptions, PingpongError, ServerEvent, ServerOptions, run_client, run_server};
 use lowlat_net::pingpong::{PingpongRecord, Scenario, Transport};

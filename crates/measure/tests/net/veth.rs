@@ -1,0 +1,223 @@
+//! Two network namespaces with a pair of virtual interfaces, GRO on and TSO off so that their queues can be polled.
+
+use super::{alone, check, client, short};
+use lowlat_measure::net::{ServerEvent, ServerOptions, run_server};
+use lowlat_net::pingpong::{Muxer, PingpongRecord, Scenario, Transport, Unsound, Waiting};
+use lowlat_sys::Root;
+use std::{
+    os::fd::AsFd,
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+/// Features of an interface: `ethtool -K`, by ioctl.
+mod features {
+    use std::{ffi::c_char, io};
+
+    const SIOCETHTOOL: u32 = 0x8946;
+    /// ETHTOOL_SGRO and ETHTOOL_STSO.
+    pub const SET_GRO: u32 = 0x2c;
+    pub const SET_TSO: u32 = 0x1f;
+
+    #[repr(C)]
+    struct EthtoolValue {
+        command: u32,
+        data: u32,
+    }
+
+    #[repr(C)]
+    struct Request {
+        name: [c_char; 16],
+        data: *mut EthtoolValue,
+        rest: [u8; 16],
+    }
+
+    pub fn set(interface: &str, command: u32, value: u32) -> io::Result<()> {
+        let socket = std::net::UdpSocket::bind("0.0.0.0:0")?;
+        let mut data = EthtoolValue { command, data: value };
+        let mut request = Request { name: [0; 16], data: &raw mut data, rest: [0; 16] };
+        for (to, from) in request.name.iter_mut().zip(interface.bytes().take(15)) {
+            *to = c_char::try_from(from).unwrap();
+        }
+        // SAFETY: the request is laid out as `struct ifreq`, whose data points to the value; both are alive during the
+        // call, and the name ends in a zero.
+        let done = unsafe {
+            libc::ioctl(std::os::fd::AsRawFd::as_raw_fd(&socket), SIOCETHTOOL.into(), &raw mut request)
+        };
+        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    }
+}
+
+/// Two namespaces; deleted with this.
+struct Pair {
+    names: [String; 2],
+}
+
+const ADDRESSES: [&str; 2] = ["10.214.71.1", "10.214.71.2"];
+const INTERFACE: &str = "eth0";
+
+fn ip(arguments: &[&str]) -> Result<(), String> {
+    let output = Command::new("ip").args(arguments).output().map_err(|error| format!("ip: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    if output.status.success() { Ok(()) } else { Err(format!("ip {}: {said}", arguments.join(" "))) }
+}
+
+/// Runs a function on a new thread in a namespace; threads that it starts are there too.
+fn inside<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    let path = format!("/run/netns/{name}");
+    thread::spawn(move || {
+        let namespace = std::fs::File::open(path).unwrap();
+        let kind = Some(rustix::thread::LinkNameSpaceType::Network);
+        rustix::thread::move_into_link_name_space(namespace.as_fd(), kind).unwrap();
+        body()
+    })
+}
+
+impl Pair {
+    fn new() -> Result<Self, String> {
+        let names = ["a", "b"].map(|end| format!("lowlat-net-{}-{end}", std::process::id()));
+        let pair = Self { names };
+        let [a, b] = &pair.names;
+        ip(&["netns", "add", a])?;
+        ip(&["netns", "add", b])?;
+        ip(&["-n", a, "link", "add", INTERFACE, "type", "veth", "peer", "name", INTERFACE, "netns", b])?;
+        for (name, address) in pair.names.iter().zip(ADDRESSES) {
+            ip(&["-n", name, "address", "add", &format!("{address}/24"), "dev", INTERFACE])?;
+            ip(&["-n", name, "link", "set", "lo", "up"])?;
+            ip(&["-n", name, "link", "set", INTERFACE, "up"])?;
+            inside(name, || {
+                features::set(INTERFACE, features::SET_TSO, 0)?;
+                features::set(INTERFACE, features::SET_GRO, 1)
+            })
+            .join()
+            .unwrap()
+            .map_err(|error| format!("features of {INTERFACE}: {error}"))?;
+        }
+        Ok(pair)
+    }
+
+    /// Measures from one namespace to the other.
+    fn measure(&self, scenario: Scenario) -> PingpongRecord {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (sender, events) = mpsc::channel();
+        let stopped = Arc::clone(&stop);
+        let server = inside(&self.names[1], move || {
+            let sender = std::sync::Mutex::new(sender);
+            let listen = vec!["0.0.0.0:0".parse().unwrap()];
+            let options = ServerOptions { listen, ..ServerOptions::default() };
+            run_server(&Root::live(), &options, &stopped, &|event| {
+                let _ = sender.lock().unwrap().send(event.clone());
+            })
+        });
+        let Ok(ServerEvent::Listens(address)) = events.recv_timeout(Duration::from_secs(10)) else {
+            panic!("the server does not listen");
+        };
+        let name = format!("{}:{}", ADDRESSES[1], address.port());
+        let record = inside(&self.names[0], move || client(scenario, &name)).join().unwrap();
+        stop.store(true, Ordering::Relaxed);
+        server.join().unwrap().unwrap();
+        record.unwrap()
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        for name in &self.names {
+            let _ = ip(&["netns", "delete", name]);
+        }
+    }
+}
+
+/// The namespaces, or none with the reason.
+fn pair(test: &str) -> Option<Pair> {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: {test}: needs root for network namespaces");
+        return None;
+    }
+    match Pair::new() {
+        Ok(pair) => Some(pair),
+        Err(why) => {
+            eprintln!("skipped: {test}: {why}");
+            None
+        }
+    }
+}
+
+const MODES: [(Muxer, Waiting); 4] = [
+    (Muxer::None, Waiting::Block),
+    (Muxer::None, Waiting::BusyPoll),
+    (Muxer::Epoll, Waiting::EpollBusyPoll),
+    (Muxer::Epoll, Waiting::SuspendedIrq),
+];
+
+#[test]
+fn queues_of_veth_are_polled_in_every_mode() {
+    let _alone = alone();
+    let Some(pair) = pair("queues_of_veth_are_polled_in_every_mode") else { return };
+    for transport in [Transport::Udp, Transport::Tcp] {
+        for (muxer, waiting) in MODES {
+            let scenario = Scenario { muxer, waiting, ..short(transport) };
+            let record = pair.measure(scenario);
+            check(&record);
+            let ids = [record.client.napi_id, record.server.napi_id];
+            assert!(
+                ids.iter().all(|id| id.is_some_and(|id| id > 0)),
+                "{transport}, {waiting}: NAPI ids {ids:?}"
+            );
+            let is_expected = |one: &Unsound| matches!(one, Unsound::IdleStates { .. });
+            assert!(record.unsound.iter().all(is_expected), "{:?}", record.unsound);
+            let p50 = record.sizes[1].figures.median_ns;
+            eprintln!("{transport}, {muxer}, {waiting}: half round trip of 32 bytes {p50} ns");
+        }
+    }
+}
+
+#[test]
+fn multicast_passes_between_the_namespaces() {
+    let _alone = alone();
+    let Some(pair) = pair("multicast_passes_between_the_namespaces") else { return };
+    let group = Some("239.255.71.2".parse().unwrap());
+    check(&pair.measure(Scenario { group, ..short(Transport::UdpMulticast) }));
+}
+
+#[test]
+fn an_own_address_that_is_no_loopback_is_refused() {
+    let _alone = alone();
+    let Some(pair) = pair("an_own_address_that_is_no_loopback_is_refused") else { return };
+    let listening = inside(&pair.names[0], || {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (sender, events) = mpsc::channel();
+        let stopped = Arc::clone(&stop);
+        let server = thread::spawn(move || {
+            let sender = std::sync::Mutex::new(sender);
+            let listen = vec![format!("{}:0", ADDRESSES[0]).parse().unwrap()];
+            let options = ServerOptions { listen, ..ServerOptions::default() };
+            run_server(&Root::live(), &options, &stopped, &|event| {
+                let _ = sender.lock().unwrap().send(event.clone());
+            })
+        });
+        let Ok(ServerEvent::Listens(address)) = events.recv_timeout(Duration::from_secs(10)) else {
+            panic!()
+        };
+        let options = lowlat_measure::net::ClientOptions {
+            scenario: short(Transport::Udp),
+            server: address.to_string(),
+            command_line: String::new(),
+            percentile: 99.0,
+            is_forced: false,
+        };
+        let result =
+            lowlat_measure::net::run_client(&Root::live(), &options, &AtomicBool::new(false), &|_| {});
+        stop.store(true, Ordering::Relaxed);
+        server.join().unwrap().unwrap();
+        result.unwrap_err().to_string()
+    });
+    let error = listening.join().unwrap();
+    assert!(error.contains("one of this host's own") && error.contains("hint: --force"), "{error}");
+}
