@@ -21,7 +21,7 @@ pub struct Diff {
     /// Directory of the second recording
     #[arg(value_name = "RIGHT")]
     right: PathBuf,
-    /// Streams that hold orders: a name, or a prefix
+    /// Streams that contain orders: a name, or a prefix
     #[arg(long, value_name = "NAME", default_value = "orders.*")]
     stream: String,
     /// Print as JSON

@@ -44,15 +44,15 @@ fn declare(command: Command) -> Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .after_help(examples(&[
-            ("lowlat journal record --out monday", "record the running pipeline until it ends"),
-            ("lowlat journal ls monday", "list the streams of the recording in the directory monday"),
-            ("lowlat journal tail monday --stream 'orders.*' --follow", "print orders as they are recorded"),
-            ("lowlat journal verify monday && echo whole", "exit code 0: every byte is intact"),
-            ("lowlat journal replay monday --speed 10", "ten times as fast as recorded"),
-            ("lowlat journal export monday --out monday.parquet", "for analysis tools"),
+            ("lowlat journal record --out monday", "Record the running pipeline until it ends."),
+            ("lowlat journal ls monday", "List the streams of the recording in directory monday."),
+            ("lowlat journal tail monday --stream 'orders.*' --follow", "Print orders as they are recorded."),
+            ("lowlat journal verify monday && echo whole", "Check that every byte is intact (exit code 0)."),
+            ("lowlat journal replay monday --speed 10", "Replay ten times as fast as recorded."),
+            ("lowlat journal export monday --out monday.parquet", "Export a table for analysis tools."),
             (
                 "lowlat journal diff monday tuesday",
-                "compare the orders of two runs; exit code 1 if they differ",
+                "Compare the orders of two runs (exit code 1 if they differ).",
             ),
         ]))
 }

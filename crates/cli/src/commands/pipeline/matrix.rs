@@ -69,16 +69,19 @@ fn declare(command: Command) -> Command {
             examples(&[
                 (
                     "lowlat pipeline matrix --budget 10m --html matrix.html",
-                    "the rows that fit into ten minutes"
+                    "Measure the rows that fit into ten minutes."
                 ),
                 (
                     "sudo lowlat pipeline matrix --budget 2h --reserve-huge-pages",
-                    "include the groups on huge pages"
+                    "Include the groups on huge pages."
                 ),
-                ("lowlat pipeline matrix --groups C,M --plan", "show which rows would run, and for how long"),
+                (
+                    "lowlat pipeline matrix --groups C,M --plan",
+                    "Show which rows would run, and for how long."
+                ),
                 (
                     "lowlat pipeline matrix --from matrix.json --html matrix.html",
-                    "make the page of an earlier matrix"
+                    "Write the page of an earlier matrix."
                 ),
             ])
         ))

@@ -80,13 +80,13 @@ fn declare(command: Command) -> Command {
         .after_help(super::examples(&[
             (
                 "lowlat pipeline run --strategies 80 --rate 800 --pin md=0,td=1",
-                "one run: latency by stage, CPU use, wakes",
+                "Run once; report latency by stage, CPU use and wakes.",
             ),
             (
                 "lowlat pipeline matrix --budget 10m --html matrix.html",
-                "the Kungfu report's tables for this host",
+                "Measure the Kungfu report's tables on this host.",
             ),
-            ("lowlat pipeline size --rate 10 --goal 500us", "how many strategies this host carries"),
+            ("lowlat pipeline size --rate 10 --goal 500us", "Find how many strategies this host carries."),
         ]))
 }
 

@@ -117,7 +117,7 @@ fn declare(command: Command) -> Command {
         .about("Run one process of the pipeline: md, td, both, a strategy, a strategy host or cached")
         .after_help(examples(&[(
             "lowlat pipeline role md --master SOCKET --strategies 80 --rate-per-s 800",
-            "as its master starts it",
+            "Run md as a master starts it.",
         )]))
 }
 

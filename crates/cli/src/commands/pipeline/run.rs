@@ -142,16 +142,16 @@ fn declare(command: Command) -> Command {
         .after_help(format!(
             "{TICKS_HELP}\n\nExit codes: 0 clean, 1 records lost or not recorded, wakes missed or orders unanswered, 2 error, 130 interrupted.\n\n{}",
             examples(&[
-                ("lowlat pipeline run", "80 sleeping strategies, 800 quotes per second, 10 s"),
-                ("lowlat pipeline run --pin md=0,td=1 --mode mixed --json", "md spins on a dedicated CPU"),
-                ("lowlat pipeline run --host-core 3 --rate 8000", "all strategies in one process"),
+                ("lowlat pipeline run", "Run 80 sleeping strategies at 800 quotes per second for 10 s."),
+                ("lowlat pipeline run --pin md=0,td=1 --mode mixed --json", "Let md spin on a dedicated CPU."),
+                ("lowlat pipeline run --host-core 3 --rate 8000", "Run all strategies in one process."),
                 (
                     "lowlat pipeline run --mode fast --pin platform=0 --host-core 1",
-                    "two spinning processes: the platform, and all strategies",
+                    "Run two spinning processes: the platform, and all strategies.",
                 ),
-                ("lowlat pipeline run --pins placement.json", "use the CPUs proposed by lowlat pipeline size"),
-                ("lowlat pipeline run --ticks monday.csv --speed x10", "replay a recorded market"),
-                ("lowlat pipeline run --record monday --pin recorder=0", "with a recorder on CPU 0"),
+                ("lowlat pipeline run --pins placement.json", "Use the CPUs that `lowlat pipeline size` proposed."),
+                ("lowlat pipeline run --ticks monday.csv --speed x10", "Replay recorded ticks ten times as fast."),
+                ("lowlat pipeline run --record monday --pin recorder=0", "Record the run, with the recorder on CPU 0."),
             ])
         ))
 }

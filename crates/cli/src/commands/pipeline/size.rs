@@ -75,14 +75,17 @@ fn declare(command: Command) -> Command {
         .after_help(format!(
             "Exit codes: 0 a run kept the goal, 1 no run did, 2 error.\n\n{}",
             examples(&[
-                ("lowlat pipeline size --rate 10 --goal 500us", "strategies of 10 quotes per second each"),
+                (
+                    "lowlat pipeline size --rate 10 --goal 500us",
+                    "Assume 10 quotes per second for each strategy."
+                ),
                 (
                     "lowlat pipeline size --strategy-cost 20us --utilisation 50",
-                    "strategies that compute for 20 us per quote",
+                    "Assume that a strategy computes for 20 us per quote.",
                 ),
                 (
                     "lowlat pipeline size --strategies 60x10,20x100 --placement placement.json",
-                    "propose CPUs for two groups; lowlat pipeline run --pins uses them",
+                    "Propose CPUs for two groups, for `lowlat pipeline run --pins`.",
                 ),
             ])
         ))
