@@ -40,6 +40,8 @@ const MOVING_FIELDS: &[&str] = &[
     "used_bytes",
     "steal_ticks",
     "pid",
+    "napi_id",
+    "drops",
     "allowed_cpus",
     "label",
 ];

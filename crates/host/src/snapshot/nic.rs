@@ -17,8 +17,8 @@ pub struct Nic {
     /// Whether the other end of the cable answers; absent while the interface is administratively down.
     #[serde(skip_serializing_if = "Reading::is_absent")]
     pub carrier: Reading<bool>,
-    /// IP addresses with their prefix: "10.0.0.1/24".
-    #[serde(skip_serializing_if = "Reading::is_absent")]
+    /// IP addresses with their prefix: "10.0.0.1/24". Result documents travel, so they are not written into them.
+    #[serde(skip_serializing)]
     pub addresses: Reading<Vec<String>>,
     /// Link speed.
     pub speed_mbps: Reading<u32>,
@@ -189,12 +189,13 @@ pub struct Eee {
 
 /// One NAPI instance: the context in which the kernel polls some queues (kernel Documentation/networking/napi.rst).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Napi {
     /// Name that outlives a boot: the first queue that it polls, or its place among the interface's instances if the
     /// driver does not link queues: "rx-0", "napi-0".
     pub name: String,
     /// Number, which changes when the queues do.
-    pub id: u32,
+    pub napi_id: u32,
     /// Interrupt.
     pub irq: Option<u32>,
     /// Queues that it polls: "rx-0", "tx-0".

@@ -18,6 +18,8 @@ use serde::Serialize;
 pub struct NicView<'a> {
     /// The facts.
     pub nic: &'a Nic,
+    /// IP addresses, which the facts leave out where they are written.
+    pub addresses: &'a Reading<Vec<String>>,
     /// Why no measurement over it is meaningful; `None` if it can carry one.
     pub unusable: Option<String>,
     /// Whether it is a Solarflare card, by driver and address range.
@@ -80,6 +82,7 @@ impl<'a> NicView<'a> {
         };
         Self {
             nic,
+            addresses: &nic.addresses,
             unusable: unusable(nic),
             solarflare: Solarflare::of(nic),
             isolated_cpus_near: near(host, isolated, nic),

@@ -71,9 +71,9 @@ fn napis(interface: &str) -> Result<Vec<Napi>, Errno> {
     let answers = Connection::open(Family::Netdev)?.list(NAPI_GET, &request)?;
     let mut queues = queues_by_napi(interface)?;
     let mut napis: Vec<Napi> = answers.iter().filter_map(|answer| napi(answer)).collect();
-    napis.sort_by_key(|napi| napi.id);
+    napis.sort_by_key(|napi| napi.napi_id);
     for (at, napi) in napis.iter_mut().enumerate() {
-        napi.queues = queues.remove(&napi.id).unwrap_or_default();
+        napi.queues = queues.remove(&napi.napi_id).unwrap_or_default();
         let rx = napi.queues.iter().find(|queue| queue.starts_with("rx-"));
         napi.name = rx.or(napi.queues.first()).cloned().unwrap_or_else(|| format!("napi-{at}"));
     }
@@ -111,7 +111,7 @@ fn napi(answer: &[u8]) -> Option<Napi> {
     const PID: u16 = 4;
     let word = |kind| u32_at(Attributes(answer).value_of(kind)?, 0);
     Some(Napi {
-        id: word(NAPI_ID)?,
+        napi_id: word(NAPI_ID)?,
         irq: word(IRQ),
         defer_hard_irqs: word(attribute_of(NapiField::DeferHardIrqs)),
         gro_flush_timeout_ns: number(answer, attribute_of(NapiField::GroFlushTimeout)),
@@ -182,7 +182,7 @@ impl Parameter {
     }
 
     pub(super) fn set(&self, interface: &str, to: &Value) -> Result<(), Refusal> {
-        let id = attribute(NAPI_ID, &self.found(interface)?.id.to_ne_bytes());
+        let id = attribute(NAPI_ID, &self.found(interface)?.napi_id.to_ne_bytes());
         let raw = match to {
             Value::Number(number) => Some(*number),
             Value::Switch(_) => None,
@@ -215,7 +215,7 @@ mod tests {
         let answer = [word(1, 3), word(2, 8193), word(3, 45), word(5, 100), word(6, 20_000)].concat();
         let long = attribute(7, &20_000_000_u64.to_ne_bytes());
         let found = napi(&[answer, long, word(8, 2)].concat()).unwrap();
-        assert_eq!((found.id, found.irq, found.defer_hard_irqs), (8193, Some(45), Some(100)));
+        assert_eq!((found.napi_id, found.irq, found.defer_hard_irqs), (8193, Some(45), Some(100)));
         assert_eq!(found.gro_flush_timeout_ns, Some(20_000));
         assert_eq!(found.irq_suspend_timeout_ns, Some(20_000_000));
         assert_eq!((found.threaded.as_deref(), found.pid), (Some("busy-poll"), None));
