@@ -2,6 +2,7 @@
 
 mod ipc;
 mod jitter;
+mod net;
 mod rounds;
 mod tools;
 
@@ -21,11 +22,14 @@ enum Bench {
     Jitter(jitter::Arguments),
     /// Trading processes over shared memory: beside a model of Kungfu, and transports beside other transports
     Ipc(ipc::Arguments),
+    /// Round trips over sockets: beside sfnt-pingpong and sockperf
+    Net(net::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().bench {
         Bench::Jitter(arguments) => jitter::run(&arguments),
         Bench::Ipc(arguments) => ipc::run(&arguments),
+        Bench::Net(arguments) => net::run(&arguments),
     }
 }

@@ -42,6 +42,21 @@ impl Ratio {
     }
 }
 
+/// Runs both, in an order that changes from round to round.
+pub fn in_turn<T>(
+    round: u32,
+    mut ours: impl FnMut() -> anyhow::Result<T>,
+    mut theirs: impl FnMut() -> anyhow::Result<T>,
+) -> anyhow::Result<(T, T)> {
+    if round.is_multiple_of(2) {
+        let first = ours()?;
+        Ok((first, theirs()?))
+    } else {
+        let first = theirs()?;
+        Ok((ours()?, first))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

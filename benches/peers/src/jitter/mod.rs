@@ -3,7 +3,10 @@
 mod oslat;
 mod summary_tool;
 
-use crate::{rounds::Ratio, tools};
+use crate::{
+    rounds::{Ratio, in_turn},
+    tools,
+};
 use summary_tool::SummaryTool;
 
 /// Interruptions beside sysjitter and oslat.
@@ -101,21 +104,6 @@ pub struct Run {
     pub turn_ns: f64,
     /// Interruptions a second.
     pub rate: f64,
-}
-
-/// Runs both, in an order that changes from round to round.
-fn in_turn<T>(
-    round: u32,
-    mut ours: impl FnMut() -> anyhow::Result<T>,
-    mut theirs: impl FnMut() -> anyhow::Result<T>,
-) -> anyhow::Result<(T, T)> {
-    if round.is_multiple_of(2) {
-        let first = ours()?;
-        Ok((first, theirs()?))
-    } else {
-        let first = theirs()?;
-        Ok((ours()?, first))
-    }
 }
 
 fn print_ratio(what: &str, rounds: &[(f64, f64)]) {

@@ -1,0 +1,105 @@
+//! Half round trips over loopback: lowlat beside sfnt-pingpong and sockperf.
+
+mod programs;
+
+use crate::{
+    rounds::{Ratio, in_turn},
+    tools,
+};
+use programs::{Figures, Program};
+use std::fmt;
+
+/// Round trips over sockets beside sfnt-pingpong and sockperf.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// CPUs of client and server
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 0])]
+    cpus: Vec<u32>,
+    /// Rounds, each of one run of every program
+    #[arg(long, default_value_t = 9)]
+    rounds: u32,
+    /// Seconds of one run of a round
+    #[arg(long, default_value_t = 1)]
+    seconds: u32,
+    /// Size of messages in bytes
+    #[arg(long, default_value_t = 32)]
+    size: u32,
+}
+
+/// What is measured in one comparison.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    /// TCP; UDP otherwise.
+    pub is_tcp: bool,
+    /// Both ends spin; they block otherwise.
+    pub is_spinning: bool,
+    /// CPU of the client.
+    pub client_cpu: u32,
+    /// CPU of the server.
+    pub server_cpu: u32,
+    /// Seconds.
+    pub seconds: u32,
+    /// Bytes.
+    pub size: u32,
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let transport = if self.is_tcp { "tcp" } else { "udp" };
+        let waiting = if self.is_spinning { "spin" } else { "block" };
+        write!(f, "{transport} {waiting}")
+    }
+}
+
+/// Runs all comparisons and prints them.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let lowlat = tools::lowlat()?;
+    println!("lowlat         {}", lowlat.display());
+    let peers: Vec<Program> =
+        [("sfnt-pingpong", Program::Sfnt as fn(_) -> _), ("sockperf", Program::Sockperf)]
+            .into_iter()
+            .filter_map(|(name, make)| {
+                let found = tools::on_path(name);
+                let shown =
+                    found.as_ref().map_or("not on PATH: left out".into(), |path| path.display().to_string());
+                println!("{name:<14} {shown}");
+                found.map(make)
+            })
+            .collect();
+    let ours = Program::Lowlat(lowlat);
+    let (client_cpu, server_cpu) = match arguments.cpus.as_slice() {
+        [client, server] => (*client, *server),
+        _ => anyhow::bail!("--cpus takes two CPUs: client,server"),
+    };
+    for (is_tcp, is_spinning) in [(true, true), (true, false), (false, true), (false, false)] {
+        let Arguments { seconds, size, .. } = *arguments;
+        let case = Case { is_tcp, is_spinning, client_cpu, server_cpu, seconds, size };
+        for theirs in &peers {
+            compare(arguments.rounds, &ours, theirs, case)?;
+        }
+    }
+    Ok(())
+}
+
+fn compare(rounds: u32, ours: &Program, theirs: &Program, case: Case) -> anyhow::Result<()> {
+    let (mut means, mut medians) = (Vec::new(), Vec::new());
+    for round in 0..rounds {
+        let (our, their): (Figures, Figures) = in_turn(round, || ours.run(case), || theirs.run(case))?;
+        means.push((our.mean_ns, their.mean_ns));
+        medians.push((our.median_ns, their.median_ns));
+        println!(
+            "{case} round {:>2}  median {:>7.0} ns | {:>7.0} ns   mean {:>7.0} ns | {:>7.0} ns   (lowlat | {})",
+            round + 1,
+            our.median_ns,
+            their.median_ns,
+            our.mean_ns,
+            their.mean_ns,
+            theirs.name()
+        );
+    }
+    for (what, rounds) in [("median", &medians), ("mean", &means)] {
+        let ratio = Ratio::of(rounds).map_or("no round gave both".into(), |ratio| ratio.text());
+        println!("{case} {what}, lowlat / {}: {ratio}", theirs.name());
+    }
+    Ok(())
+}
