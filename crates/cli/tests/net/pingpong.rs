@@ -72,6 +72,7 @@ fn a_run_gives_a_table_a_document_a_page_and_a_log() {
     assert_eq!(measurement["record"]["sizes"][1]["figures"]["iterations"], 500);
     let page = std::fs::read_to_string(report).unwrap();
     assert!(page.contains("<title>lowlat") && page.contains("Half round trips by size of messages"));
+    assert!(!page.contains("Jitter was not measured"), "the page of one measurement is about that");
     let log = std::fs::read_to_string(hlog).unwrap();
     assert!(log.contains("Tag=1B,") && log.contains("Tag=32B,"), "{log}");
     // The document is shown again as text and in both formats of sfnt-pingpong, which the importer reads.

@@ -1,6 +1,6 @@
 //! The section of a ping-pong run: chart and table by size.
 
-use super::pingpong::{doubts, quantile_of};
+use super::pingpong::{bytes, doubts, quantile_of};
 use lowlat_net::pingpong::{PingpongRecord, SizeRecord};
 use lowlat_text::page::svg::{LogScale, decade_above, decade_below, px};
 use lowlat_text::page::{Section, micro, section as page_section};
@@ -79,8 +79,8 @@ fn mark(size: &SizeRecord, x: f64, y: &LogScale) -> Markup {
     let p99 = quantile_of(size, 0.99);
     let said = |ns: Option<u64>| ns.map_or_else(|| NONE.to_owned(), |ns| micro(&duration(ns)));
     let title = format!(
-        "{} bytes: p50 {}, p99 {}, p99.9 {}, max {}",
-        count(u64::from(size.size_bytes)),
+        "{}: p50 {}, p99 {}, p99.9 {}, max {}",
+        bytes(size.size_bytes),
         said(quantile_of(size, 0.5)),
         said(p99),
         said(quantile_of(size, 0.999)),

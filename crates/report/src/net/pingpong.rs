@@ -70,7 +70,8 @@ pub(super) fn quantile_of(size: &SizeRecord, quantile: f64) -> Option<u64> {
     size.quantiles.iter().find(is_same).map(|of| of.ns)
 }
 
-fn bytes(size_bytes: u32) -> String {
+/// "1 byte", "32 bytes".
+pub(super) fn bytes(size_bytes: u32) -> String {
     plural(usize::try_from(size_bytes).unwrap_or(usize::MAX), "byte")
 }
 

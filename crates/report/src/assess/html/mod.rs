@@ -24,7 +24,11 @@ pub fn html(document: &ResultDocument) -> String {
 /// with the host.
 fn sections(document: &ResultDocument, views: &[Box<dyn View + '_>]) -> Vec<Section> {
     let own = views.iter().find(|view| is_own_run(document, view.kind())).map(|view| &**view);
-    let measured = views.iter().flat_map(|view| view.sections()).collect();
+    // The page of one measurement does not say that others are missing.
+    let measured = match own {
+        Some(own) => own.sections(),
+        None => views.iter().flat_map(|view| view.sections()).collect(),
+    };
     let host = vec![
         Section::new("topology", "Topology", topology::section(document)),
         Section::new("allocation", "Allocation", allocation::section(document)),

@@ -79,10 +79,10 @@ pub struct ClientArgs {
     /// How long the kernel polls the NIC's queue per call in the polling modes
     #[arg(long, value_name = "TIME", default_value = "50us", value_parser = time_ns)]
     pub busy_poll: u64,
-    /// CPU of the client [default: an isolated one]
+    /// CPU of the client [default: an isolated one, else the highest]
     #[arg(long, value_name = "CPU")]
     pub client_cpu: Option<CpuId>,
-    /// CPU of the server [default: an isolated one of its host]
+    /// CPU of the server [default: an isolated one of its host, else the highest]
     #[arg(long, value_name = "CPU")]
     pub server_cpu: Option<CpuId>,
     /// Hold the CPUs of both hosts out of idle states during the run
