@@ -119,7 +119,7 @@ fn add_reasons<'a>(
         let thing = match &change.target {
             // The setting says it all.
             Target::CommandLine { .. } | Target::OwnedFile { .. } => String::new(),
-            target => target.kind().name().trim_start_matches("CPUs of ").to_owned(),
+            target => target.kind().owner(),
         };
         match groups.iter_mut().find(|(known, why, _)| *known == setting && *why == reason) {
             Some((.., things)) => things.push(thing),

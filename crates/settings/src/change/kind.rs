@@ -16,6 +16,11 @@ pub trait Kind {
         self.name()
     }
 
+    /// What the value belongs to, below a heading that names the setting: "ksoftirqd/3".
+    fn owner(&self) -> String {
+        self.name()
+    }
+
     /// The text between name and value in a plan.
     fn separator(&self) -> &'static str {
         ": "

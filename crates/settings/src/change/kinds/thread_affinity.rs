@@ -17,6 +17,10 @@ impl Kind for ThreadAffinity<'_> {
         format!("CPUs of {}", self.comm)
     }
 
+    fn owner(&self) -> String {
+        self.comm.to_owned()
+    }
+
     fn misfit(&self, after: &str) -> Option<String> {
         misfit(&[(&HANDLER, self.comm), (&CPU_LIST, after)])
     }
