@@ -1,6 +1,7 @@
 //! Causes for the kernel's counters, and the increase of a counter between two readings.
 
-use super::{Cause, CauseKind, CauseTotal, CounterDelta};
+use super::{Cause, CauseKind, CauseTotal, CounterDelta, Warning};
+use lowlat_host::CpuId;
 
 /// Counters of /proc/interrupts and /proc/softirqs are 32 bits wide (`kstat_irqs`, `irq_cpustat_t`).
 const COUNTER_SPAN: u64 = 1 << 32;
@@ -111,11 +112,16 @@ fn named(kind: CauseKind, name: &str) -> Cause {
 }
 
 /// Reports where the trace of a CPU has more interruptions by a device interrupt, vector, softirq or NMI than
-/// the kernel counted: one of the two is then wrong. One sentence each.
+/// the kernel counted: one of the two is then wrong.
 ///
 /// The counters must have been read before the trace started and after it ended, and the named tables must
 /// have been readable. The kernel may count more: interruptions below the threshold or outside the run.
-pub fn contradictions(traced: &[CauseTotal], counted: &[CounterDelta], tables: CountedTables) -> Vec<String> {
+pub fn contradictions(
+    cpu: CpuId,
+    traced: &[CauseTotal],
+    counted: &[CounterDelta],
+    tables: CountedTables,
+) -> Vec<Warning> {
     let is_same = |one: &Cause, other: &Cause| match one.kind {
         CauseKind::Irq => one.kind == other.kind && one.number == other.number,
         // All of them are counted in one row, which includes the others named NMI.
@@ -131,13 +137,11 @@ pub fn contradictions(traced: &[CauseTotal], counted: &[CounterDelta], tables: C
                 .iter()
                 .filter(|delta| is_same(&total.cause, &delta.cause))
                 .fold(0, |sum, delta| sum.saturating_add(delta.count));
-            (total.count > count).then(|| {
-                format!(
-                    "The trace has {} interruptions with {}, but the kernel counted {count} in the same \
-                     time.",
-                    total.count,
-                    total.cause.label(),
-                )
+            (total.count > count).then(|| Warning::MoreThanCounted {
+                cpu,
+                cause: total.cause.label(),
+                traced_count: total.count,
+                counted_count: count,
             })
         })
         .collect()
@@ -232,13 +236,14 @@ mod tests {
             total(cause_of_irq(2, &["IPI".into()]), 9),
         ];
         let all = CountedTables { interrupts: true, softirqs: true };
-        let told = contradictions(&traced, &counted, all);
+        let told = contradictions(4, &traced, &counted, all);
+        let told: Vec<String> = told.iter().map(ToString::to_string).collect();
         assert_eq!(told.len(), 3, "{told:?}");
         assert_eq!(
             told[0],
-            "The trace has 3 interruptions with irq 47, but the kernel counted 2 in the same time."
+            "CPU 4: The trace has 3 interruptions with irq 47, but the kernel counted 2 in the same time."
         );
         assert!(told[1].contains("2 interruptions with NMI") && told[2].contains("softirq RCU"), "{told:?}");
-        assert_eq!(contradictions(&traced, &counted, CountedTables::default()), Vec::<String>::new());
+        assert_eq!(contradictions(4, &traced, &counted, CountedTables::default()), []);
     }
 }

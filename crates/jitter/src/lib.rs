@@ -16,6 +16,7 @@ mod study_causes;
 pub mod sysjitter;
 mod tracing_cost;
 mod wait;
+mod warnings;
 
 pub use cause::{
     Cause, CauseKind, CausePart, CauseSource, CauseTotal, Change, CounterDelta, CpuCauses, Explained, Group,
@@ -38,3 +39,4 @@ pub use study::{
 };
 pub use study_causes::study_with;
 pub use tracing_cost::ROUNDS_MIN;
+pub use warnings::Warning;

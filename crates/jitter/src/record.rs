@@ -1,6 +1,6 @@
 //! The raw record of a jitter measurement: time taken from user threads, per CPU.
 
-use super::JitterCauses;
+use super::{JitterCauses, Warning};
 use lowlat_host::{CpuId, CpuSet, Reading};
 use serde::{Deserialize, Serialize};
 
@@ -36,8 +36,8 @@ pub struct JitterRecord {
     /// Real-time priority of the samplers, 1 to 99 with its policy ("SCHED_FIFO 10"); `None` for ordinary threads.
     #[serde(default)]
     pub real_time: Option<String>,
-    /// What makes the figures doubtful: moves between CPUs, steal time, a clock that is not invariant. One
-    /// sentence each.
+    /// What makes the figures doubtful: moves between CPUs, steal time, a clock that is not invariant. The texts
+    /// of [`Warning`], one or more sentences each.
     pub warnings: Vec<String>,
 }
 
@@ -50,6 +50,11 @@ impl JitterRecord {
     pub fn ran_ns(&self) -> u64 {
         let longest = self.cpus.iter().map(|cpu| cpu.runtime_ns).max().unwrap_or(0);
         self.duration_ns.saturating_sub(self.missed_ns(longest))
+    }
+
+    /// Adds warnings, as text.
+    pub fn warn(&mut self, warnings: impl IntoIterator<Item = Warning>) {
+        self.warnings.extend(warnings.into_iter().map(|warning| warning.to_string()));
     }
 
     /// Missing time of a sampler that ran this long, in nanoseconds; 0 if below one percent.

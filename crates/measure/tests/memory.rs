@@ -81,7 +81,7 @@ fn writing_the_text_takes_constant_memory() {
             ..JitterRecord::default()
         };
         let (asked, warnings) = asked(|| files.convert(&record));
-        assert_eq!(warnings, Vec::<String>::new());
+        assert_eq!(warnings, []);
         asked.bytes_max
     };
     let (few, many) = (convert(100), convert(100_000));

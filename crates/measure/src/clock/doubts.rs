@@ -2,6 +2,7 @@
 
 use super::{ArchCounter, Counter, CounterKind, MonotonicRaw, TickScale, counter::nanoseconds};
 use lowlat_host::Reading;
+use lowlat_jitter::Warning;
 use lowlat_sys::Root;
 use rustix::time::ClockId;
 
@@ -44,34 +45,26 @@ impl ClockState {
         }
     }
 
-    /// What happened to the clocks between two states, one sentence each.
-    pub fn doubts_until(&self, after: &Self, kind: CounterKind, scale: TickScale) -> Vec<String> {
+    /// What happened to the clocks between two states.
+    pub fn doubts_until(&self, after: &Self, kind: CounterKind, scale: TickScale) -> Vec<Warning> {
         let mut doubts = Vec::new();
         let asleep = |state: &Self| state.boottime_ns.saturating_sub(state.monotonic_ns);
         let suspended_ns = asleep(after).saturating_sub(asleep(self));
         if suspended_ns >= SUSPENDED_NS_MIN {
-            doubts.push(format!(
-                "The host was suspended for {:.3} s during the run; the interruption of that length is the suspend.",
-                suspended_ns as f64 / 1e9
-            ));
+            doubts.push(Warning::Suspended { suspended_ns });
         }
         if self.clocksource != after.clocksource {
-            doubts.push(format!(
-                "The kernel changed its clock source during the run from {} to {}, because it no longer trusts the first.",
-                self.clocksource, after.clocksource
-            ));
+            let (before, after) = (self.clocksource.clone(), after.clocksource.clone());
+            doubts.push(Warning::ClockSourceChanged { before, after });
         }
-        doubts.extend(self.day.step_in_words(&after.day));
+        doubts.extend(self.day.step_until(&after.day));
         let raw_ns = after.raw_ns.saturating_sub(self.raw_ns);
         if kind != CounterKind::MonotonicRaw && raw_ns >= DRIFT_RUN_NS_MIN && suspended_ns < SUSPENDED_NS_MIN
         {
             let counted_ns = scale.ns(after.ticks.saturating_sub(self.ticks));
-            let ppm = (counted_ns as f64 / raw_ns as f64 - 1.0) * 1e6;
-            if ppm.abs() > DRIFT_PPM_MAX {
-                doubts.push(format!(
-                    "The counter {} drifted by {ppm:+.0} ppm against CLOCK_MONOTONIC_RAW; lengths are off by as much.",
-                    kind.name()
-                ));
+            let drift_ppm = (counted_ns as f64 / raw_ns as f64 - 1.0) * 1e6;
+            if drift_ppm.abs() > DRIFT_PPM_MAX {
+                doubts.push(Warning::CounterDrifted { counter: kind.name(), drift_ppm });
             }
         }
         doubts
@@ -100,15 +93,10 @@ impl TimeOfDay {
             .fold(once(), |best, one| if one.doubt_ns < best.doubt_ns { one } else { best })
     }
 
-    fn step_in_words(&self, after: &Self) -> Option<String> {
+    fn step_until(&self, after: &Self) -> Option<Warning> {
         let step_ns = after.since_boot_ns - self.since_boot_ns;
-        (step_ns.unsigned_abs() > u128::from(STEP_NS_MIN + self.doubt_ns + after.doubt_ns)).then(|| {
-            format!(
-                "The time of day was set during the run, by {:+.3} s. The figures are valid, because the counter does not \
-                 follow it; logs with times of day cannot be aligned with them across the step.",
-                step_ns as f64 / 1e9
-            )
-        })
+        (step_ns.unsigned_abs() > u128::from(STEP_NS_MIN + self.doubt_ns + after.doubt_ns))
+            .then_some(Warning::TimeOfDaySet { step_ns })
     }
 }
 
@@ -116,7 +104,7 @@ impl TimeOfDay {
 ///
 /// The processor's counter, unless it is a TSC that is neither invariant nor offered by the kernel as a clock
 /// source: its rate could change during the measurement, so the kernel's clock is used.
-pub fn choose(root: &Root) -> (CounterKind, Vec<String>) {
+pub fn choose(root: &Root) -> (CounterKind, Vec<Warning>) {
     let kind = ArchCounter::KIND;
     if kind != CounterKind::Tsc {
         return (kind, Vec::new());
@@ -132,32 +120,17 @@ fn choose_tsc(
     is_invariant: bool,
     is_offered: &Reading<bool>,
     clocksource: &Reading<String>,
-) -> (CounterKind, Vec<String>) {
+) -> (CounterKind, Vec<Warning>) {
     let mut doubts = Vec::new();
     match (is_invariant, is_offered.known()) {
-        (true, Some(false)) => doubts.push(
-            "The kernel does not offer the TSC as a clock source, so it may differ between CPUs: lengths are valid, but \
-             moments on different CPUs cannot be compared."
-                .to_owned(),
-        ),
-        (false, Some(true)) => doubts.push(
-            "The processor does not report its TSC as invariant, although the kernel offers it as a clock source: lengths \
-             may be wrong if the clock frequency changes."
-                .to_owned(),
-        ),
-        (false, _) => {
-            doubts.push(
-                "The TSC is not invariant on this host, so CLOCK_MONOTONIC_RAW was read instead: the loop is longer \
-                 and misses short interruptions."
-                    .to_owned(),
-            );
-            return (CounterKind::MonotonicRaw, doubts);
-        }
+        (true, Some(false)) => doubts.push(Warning::TscNotOffered),
+        (false, Some(true)) => doubts.push(Warning::TscNotReportedInvariant),
+        (false, _) => return (CounterKind::MonotonicRaw, vec![Warning::TscNotUsed]),
         (true, _) => {}
     }
     if let Some(name) = clocksource.known().filter(|name| *name != "tsc" && is_offered.known() == Some(&true))
     {
-        doubts.push(format!("The kernel uses the clock source {name} although the TSC is available."));
+        doubts.push(Warning::ClockSourceNotTsc { name: name.clone() });
     }
     (CounterKind::Tsc, doubts)
 }
@@ -187,11 +160,15 @@ mod tests {
         }
     }
 
+    fn text(doubts: &[Warning]) -> String {
+        doubts.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+    }
+
     #[test]
     fn a_quiet_run_raises_no_doubt() {
         let scale = TickScale::new(1_000_000_000);
         let doubts =
-            |after: ClockState| state(0, 5, 0, "tsc").doubts_until(&after, CounterKind::Tsc, scale).join(" ");
+            |after: ClockState| text(&state(0, 5, 0, "tsc").doubts_until(&after, CounterKind::Tsc, scale));
         assert_eq!(doubts(state(60, 5, 50, "tsc")), "");
         assert!(doubts(state(60, 5, 500, "tsc")).contains("+500 ppm"));
         assert!(doubts(state(60, 65, 500, "tsc")).starts_with("The host was suspended for 60.000 s"));
@@ -204,7 +181,7 @@ mod tests {
         let doubts = |by_ns: i128, doubt_ns| {
             let mut after = state(60, 5, 0, "tsc");
             after.day = TimeOfDay { since_boot_ns: after.day.since_boot_ns + by_ns, doubt_ns };
-            state(0, 5, 0, "tsc").doubts_until(&after, CounterKind::Tsc, scale).join(" ")
+            text(&state(0, 5, 0, "tsc").doubts_until(&after, CounterKind::Tsc, scale))
         };
         assert!(
             doubts(-1_000_000_000, 100).starts_with("The time of day was set during the run, by -1.000 s.")
@@ -218,7 +195,7 @@ mod tests {
     fn the_time_of_day_of_this_host_is_not_set_during_the_test() {
         let before = TimeOfDay::read();
         std::thread::sleep(std::time::Duration::from_millis(20));
-        let told = before.step_in_words(&TimeOfDay::read());
+        let told = before.step_until(&TimeOfDay::read());
         assert!(told.is_none(), "{told:?}; was the clock set meanwhile?");
     }
 

@@ -5,6 +5,7 @@ use super::{
     error::JitterError,
     team::Team,
 };
+use lowlat_jitter::Warning;
 use std::{
     sync::{
         Arc,
@@ -69,16 +70,12 @@ impl<'scope> Collector<'scope> {
     /// Ends it once all samplers are done: they were polled a last time and the companion has finished.
     ///
     /// # Errors
-    /// A sentence if it died.
-    pub fn finish(self) -> Result<(), String> {
+    /// [`Warning::CollectorDied`].
+    pub fn finish(self) -> Result<(), Warning> {
         // Release: pairs with the Acquire load of the thread.
         self.is_over.store(true, Ordering::Release);
         self.thread.thread().unpark();
-        self.thread.join().map_err(|_| {
-            "The thread that collects causes and writes raw files died because of a bug in lowlat; the samplers' own figures \
-             are kept."
-                .to_owned()
-        })
+        self.thread.join().map_err(|_| Warning::CollectorDied)
     }
 }
 
@@ -128,7 +125,7 @@ mod tests {
         }
     }
 
-    fn collect(team: &Team, seen: &mut Recorded, push: u64) -> Result<(), String> {
+    fn collect(team: &Team, seen: &mut Recorded, push: u64) -> Result<(), Warning> {
         let (mut producer, ring) = ring(4);
         thread::scope(|scope| {
             let lanes = vec![Lane { cpu: 3, thread_id: 1, ring }];
@@ -163,6 +160,6 @@ mod tests {
         let team = Team::new(1);
         team.begin_together(|| 5);
         let told = collect(&team, &mut Recorded { dies: true, ..Recorded::default() }, 1).unwrap_err();
-        assert!(told.contains("a bug in lowlat"));
+        assert_eq!(told, Warning::CollectorDied);
     }
 }

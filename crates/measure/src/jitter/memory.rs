@@ -6,6 +6,7 @@
 //! and some pages of stack. With all of it, ten minutes on 1,024 CPUs take about 360 MiB and a day about 480
 //! MiB; a test measures it.
 
+use lowlat_jitter::Warning;
 use rustix::mm::{MlockAllFlags, mlockall, munlockall};
 
 /// Gives large blocks separate mappings from now on, so that a sampler touches its blocks first and they are on
@@ -58,14 +59,11 @@ impl Locked {
     /// applies to the whole process, so a caller that has locked memory itself must lock it again afterwards.
     ///
     /// # Errors
-    /// A sentence with the cause and a hint.
-    pub fn new() -> Result<Self, String> {
-        mlockall(MlockAllFlags::CURRENT | MlockAllFlags::ONFAULT).map(|()| Self(())).map_err(|error| {
-            format!(
-                "The memory of the samplers could not be locked ({error}): their own page faults would count as \
-                 interruptions. Run as root, or raise the limit on locked memory (ulimit -l)."
-            )
-        })
+    /// [`Warning::MemoryNotLocked`].
+    pub fn new() -> Result<Self, Warning> {
+        mlockall(MlockAllFlags::CURRENT | MlockAllFlags::ONFAULT)
+            .map(|()| Self(()))
+            .map_err(|error| Warning::MemoryNotLocked { error: error.to_string() })
     }
 }
 

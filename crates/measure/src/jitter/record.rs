@@ -3,7 +3,7 @@
 use super::{options::JitterOptions, series::SeriesPlan, steal::Steal, team::Done};
 use crate::clock::{ClockState, CounterKind, Frequency, TickScale};
 use lowlat_host::CpuSet;
-use lowlat_jitter::{JitterCpu, JitterRecord};
+use lowlat_jitter::{JitterCpu, JitterRecord, Warning};
 use lowlat_sys::Root;
 
 const ONLINE: &str = "/sys/devices/system/cpu/online";
@@ -15,12 +15,12 @@ pub struct Before {
     clocks: ClockState,
     steal: Steal,
     /// Doubts so far.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Warning>,
 }
 
 impl Before {
     /// Reads it.
-    pub fn read(root: &Root, kind: CounterKind, frequency: Frequency, warnings: Vec<String>) -> Self {
+    pub fn read(root: &Root, kind: CounterKind, frequency: Frequency, warnings: Vec<Warning>) -> Self {
         Self { kind, frequency, clocks: ClockState::read(root), steal: Steal::read(root), warnings }
     }
 }
@@ -41,11 +41,9 @@ pub fn assemble(
     let online = root.read_cpu_list(ONLINE).into_known();
     let missing = options.cpus.difference(&done.iter().map(|one| one.cpu).collect());
     if !missing.is_empty() {
-        warnings.push(format!(
-            "The samplers of {missing:#} died during the run because of a bug in lowlat; the others were kept."
-        ));
+        warnings.push(Warning::SamplersDied { cpus: missing.clone() });
     }
-    warnings.extend(done.iter().filter_map(|one| move_in_words(one, online.as_ref(), scale)));
+    warnings.extend(done.iter().filter_map(|one| move_of(one, online.as_ref(), scale)));
     let cpus: Vec<JitterCpu> = done
         .into_iter()
         .map(|one| JitterCpu {
@@ -53,9 +51,9 @@ pub fn assemble(
             ..record_of(one, scale)
         })
         .collect();
-    warnings.extend(steal_in_words(&cpus));
-    warnings.extend(backwards_in_words(&cpus));
-    JitterRecord {
+    warnings.extend(stolen_from(&cpus));
+    warnings.extend(backwards_on(&cpus));
+    let mut record = JitterRecord {
         counter: before.kind.name().to_owned(),
         counter_hz: before.frequency.hz,
         counter_hz_source: before.frequency.source.to_string(),
@@ -67,8 +65,10 @@ pub fn assemble(
         missing,
         causes: None,
         real_time: options.real_time.map(|real_time| real_time.to_string()),
-        warnings,
-    }
+        warnings: Vec::new(),
+    };
+    record.warn(warnings);
+    record
 }
 
 fn record_of(done: Done, scale: TickScale) -> JitterCpu {
@@ -88,37 +88,22 @@ fn record_of(done: Done, scale: TickScale) -> JitterCpu {
     }
 }
 
-fn move_in_words(done: &Done, online: Option<&CpuSet>, scale: TickScale) -> Option<String> {
+fn move_of(done: &Done, online: Option<&CpuSet>, scale: TickScale) -> Option<Warning> {
     let (cpu, to) = (done.cpu, done.outcome.moved_to?);
-    let why = match online {
-        Some(online) if !online.contains(cpu) => "the CPU was taken offline",
-        _ => "its affinity was changed, or the CPU was offline for a while",
-    };
-    let after_s = scale.ns(done.outcome.run_ticks()) as f64 / 1e9;
-    Some(format!(
-        "The sampler of CPU {cpu} was found on CPU {to} after {after_s:.3} s: {why}. Its earlier results are \
-         kept."
-    ))
+    let is_offline = online.is_some_and(|online| !online.contains(cpu));
+    Some(Warning::SamplerMoved { cpu, to, after_ns: scale.ns(done.outcome.run_ticks()), is_offline })
 }
 
-fn steal_in_words(cpus: &[JitterCpu]) -> Option<String> {
-    let stolen_ns = |cpu: &&JitterCpu| cpu.steal_ns.known().copied().unwrap_or(0);
-    let total_ns: u64 = cpus.iter().map(|cpu| stolen_ns(&cpu)).sum();
-    let from: CpuSet = cpus.iter().filter(|cpu| stolen_ns(cpu) > 0).map(|cpu| cpu.cpu).collect();
-    (total_ns > 0).then(|| {
-        format!(
-            "The hypervisor took {} ms from {from:#} during the run (steal time): interruptions there may come from the \
-             hypervisor.",
-            total_ns / 1_000_000
-        )
-    })
+fn stolen_from(cpus: &[JitterCpu]) -> Option<Warning> {
+    let stolen_ns_of = |cpu: &JitterCpu| cpu.steal_ns.known().copied().unwrap_or(0);
+    let stolen_ns: u64 = cpus.iter().map(stolen_ns_of).sum();
+    let from = cpus.iter().filter(|cpu| stolen_ns_of(cpu) > 0).map(|cpu| cpu.cpu).collect();
+    (stolen_ns > 0).then_some(Warning::Stolen { cpus: from, stolen_ns })
 }
 
-fn backwards_in_words(cpus: &[JitterCpu]) -> Option<String> {
+fn backwards_on(cpus: &[JitterCpu]) -> Option<Warning> {
     let from: CpuSet = cpus.iter().filter(|cpu| cpu.backward_count > 0).map(|cpu| cpu.cpu).collect();
-    (!from.is_empty()).then(|| {
-        format!("The counter went backwards on {from:#}: it is unreliable, and lengths measured there may be wrong.")
-    })
+    (!from.is_empty()).then_some(Warning::CounterWentBackwards { cpus: from })
 }
 
 #[cfg(test)]
@@ -160,16 +145,10 @@ mod tests {
     #[test]
     fn moves_are_reported_with_their_cause() {
         let scale = TickScale::new(1_000_000_000);
-        let words = |online: &str| {
-            move_in_words(&done(Some(1)), Some(&CpuSet::parse_list(online).unwrap()), scale).unwrap()
-        };
-        assert_eq!(
-            words("0-4"),
-            "The sampler of CPU 5 was found on CPU 1 after 2.000 s: the CPU was taken offline. Its earlier results \
-             are kept."
-        );
-        assert!(words("0-7").contains("its affinity was changed"));
-        assert_eq!(move_in_words(&done(None), None, scale), None);
+        let found = |online: &str| move_of(&done(Some(1)), Some(&CpuSet::parse_list(online).unwrap()), scale);
+        let moved = |is_offline| Warning::SamplerMoved { cpu: 5, to: 1, after_ns: 2_000_000_000, is_offline };
+        assert_eq!((found("0-4"), found("0-7")), (Some(moved(true)), Some(moved(false))));
+        assert_eq!(move_of(&done(None), None, scale), None);
     }
 
     #[test]
@@ -182,8 +161,9 @@ mod tests {
         };
         let cpus =
             [cpu(1, Reading::Known(30_000_000), 0), cpu(2, Reading::Known(0), 4), cpu(3, Reading::Denied, 0)];
-        assert!(steal_in_words(&cpus).unwrap().starts_with("The hypervisor took 30 ms from CPU 1 during"));
-        assert!(backwards_in_words(&cpus).unwrap().starts_with("The counter went backwards on CPU 2:"));
-        assert_eq!((steal_in_words(&cpus[2..]), backwards_in_words(&cpus[..1])), (None, None));
+        let stolen = Warning::Stolen { cpus: CpuSet::of(1), stolen_ns: 30_000_000 };
+        assert_eq!(stolen_from(&cpus), Some(stolen));
+        assert_eq!(backwards_on(&cpus), Some(Warning::CounterWentBackwards { cpus: CpuSet::of(2) }));
+        assert_eq!((stolen_from(&cpus[2..]), backwards_on(&cpus[..1])), (None, None));
     }
 }

@@ -22,7 +22,7 @@ use crate::{
     clock::{self, ArchCounter, Counter, CounterKind, MonotonicRaw, TickScale},
 };
 use lowlat_host::{CpuId, CpuSet};
-use lowlat_jitter::JitterRecord;
+use lowlat_jitter::{JitterRecord, Warning};
 use lowlat_sys::Root;
 use std::{
     collections::BTreeMap,
@@ -118,7 +118,7 @@ impl<'a> Run<'a> {
         companion: Option<&'a mut (dyn Companion + 'a)>,
     ) -> Result<JitterRecord, JitterError> {
         let aside = Aside::step(&self.options.cpus);
-        before.warnings.extend(self.shared_cpu_in_words(aside.as_ref())?);
+        before.warnings.extend(self.shared_cpu(aside.as_ref())?);
         let limit = self.options.real_time.map(|_| TimeLimit::set(self.options.duration)).transpose()?;
         memory::map_large_blocks();
         let team = Team::new(self.options.cpus.len());
@@ -151,7 +151,7 @@ impl<'a> Run<'a> {
     }
 
     /// Effects of having no unmeasured CPU for lowlat's other threads.
-    fn shared_cpu_in_words(&self, aside: Option<&Aside>) -> Result<Option<String>, JitterError> {
+    fn shared_cpu(&self, aside: Option<&Aside>) -> Result<Option<Warning>, JitterError> {
         match (aside, self.options.real_time, self.ring_capacity) {
             (Some(_), ..) => Ok(None),
             // Already checked with the options, unless the affinity has changed since.
@@ -159,16 +159,7 @@ impl<'a> Run<'a> {
                 cpus: self.options.cpus.clone(),
                 allowed: affinity::current()?,
             }),
-            (None, None, None) => Ok(Some(
-                "Every CPU that this process may use was measured, so its own main thread ran on one of them once \
-                 a second, which counts as an interruption there."
-                    .to_owned(),
-            )),
-            (None, None, Some(_)) => Ok(Some(
-                "Every CPU that this process may use was measured, so its own main thread ran on one of them once \
-                 a second, and the collecting thread twice a second, which count as interruptions there."
-                    .to_owned(),
-            )),
+            (None, None, ring) => Ok(Some(Warning::NoCpuLeft { has_collector: ring.is_some() })),
         }
     }
 

@@ -10,8 +10,8 @@ pub use smi::SmiCounts;
 use super::steal::Steal;
 use lowlat_host::{CpuId, CpuSet, Reading};
 use lowlat_jitter::{
-    Cause, CauseTotal, CountedTables, CounterDelta, Movement, cause_of_irq, cause_of_row, cause_of_softirq,
-    contradictions, steal_ticks, timeslices,
+    Cause, CauseTotal, CountedTables, CounterDelta, Movement, Warning, cause_of_irq, cause_of_row,
+    cause_of_softirq, contradictions, steal_ticks, timeslices,
 };
 use lowlat_sys::{
     Root,
@@ -25,9 +25,6 @@ const SCHEDSTAT: &str = "/proc/schedstat";
 
 /// Position of the number of timeslices after a CPU's name (Documentation/scheduler/sched-stats.rst).
 const TIMESLICES_FIELD: usize = 8;
-
-/// Largest number of counters named in one sentence about restarted counters.
-const NAMED_MAX: usize = 8;
 
 /// Counters of some CPUs at one moment.
 #[derive(Debug, Clone)]
@@ -43,8 +40,8 @@ pub struct Counters {
 pub struct CountersOfRun {
     by_cpu: BTreeMap<CpuId, Vec<CounterDelta>>,
     tables: CountedTables,
-    /// What is unknown, one sentence each.
-    pub doubts: Vec<String>,
+    /// What is unknown.
+    pub doubts: Vec<Warning>,
 }
 
 impl Counters {
@@ -119,11 +116,10 @@ impl CountersOfRun {
         self.by_cpu.get(&cpu).cloned().unwrap_or_default()
     }
 
-    /// CPUs on which the trace contains more than the kernel counted, one sentence each.
-    pub fn contradictions(&self, cpu: CpuId, traced: &[CauseTotal]) -> Vec<String> {
+    /// Causes of which the trace contains more on a CPU than the kernel counted.
+    pub fn contradictions(&self, cpu: CpuId, traced: &[CauseTotal]) -> Vec<Warning> {
         let counted = self.by_cpu.get(&cpu).map_or(&[][..], Vec::as_slice);
-        let told = contradictions(traced, counted, self.tables);
-        told.into_iter().map(|sentence| format!("CPU {cpu}: {sentence}")).collect()
+        contradictions(cpu, traced, counted, self.tables)
     }
 
     fn add(&mut self, cpu: CpuId, cause: Cause, count: u64) {
@@ -136,7 +132,7 @@ impl CountersOfRun {
         &mut self,
         before: &Reading<Table>,
         after: &Reading<Table>,
-        path: &str,
+        path: &'static str,
         cpus: &CpuSet,
         cause_of: impl Fn(&str, &str) -> Option<Cause>,
     ) {
@@ -144,17 +140,14 @@ impl CountersOfRun {
             (Reading::Known(before), Reading::Known(after)) => (before, after),
             (Reading::Known(_), missing) | (missing, _) => {
                 let why = missing.missing_in_words().unwrap_or_default();
-                self.doubts.push(format!("The kernel's counts in {path} are unknown: {why}."));
+                self.doubts.push(Warning::CountsUnknown { path, why });
                 return;
             }
         };
         let there = cpus.intersection(&before.cpus).intersection(&after.cpus);
         let gone = cpus.difference(&there);
         if !gone.is_empty() {
-            self.doubts.push(format!(
-                "{gone:#} had no column in {path} before or after the run, so it was offline then: the kernel's counts \
-                 there are unknown."
-            ));
+            self.doubts.push(Warning::CountsOffline { cpus: gone, path });
         }
         self.add_rows(before, after, &there, cause_of);
     }
@@ -187,19 +180,10 @@ impl CountersOfRun {
                 self.add(cpu, cause.clone(), movement.count());
             }
         }
-        self.doubts.extend(anew_in_words(&anew));
+        if !anew.is_empty() {
+            self.doubts.push(Warning::CountersRestarted { counters: anew.into_iter().collect() });
+        }
     }
-}
-
-fn anew_in_words(anew: &BTreeMap<String, CpuSet>) -> Option<String> {
-    let mut named: Vec<String> =
-        anew.iter().take(NAMED_MAX).map(|(label, cpus)| format!("{label} on {cpus:#}")).collect();
-    if anew.len() > NAMED_MAX {
-        named.push(format!("{} more", anew.len() - NAMED_MAX));
-    }
-    (!named.is_empty()).then(|| {
-        format!("Counters restarted during the run, so these counts are lower bounds: {}.", named.join(", "))
-    })
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ pub fn run_observed(
     match record {
         Ok(mut record) => {
             let warnings = raw.convert(&record);
-            record.warnings.extend(warnings);
+            record.warn(warnings);
             Ok(record)
         }
         Err(error) => {
@@ -123,7 +123,7 @@ fn run_with_causes(
         notes.extend(counters.contradictions(cpu.cpu, &cpu.totals));
     }
     record.causes = Some(causes);
-    record.warnings.extend(notes);
+    record.warn(notes);
     (Ok(record), raw)
 }
 

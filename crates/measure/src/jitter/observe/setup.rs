@@ -6,7 +6,7 @@ use crate::{
     jitter::{JitterOptions, cost::tracing_cost},
 };
 use lowlat_host::CpuSet;
-use lowlat_jitter::TracingCost;
+use lowlat_jitter::{TracingCost, Warning};
 use lowlat_sys::{
     Root,
     snapshot::memory_total,
@@ -34,7 +34,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Prepares it, with recording still off. `notes` gets messages for the user.
+    /// Prepares it, with recording still off.
     ///
     /// # Errors
     /// A sentence that says why tracing is unavailable, with a hint.
@@ -42,19 +42,15 @@ impl Setup {
         root: &Root,
         options: &JitterOptions,
         kind: CounterKind,
-        notes: &mut Vec<String>,
+        notes: &mut Vec<Warning>,
     ) -> Result<Self, String> {
         same_threads(root)?;
         let tracefs = Arc::new(Tracefs::find().map_err(|error| error.to_string())?);
         for leftover in remove_leftovers(&tracefs) {
+            let name = leftover.name;
             notes.push(match leftover.problem {
-                None => format!("Removed the trace {} of a lowlat process that was killed.", leftover.name),
-                Some(problem) => {
-                    format!(
-                        "Cannot remove the trace {} of a lowlat process that was killed: {problem}.",
-                        leftover.name
-                    )
-                }
+                None => Warning::LeftoverRemoved { name },
+                Some(error) => Warning::LeftoverKept { name, error: error.to_string() },
             });
         }
         let wanted = TraceOptions {
@@ -65,11 +61,11 @@ impl Setup {
         };
         let tracing = Tracing::start(&tracefs, &wanted).map_err(|error| error.to_string())?;
         let mut pipes = tracing.pipes().map_err(|error| error.to_string())?;
-        notes.extend(tracing.facts().iter().map(|fact| {
-            format!("Another tracer is active, and takes time on every CPU that it traces: {fact}.")
-        }));
-        notes.extend(tracing.problems().iter().map(|problem| format!("The trace is incomplete: {problem}.")));
-        notes.extend(tracing.side_effects().iter().cloned());
+        let (facts, problems) = (tracing.facts().iter().cloned(), tracing.problems().iter().cloned());
+        notes.extend(facts.map(|fact| Warning::OtherTracer { fact }));
+        notes.extend(problems.map(|problem| Warning::TraceIncomplete { problem }));
+        let effects = tracing.side_effects().iter().cloned();
+        notes.extend(effects.map(|effect| Warning::TraceSideEffect { effect }));
         let cost = cost(&tracing, &options.cpus, &mut pipes, notes);
         Ok(Self { tracing, pipes, cost })
     }
@@ -100,7 +96,7 @@ fn cost(
     tracing: &Tracing,
     cpus: &CpuSet,
     pipes: &mut [CpuPipe],
-    notes: &mut Vec<String>,
+    notes: &mut Vec<Warning>,
 ) -> Option<TracingCost> {
     const EVENT: &str = "sched/sched_switch";
     let cpu = cpus.iter().next()?;
@@ -111,13 +107,13 @@ fn cost(
     });
     let _ = tracing.set_on(false);
     if let Err(error) = tracing.set_event(EVENT, true) {
-        notes.push(format!("Thread switches are not traced: {error}."));
+        notes.push(Warning::SwitchesNotTraced { error: error.to_string() });
     }
     for pipe in pipes {
         // What cannot be read now is reported again when it matters.
         let _ = pipe.drain_raw(|_| true);
     }
-    cost.map_err(|error| notes.push(format!("The cost of tracing was not measured: {error}."))).ok()
+    cost.map_err(|error| notes.push(Warning::CostNotMeasured { error: error.to_string() })).ok()
 }
 
 #[cfg(test)]

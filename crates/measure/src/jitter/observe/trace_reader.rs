@@ -7,7 +7,7 @@ use crate::{
 };
 use lowlat_host::{CpuId, CpuSet};
 use lowlat_jitter::{
-    CauseSource, CpuCauses, JitterCauses, JitterRecord, attribution::AttributionPlan,
+    CauseSource, CpuCauses, JitterCauses, JitterRecord, Warning, attribution::AttributionPlan,
     attribution::CauseNames, attribution::CpuAttributor, attribution::EVENTS_MAX, attribution::GroupFinder,
     attribution::GroupPlan, attribution::Hit,
 };
@@ -49,7 +49,7 @@ pub struct TraceReader {
     events: Vec<TraceEvent>,
     window_began: u64,
     epoch: u64,
-    problems: Vec<String>,
+    problems: Vec<Warning>,
     own_tids: BTreeSet<i32>,
 }
 
@@ -105,9 +105,7 @@ impl TraceReader {
         };
         reader.filter_page_faults(lanes);
         if let Err(error) = reader.tracing.set_on(true) {
-            reader
-                .problems
-                .push(format!("The trace could not be switched on ({error}), so no cause is known."));
+            reader.problems.push(Warning::TraceNotOn { error: error.to_string() });
         }
         reader
     }
@@ -204,10 +202,7 @@ impl TraceReader {
             }
             Err(error) => {
                 one.is_broken = true;
-                self.problems.push(format!(
-                    "Reading the trace of CPU {} failed ({error}); later interruptions there have no cause.",
-                    pipe.cpu()
-                ));
+                self.problems.push(Warning::TraceBroken { cpu: pipe.cpu(), error: error.to_string() });
                 true
             }
         }
@@ -262,7 +257,7 @@ impl TraceReader {
     }
 
     /// The causes, with names. Removes the trace.
-    pub fn into_causes(mut self, record: &JitterRecord, notes: &mut Vec<String>) -> JitterCauses {
+    pub fn into_causes(mut self, record: &JitterRecord, notes: &mut Vec<Warning>) -> JitterCauses {
         notes.append(&mut self.problems);
         let names = self.names(notes);
         let lost = self.lost_by_kernel();
@@ -270,31 +265,24 @@ impl TraceReader {
         let cause_names = CauseNames { names: &names, own_tids: &self.own_tids };
         let groups = self.groups.map(|groups| groups.finish(self.scale.ticks(run_ns), &cause_names));
         let cpus: Vec<CpuCauses> = self.cpus.into_iter().map(|one| one.attributor.finish(&names)).collect();
-        notes.extend(losses_in_words(&cpus, &lost));
-        let missed = self.decoder.counts().missed_switch_count;
-        if missed > 0 {
-            notes.push(format!(
-                "{missed} context switches are missing from the kernel's trace; the time before each in an interruption \
-                 counts as not traced."
-            ));
+        notes.extend(losses(&cpus, &lost));
+        let count = self.decoder.counts().missed_switch_count;
+        if count > 0 {
+            notes.push(Warning::SwitchesMissed { count });
         }
         let trace_clock = self.tracing.clock().name().to_owned();
         drop(self.pipes);
         if let Err(error) = self.tracing.finish() {
-            notes.push(format!("The trace could not be removed: {error}."));
+            notes.push(Warning::TraceNotRemoved { error: error.to_string() });
         }
         JitterCauses { source: CauseSource::Trace, trace_clock, cpus, groups, ..JitterCauses::default() }
     }
 
-    fn names(&self, notes: &mut Vec<String>) -> TraceNames {
+    fn names(&self, notes: &mut Vec<Warning>) -> TraceNames {
         let mut names = self.decoder.names().clone();
         match function_names(self.decoder.functions()) {
             Ok(functions) => functions.add_to(&mut names),
-            Err(error) => {
-                notes.push(format!(
-                    "Functions are shown as addresses: /proc/kallsyms could not be read ({error})."
-                ));
-            }
+            Err(error) => notes.push(Warning::FunctionsUnnamed { error: error.to_string() }),
         }
         names
     }
@@ -312,23 +300,17 @@ fn own_threads(root: &Root) -> BTreeSet<i32> {
     names.iter().filter_map(|name| name.parse().ok()).collect()
 }
 
-fn losses_in_words(cpus: &[CpuCauses], lost: &[(CpuId, u64)]) -> Vec<String> {
-    let mut words = Vec::new();
+fn losses(cpus: &[CpuCauses], lost: &[(CpuId, u64)]) -> Vec<Warning> {
+    let mut losses = Vec::new();
     let overrun: CpuSet = lost.iter().filter(|(_, count)| *count > 0).map(|(cpu, _)| *cpu).collect();
     let count: u64 = lost.iter().map(|(_, count)| count).sum();
     if count > 0 {
-        words.push(format!(
-            "The kernel dropped {count} trace events of {overrun:#}, because its buffer was full; interruptions there \
-             count as not traced."
-        ));
+        losses.push(Warning::EventsDropped { cpus: overrun, count });
     }
     let full: CpuSet = cpus.iter().filter(|cpu| cpu.ring_lost_count > 0).map(|cpu| cpu.cpu).collect();
     let count: u64 = cpus.iter().map(|cpu| cpu.ring_lost_count).sum();
     if count > 0 {
-        words.push(format!(
-            "{count} interruptions of {full:#} have no cause, because they were too frequent to be analysed; \
-             counts and lengths include them all."
-        ));
+        losses.push(Warning::NotAnalysed { cpus: full, count });
     }
-    words
+    losses
 }

@@ -7,7 +7,7 @@ use super::{
 use crate::clock::{TickScale, ticks_between};
 use lowlat_host::CpuSet;
 use lowlat_jitter::{
-    JitterRecord,
+    JitterRecord, Warning,
     sysjitter::{RawHead, RawOrder, RawRow, raw_header, raw_row},
 };
 use lowlat_sys::output::{OutputError, OutputFile};
@@ -25,10 +25,9 @@ type Losses = BTreeMap<String, (CpuSet, u64)>;
 
 impl RawFiles {
     /// Converts the spools to sysjitter's raw files and removes them. To be called after the run, with its
-    /// record. Returns a warning for the record per problem, one or two sentences each. A spool whose text
-    /// cannot be written is kept.
+    /// record. Returns a warning for the record per problem. A spool whose text cannot be written is kept.
     #[must_use]
-    pub fn convert(self, record: &JitterRecord) -> Vec<String> {
+    pub fn convert(self, record: &JitterRecord) -> Vec<Warning> {
         let (mut rings, mut stops, mut warnings) = (Losses::new(), Losses::new(), Vec::new());
         for one in self.cpus {
             if one.ring_lost_count > 0 {
@@ -39,17 +38,11 @@ impl RawFiles {
             }
             warnings.extend(one.convert(record));
         }
-        warnings.extend(rings.into_values().map(|(cpus, lost)| {
-            format!(
-                "On {cpus:#} interruptions were too frequent to be written: {lost} are missing in the raw \
-                 files, but in no other figure."
-            )
-        }));
-        warnings.extend(stops.into_iter().map(|(why, (cpus, lost))| {
-            format!(
-                "The raw files of {cpus:#} end before the run does ({why}): {lost} interruptions are missing in them, \
-                 but in no other figure."
-            )
+        warnings.extend(rings.into_values().map(|(cpus, lost_count)| Warning::RawLost { cpus, lost_count }));
+        warnings.extend(stops.into_iter().map(|(error, (cpus, lost_count))| Warning::RawEndsEarly {
+            cpus,
+            error,
+            lost_count,
         }));
         warnings
     }
@@ -62,7 +55,7 @@ fn note(losses: &mut Losses, why: &str, one: &CpuFiles, lost: u64) {
 }
 
 impl CpuFiles {
-    fn convert(self, record: &JitterRecord) -> Option<String> {
+    fn convert(self, record: &JitterRecord) -> Option<Warning> {
         let runtime_ticks = record
             .cpus
             .iter()
@@ -84,13 +77,12 @@ impl CpuFiles {
                 let _ = self.part.remove();
                 None
             }
-            Err(error) => Some(format!(
-                "The raw file {} could not be written ({error}): its {} interruptions are kept in {}, unless that was \
-                 removed.",
-                self.text.path().display(),
-                head.interruption_count,
-                self.part.path().display()
-            )),
+            Err(error) => Some(Warning::RawNotWritten {
+                path: self.text.path().display().to_string(),
+                error: error.to_string(),
+                count: head.interruption_count,
+                spool: self.part.path().display().to_string(),
+            }),
         }
     }
 }

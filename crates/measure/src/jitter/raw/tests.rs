@@ -27,6 +27,10 @@ fn record() -> JitterRecord {
     }
 }
 
+fn texts(files: RawFiles) -> Vec<String> {
+    files.convert(&record()).iter().map(ToString::to_string).collect()
+}
+
 fn names(directory: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(directory)
         .unwrap()
@@ -52,7 +56,7 @@ fn spools_become_sysjitters_files() {
         [Lane { cpu: 2, thread_id: 1, ring: consumer }, Lane { cpu: 11, thread_id: 2, ring: other }];
     files.collect(1_000, &mut lanes);
     files.finish(&lanes);
-    assert_eq!(files.convert(&record()), Vec::<String>::new());
+    assert_eq!(files.convert(&record()), []);
 
     assert_eq!(names(directory.path()), ["raw.02", "raw.11"]);
     let text = fs::read_to_string(directory.path().join("raw.02")).unwrap();
@@ -101,7 +105,7 @@ fn losses_are_reported() {
     files.collect(1_000, &mut lanes);
     files.finish(&lanes);
     assert_eq!(
-        files.convert(&record()),
+        texts(files),
         [
             "On CPU 2 interruptions were too frequent to be written: 3 are missing in the raw files, but in no \
           other figure."
@@ -120,7 +124,7 @@ fn a_vanished_directory_stops_the_streaming_and_nothing_else() {
         files.push(0, 2_000 + 10 * n, 2_005 + 10 * n);
     }
     files.complete(&[]);
-    let warnings = files.convert(&record());
+    let warnings = texts(files);
     assert_eq!(warnings.len(), 3, "{warnings:?}");
     assert!(warnings[0].contains("raw.02 could not be written (No such file"), "{warnings:?}");
     assert!(warnings[1].contains("raw.11 could not be written"), "{warnings:?}");
@@ -144,7 +148,7 @@ fn a_full_disk_is_reported_with_its_losses() {
     files.cpus[0].spool = Spool::new(File::options().read(true).write(true).open(full).unwrap());
     (0..3_000).for_each(|n| files.push(0, 2_000 + n, 2_005 + n));
     files.complete(&[]);
-    let warnings = files.convert(&record());
+    let warnings = texts(files);
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].contains("No space left on device"), "{warnings:?}");
     assert!(warnings[0].contains(": 3000 interruptions are missing"), "{warnings:?}");

@@ -7,6 +7,7 @@ pub use limit::TimeLimit;
 
 use super::error::JitterError;
 use lowlat_host::CpuSet;
+use lowlat_jitter::Warning;
 use lowlat_sys::Root;
 use std::{fmt, io};
 
@@ -68,12 +69,9 @@ impl RealTime {
         set_scheduler(policy, self.priority.into())
     }
 
-    /// What this priority adds to and removes from the figures of a run, one or two sentences each.
-    pub(super) fn warnings(self, root: &Root, measured: &CpuSet) -> Vec<String> {
-        let mut warnings = vec![format!(
-            "The samplers ran as {self}: threads of lower priority, including most kernel threads, had to \
-             wait on the measured CPUs. The figures do not include the time that they would have taken."
-        )];
+    /// What this priority adds to and removes from the figures of a run.
+    pub(super) fn warnings(self, root: &Root, measured: &CpuSet) -> Vec<Warning> {
+        let mut warnings = vec![Warning::RealTime { policy: self.to_string() }];
         warnings.extend(throttle::warning(root, measured));
         warnings
     }

@@ -1,6 +1,7 @@
 //! Time that the kernel takes from a real-time thread that never sleeps.
 
 use lowlat_host::{CpuSet, kernel_version::KernelVersion};
+use lowlat_jitter::Warning;
 use lowlat_sys::Root;
 
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
@@ -12,25 +13,17 @@ const FAIR_SERVER: &str = "/sys/kernel/debug/sched/fair_server";
 const FAIR_SERVER_SINCE: KernelVersion = KernelVersion::new(6, 12);
 
 /// What the kernel's throttling adds to the figures; `None` if it is off.
-pub fn warning(root: &Root, measured: &CpuSet) -> Option<String> {
+pub fn warning(root: &Root, measured: &CpuSet) -> Option<Warning> {
     let server = fair_server(root, measured);
-    if let Some((cpus, ms, period_ms)) = server.lent {
-        return Some(format!(
-            "On {cpus:#} the kernel gives up to {ms} ms of each {period_ms} ms to ordinary threads that wait behind a \
-             real-time thread (fair server): this run causes such interruptions itself. Write 0 to \
-             {FAIR_SERVER}/cpuN/runtime during the run, or measure without real-time priority."
-        ));
+    if let Some((cpus, runtime_ns, period_ns)) = server.lent {
+        return Some(Warning::FairServer { cpus, runtime_ns, period_ns, directory: FAIR_SERVER });
     }
     if server.is_read {
         return None;
     }
     let version = root.read(RELEASE).into_known().and_then(|release| KernelVersion::parse(&release));
     if version.is_some_and(|version| version >= FAIR_SERVER_SINCE) {
-        return Some(format!(
-            "Unless it was switched off, the kernel gives time to ordinary threads that wait behind a real-time thread \
-             (fair server): this run causes such interruptions itself. {FAIR_SERVER} could not be read; mount \
-             debugfs and run as root to see it."
-        ));
+        return Some(Warning::FairServerUnknown { directory: FAIR_SERVER });
     }
     bandwidth(root)
 }
@@ -38,7 +31,7 @@ pub fn warning(root: &Root, measured: &CpuSet) -> Option<String> {
 struct FairServer {
     /// Whether the settings of all measured CPUs could be read.
     is_read: bool,
-    /// Measured CPUs on which it is active, its maximum time and its period, in milliseconds.
+    /// Measured CPUs on which it is active, its maximum time and its period, in nanoseconds.
     lent: Option<(CpuSet, u64, u64)>,
 }
 
@@ -51,10 +44,9 @@ fn fair_server(root: &Root, measured: &CpuSet) -> FairServer {
         match (ns("runtime").into_known(), ns("period").into_known()) {
             (Some(0), _) => {}
             (Some(runtime_ns), Some(period_ns)) => {
-                let (cpus, ms, _) =
-                    server.lent.get_or_insert_with(|| (CpuSet::new(), 0, period_ns / 1_000_000));
+                let (cpus, ns_max, _) = server.lent.get_or_insert_with(|| (CpuSet::new(), 0, period_ns));
                 cpus.insert(cpu);
-                *ms = (*ms).max(runtime_ns / 1_000_000);
+                *ns_max = (*ns_max).max(runtime_ns);
             }
             _ => {
                 server.is_read = false;
@@ -66,15 +58,13 @@ fn fair_server(root: &Root, measured: &CpuSet) -> FairServer {
 }
 
 /// The throttling before the fair server: -1 is off, and so is a runtime of the whole period.
-fn bandwidth(root: &Root) -> Option<String> {
+fn bandwidth(root: &Root) -> Option<Warning> {
     let runtime_us: i64 = root.read_as(RUNTIME, "microseconds or -1").into_known()?;
     let period_us: i64 = root.read_as(PERIOD, "microseconds").into_known()?;
-    (runtime_us >= 0 && runtime_us < period_us).then(|| {
-        format!(
-            "The kernel stops real-time threads that have run for {runtime_us} us of a period of {period_us} us \
-             ({RUNTIME}): this run causes such interruptions itself. Write -1 there during the run, or \
-             measure without real-time priority."
-        )
+    (runtime_us >= 0 && runtime_us < period_us).then_some(Warning::RealTimeThrottled {
+        runtime_us,
+        period_us,
+        path: RUNTIME,
     })
 }
 
@@ -84,7 +74,8 @@ mod tests {
 
     fn on(files: &[(&str, &str)]) -> Option<String> {
         let files = files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
-        warning(&Root::in_memory("host", files), &CpuSet::parse_list("2-3").unwrap())
+        let measured = CpuSet::parse_list("2-3").unwrap();
+        warning(&Root::in_memory("host", files), &measured).map(|warning| warning.to_string())
     }
 
     #[test]

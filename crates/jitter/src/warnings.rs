@@ -1,0 +1,405 @@
+//! Warnings about a run. Their texts are in one place.
+
+use lowlat_host::{CpuId, CpuSet, Reading};
+use thiserror::Error;
+
+/// Largest number of counters named in the text about restarted counters.
+const NAMED_MAX: usize = 8;
+
+/// What makes the figures of a run doubtful or incomplete; its `Display` is the text of one or more sentences.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum Warning {
+    /// The host was suspended during the run.
+    #[error(
+        "The host was suspended for {:.3} s during the run; the interruption of that length is the suspend.",
+        seconds(*.suspended_ns)
+    )]
+    Suspended {
+        /// Time asleep.
+        suspended_ns: u64,
+    },
+    /// The kernel changed its clock source.
+    #[error(
+        "The kernel changed its clock source during the run from {before} to {after}, because it no longer trusts the \
+         first."
+    )]
+    ClockSourceChanged {
+        /// The clock source at the start.
+        before: Reading<String>,
+        /// The clock source at the end.
+        after: Reading<String>,
+    },
+    /// The time of day was set during the run.
+    #[error(
+        "The time of day was set during the run, by {:+.3} s. The figures are valid, because the counter does not follow \
+         it; logs with times of day cannot be aligned with them across the step.",
+        *.step_ns as f64 / 1e9
+    )]
+    TimeOfDaySet {
+        /// The step; negative if it was set back.
+        step_ns: i128,
+    },
+    /// Counter and kernel clock ran at different rates.
+    #[error(
+        "The counter {counter} drifted by {drift_ppm:+.0} ppm against CLOCK_MONOTONIC_RAW; lengths are off by as much."
+    )]
+    CounterDrifted {
+        /// Name of the counter.
+        counter: &'static str,
+        /// The drift; positive if the counter was faster.
+        drift_ppm: f64,
+    },
+    /// The kernel does not offer the TSC as a clock source.
+    #[error(
+        "The kernel does not offer the TSC as a clock source, so it may differ between CPUs: lengths are valid, but \
+         moments on different CPUs cannot be compared."
+    )]
+    TscNotOffered,
+    /// The processor does not report its TSC as invariant, but the kernel offers it.
+    #[error(
+        "The processor does not report its TSC as invariant, although the kernel offers it as a clock source: lengths may \
+         be wrong if the clock frequency changes."
+    )]
+    TscNotReportedInvariant,
+    /// The TSC is not invariant, so the kernel's clock was read instead.
+    #[error(
+        "The TSC is not invariant on this host, so CLOCK_MONOTONIC_RAW was read instead: the loop is longer and misses \
+         short interruptions."
+    )]
+    TscNotUsed,
+    /// The kernel's clock source is not the TSC although it could be.
+    #[error("The kernel uses the clock source {name} although the TSC is available.")]
+    ClockSourceNotTsc {
+        /// The clock source.
+        name: String,
+    },
+    /// Samplers died.
+    #[error("The samplers of {cpus:#} died during the run because of a bug in lowlat; the others were kept.")]
+    SamplersDied {
+        /// Their CPUs.
+        cpus: CpuSet,
+    },
+    /// A sampler was found on another CPU.
+    #[error(
+        "The sampler of CPU {cpu} was found on CPU {to} after {:.3} s: {}. Its earlier results are kept.",
+        seconds(*.after_ns),
+        cause_of_move(*.is_offline)
+    )]
+    SamplerMoved {
+        /// The CPU to which it was pinned.
+        cpu: CpuId,
+        /// The CPU where it was found.
+        to: CpuId,
+        /// Time since its start.
+        after_ns: u64,
+        /// Whether its CPU was offline at the end of the run.
+        is_offline: bool,
+    },
+    /// The hypervisor took time.
+    #[error(
+        "The hypervisor took {} ms from {cpus:#} during the run (steal time): interruptions there may come from the \
+         hypervisor.",
+        milliseconds(*.stolen_ns)
+    )]
+    Stolen {
+        /// The CPUs from which it took time.
+        cpus: CpuSet,
+        /// The time in total.
+        stolen_ns: u64,
+    },
+    /// A reading of the counter was below the previous one.
+    #[error(
+        "The counter went backwards on {cpus:#}: it is unreliable, and lengths measured there may be wrong."
+    )]
+    CounterWentBackwards {
+        /// The CPUs on which it did.
+        cpus: CpuSet,
+    },
+    /// No CPU was left for lowlat's other threads.
+    #[error(
+        "Every CPU that this process may use was measured, so its own main thread ran on one of them once a second, {} \
+         there.",
+        if *.has_collector {
+            "and the collecting thread twice a second, which count as interruptions"
+        } else {
+            "which counts as an interruption"
+        }
+    )]
+    NoCpuLeft {
+        /// Whether a thread collected causes or wrote raw files.
+        has_collector: bool,
+    },
+    /// The collecting thread died.
+    #[error(
+        "The thread that collects causes and writes raw files died because of a bug in lowlat; the samplers' own figures \
+         are kept."
+    )]
+    CollectorDied,
+    /// Memory could not be locked.
+    #[error(
+        "The memory of the samplers could not be locked ({error}): their own page faults would count as interruptions. Run \
+         as root, or raise the limit on locked memory (ulimit -l)."
+    )]
+    MemoryNotLocked {
+        /// The system's error.
+        error: String,
+    },
+    /// Real-time samplers keep other threads waiting.
+    #[error(
+        "The samplers ran as {policy}: threads of lower priority, including most kernel threads, had to wait on the \
+         measured CPUs. The figures do not include the time that they would have taken."
+    )]
+    RealTime {
+        /// Policy and priority: "SCHED_FIFO 10".
+        policy: String,
+    },
+    /// The kernel's fair server interrupts real-time samplers.
+    #[error(
+        "On {cpus:#} the kernel gives up to {} ms of each {} ms to ordinary threads that wait behind a real-time thread \
+         (fair server): this run causes such interruptions itself. Write 0 to {directory}/cpuN/runtime during the run, or \
+         measure without real-time priority.",
+        milliseconds(*.runtime_ns),
+        milliseconds(*.period_ns)
+    )]
+    FairServer {
+        /// The CPUs on which it is active.
+        cpus: CpuSet,
+        /// Its longest time on any of them.
+        runtime_ns: u64,
+        /// Its period on the first of them.
+        period_ns: u64,
+        /// The directory of its settings.
+        directory: &'static str,
+    },
+    /// The settings of the fair server could not be read.
+    #[error(
+        "Unless it was switched off, the kernel gives time to ordinary threads that wait behind a real-time thread (fair \
+         server): this run causes such interruptions itself. {directory} could not be read; mount debugfs and run as root \
+         to see it."
+    )]
+    FairServerUnknown {
+        /// The directory of its settings.
+        directory: &'static str,
+    },
+    /// The kernel stops real-time threads for part of each period.
+    #[error(
+        "The kernel stops real-time threads that have run for {runtime_us} us of a period of {period_us} us ({path}): this \
+         run causes such interruptions itself. Write -1 there during the run, or measure without real-time priority."
+    )]
+    RealTimeThrottled {
+        /// Time that they may run.
+        runtime_us: i64,
+        /// The period.
+        period_us: i64,
+        /// The file with the time.
+        path: &'static str,
+    },
+    /// Rings were full, so interruptions are missing in the raw files.
+    #[error(
+        "On {cpus:#} interruptions were too frequent to be written: {lost_count} are missing in the raw files, but in no \
+         other figure."
+    )]
+    RawLost {
+        /// The CPUs of the rings.
+        cpus: CpuSet,
+        /// Missing interruptions.
+        lost_count: u64,
+    },
+    /// Raw files could not be written to the end of the run.
+    #[error(
+        "The raw files of {cpus:#} end before the run does ({error}): {lost_count} interruptions are missing in them, but \
+         in no other figure."
+    )]
+    RawEndsEarly {
+        /// The CPUs of the files.
+        cpus: CpuSet,
+        /// Why writing stopped.
+        error: String,
+        /// Missing interruptions.
+        lost_count: u64,
+    },
+    /// A spool could not be converted to a raw file.
+    #[error(
+        "The raw file {path} could not be written ({error}): its {count} interruptions are kept in {spool}, unless that \
+         was removed."
+    )]
+    RawNotWritten {
+        /// The raw file.
+        path: String,
+        /// The system's error.
+        error: String,
+        /// Its interruptions.
+        count: u64,
+        /// The spool.
+        spool: String,
+    },
+    /// The trace of a killed lowlat was removed.
+    #[error("Removed the trace {name} of a lowlat process that was killed.")]
+    LeftoverRemoved {
+        /// Its name.
+        name: String,
+    },
+    /// The trace of a killed lowlat is still there.
+    #[error("Cannot remove the trace {name} of a lowlat process that was killed: {error}.")]
+    LeftoverKept {
+        /// Its name.
+        name: String,
+        /// Why it could not be removed.
+        error: String,
+    },
+    /// Another program traces.
+    #[error("Another tracer is active, and takes time on every CPU that it traces: {fact}.")]
+    OtherTracer {
+        /// What shows it.
+        fact: String,
+    },
+    /// The kernel rejected an event or option of the trace.
+    #[error("The trace is incomplete: {problem}.")]
+    TraceIncomplete {
+        /// What it rejected.
+        problem: String,
+    },
+    /// The trace changed something in the host's own trace.
+    #[error("{effect}")]
+    TraceSideEffect {
+        /// What it changed and how to revert it, as the trace's owner says it.
+        effect: String,
+    },
+    /// The event of thread switches could not be enabled.
+    #[error("Thread switches are not traced: {error}.")]
+    SwitchesNotTraced {
+        /// The kernel's error.
+        error: String,
+    },
+    /// The cost of tracing is unknown.
+    #[error("The cost of tracing was not measured: {error}.")]
+    CostNotMeasured {
+        /// Why.
+        error: String,
+    },
+    /// The trace could not be switched on.
+    #[error("The trace could not be switched on ({error}), so no cause is known.")]
+    TraceNotOn {
+        /// The kernel's error.
+        error: String,
+    },
+    /// The trace of a CPU could not be read to the end.
+    #[error("Reading the trace of CPU {cpu} failed ({error}); later interruptions there have no cause.")]
+    TraceBroken {
+        /// The CPU.
+        cpu: CpuId,
+        /// The kernel's error.
+        error: String,
+    },
+    /// The trace has gaps between thread switches.
+    #[error(
+        "{count} context switches are missing from the kernel's trace; the time before each in an interruption counts as \
+         not traced."
+    )]
+    SwitchesMissed {
+        /// Missing switches.
+        count: u64,
+    },
+    /// The kernel's buffer was full.
+    #[error(
+        "The kernel dropped {count} trace events of {cpus:#}, because its buffer was full; interruptions there count as \
+         not traced."
+    )]
+    EventsDropped {
+        /// The CPUs of the events.
+        cpus: CpuSet,
+        /// Dropped events.
+        count: u64,
+    },
+    /// Rings were full, so interruptions have no cause.
+    #[error(
+        "{count} interruptions of {cpus:#} have no cause, because they were too frequent to be analysed; counts and \
+         lengths include them all."
+    )]
+    NotAnalysed {
+        /// The CPUs of the rings.
+        cpus: CpuSet,
+        /// Interruptions without cause.
+        count: u64,
+    },
+    /// Names of kernel functions are unknown.
+    #[error("Functions are shown as addresses: /proc/kallsyms could not be read ({error}).")]
+    FunctionsUnnamed {
+        /// The system's error.
+        error: String,
+    },
+    /// The trace is still there.
+    #[error("The trace could not be removed: {error}.")]
+    TraceNotRemoved {
+        /// The kernel's error.
+        error: String,
+    },
+    /// A counter table could not be read before or after the run.
+    #[error("The kernel's counts in {path} are unknown: {why}.")]
+    CountsUnknown {
+        /// The table.
+        path: &'static str,
+        /// Why it could not be read.
+        why: String,
+    },
+    /// CPUs had no column in a counter table before or after the run.
+    #[error(
+        "{cpus:#} had no column in {path} before or after the run, so it was offline then: the kernel's counts there are \
+         unknown."
+    )]
+    CountsOffline {
+        /// The CPUs.
+        cpus: CpuSet,
+        /// The table.
+        path: &'static str,
+    },
+    /// Counters restarted during the run.
+    #[error("Counters restarted during the run, so these counts are lower bounds: {}.", restarted(.counters))]
+    CountersRestarted {
+        /// Cause and CPUs of each.
+        counters: Vec<(String, CpuSet)>,
+    },
+    /// The trace has more interruptions of a cause than the kernel counted.
+    #[error(
+        "CPU {cpu}: The trace has {traced_count} interruptions with {cause}, but the kernel counted {counted_count} in the \
+         same time."
+    )]
+    MoreThanCounted {
+        /// The CPU.
+        cpu: CpuId,
+        /// The cause.
+        cause: String,
+        /// Interruptions in the trace.
+        traced_count: u64,
+        /// Increase of the kernel's counter.
+        counted_count: u64,
+    },
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+fn milliseconds(ns: u64) -> u64 {
+    ns / 1_000_000
+}
+
+fn cause_of_move(is_offline: bool) -> &'static str {
+    if is_offline {
+        "the CPU was taken offline"
+    } else {
+        "its affinity was changed, or the CPU was offline for a while"
+    }
+}
+
+fn restarted(counters: &[(String, CpuSet)]) -> String {
+    let mut named: Vec<String> =
+        counters.iter().take(NAMED_MAX).map(|(cause, cpus)| format!("{cause} on {cpus:#}")).collect();
+    if counters.len() > NAMED_MAX {
+        named.push(format!("{} more", counters.len() - NAMED_MAX));
+    }
+    named.join(", ")
+}
+
+#[cfg(test)]
+mod tests;
