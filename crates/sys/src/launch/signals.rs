@@ -52,7 +52,7 @@ impl Signals {
     /// Waits for the next signal.
     pub fn wait(&self, patience: Duration) -> Event {
         let timeout = libc::timespec {
-            tv_sec: libc::time_t::try_from(patience.as_secs()).unwrap_or(libc::time_t::MAX),
+            tv_sec: patience.as_secs().try_into().unwrap_or(1),
             tv_nsec: patience.subsec_nanos().into(),
         };
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
