@@ -1,7 +1,10 @@
 //! What both ends of a link do on their own: pause frames, error correction, energy saving, cache injection.
 
-use super::{choice::each_nic, parameter};
-use lowlat_host::Reading;
+use super::{
+    choice::{each_nic, judged_nics},
+    parameter,
+};
+use lowlat_host::{Reading, snapshot::Nic};
 use lowlat_settings::{
     Context, Impact, Judgement, Layer, Needs, Risk, Setting, Want,
     change::{
@@ -19,7 +22,7 @@ const ROW: Setting =
 pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "nic.pause",
-        change: |context, setting| parameter::change(context, setting, &pause::KIND),
+        change: pause_frames,
         name: "rx, tx",
         reason: "With pause frames the switch stops this host's sending, and this host stops the switch, for as long as \
                  the other end is slow. One slow receiver then delays everyone who shares its switch port.",
@@ -85,6 +88,16 @@ pub(crate) const SETTINGS: &[Setting] = &[
         ..ROW
     },
 ];
+
+/// Turns negotiation off first: with it, drivers such as igb take rx and tx from the other end and ignore what is set.
+fn pause_frames(context: &Context<'_>, setting: &Setting) -> Proposal {
+    let is_used = |nic: &&Nic| nic.pause.known().is_some_and(|now| now.autoneg && (now.rx || now.tx));
+    let negotiating = judged_nics(context).into_iter().filter(is_used);
+    let proposal = negotiating.fold(Proposal::default(), |proposal, nic| {
+        proposal.step(pause::KIND.of(&nic.name, "autoneg"), Reading::Known("on".to_owned()), "off")
+    });
+    parameter::change_after(proposal, context, setting, &pause::KIND)
+}
 
 fn error_correction(context: &Context<'_>, _: &Setting) -> Judgement {
     each_nic(context, |nic| match &nic.fec {

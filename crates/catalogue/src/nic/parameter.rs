@@ -52,8 +52,17 @@ pub(super) fn judge(
 
 /// Sets every parameter that has another value.
 pub(super) fn change(context: &Context<'_>, setting: &Setting, kind: &'static NicKind) -> Proposal {
-    let Some(wanted) = value(context, setting) else { return Proposal::default() };
-    let mut proposal = Proposal::default();
+    change_after(Proposal::default(), context, setting, kind)
+}
+
+/// Adds the changes of [`change`] to those that come first.
+pub(super) fn change_after(
+    mut proposal: Proposal,
+    context: &Context<'_>,
+    setting: &Setting,
+    kind: &'static NicKind,
+) -> Proposal {
+    let Some(wanted) = value(context, setting) else { return proposal };
     for nic in judged_nics(context) {
         for (name, before) in found(kind, nic, setting) {
             if before.known().is_some_and(|now| !same_meaning(now, &wanted)) {

@@ -356,6 +356,19 @@ fn both_ends_of_the_link_are_left_alone() {
     );
 }
 
+#[test]
+fn pause_frames_are_set_after_their_negotiation_is_off() {
+    let steps = |autoneg: bool, rx: bool| -> Vec<String> {
+        let mut fixture = good_host();
+        fixture.nic().pause = known(Pause { autoneg, rx, tx: false });
+        let steps = fixture.proposal("nic.pause").steps;
+        steps.iter().map(|step| format!("{} {}", step.target.kind().name(), step.after)).collect()
+    };
+    assert_eq!(steps(true, true), ["eth0 autoneg pause off", "eth0 rx pause off"]);
+    assert_eq!(steps(false, true), ["eth0 rx pause off"]);
+    assert_eq!(steps(true, false), [""; 0]);
+}
+
 fn napis(f: &mut Fixture, change: fn(&mut Napi)) {
     let mut napi = Napi {
         name: "rx-0".into(),
