@@ -3,7 +3,7 @@
 use super::parameter;
 use lowlat_settings::{
     Context, Impact, Judgement, Layer, Setting, Want,
-    change::{Proposal, nic::coalescing},
+    change::{Proposal, WhyLeftOut, nic::coalescing},
 };
 
 const COALESCING: &str = "kernel Documentation/networking/ethtool-netlink.rst: COALESCE_GET";
@@ -55,6 +55,15 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "nic.tx_usecs",
+        // Not planned: with fewer queues some drivers (igb) only then show a value of their own for sent packets, so a
+        // plan that sets both would never be complete at once.
+        change: |_, _| {
+            Proposal::not(
+                WhyLeftOut::YourChoice,
+                "it delays no packet, and 0 costs an interrupt for each packet sent; set it with ethtool -C IF tx-usecs 0 if \
+                 you need transmit time stamps early",
+            )
+        },
         name: "tx-usecs",
         reason: "The NIC delays the interrupt for sent packets this long. Until then their buffers count as in use, and \
                  transmit time stamps arrive late.",
