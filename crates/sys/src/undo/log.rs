@@ -234,7 +234,7 @@ impl UndoLog {
         }
     }
 
-    /// The current state, for the old state of a [`UndoStep`](super::Step).
+    /// The current state, for the old state of a [`UndoStep`](super::UndoStep).
     pub fn present(&self, spec: &TargetSpec) -> Result<State, UndoError> {
         Ok(self.read(spec)?)
     }
