@@ -4,7 +4,7 @@ use crate::common;
 use std::path::{Path, PathBuf};
 
 fn published(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../net/src/pingpong/reference").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../net/src/sfnt/reference").join(name)
 }
 
 fn run(arguments: &[&str]) -> (Option<i32>, String, String) {

@@ -3,7 +3,6 @@
 mod figures;
 pub mod protocol;
 mod record;
-pub mod reference;
 mod scenario;
 mod sizes;
 mod unsound;

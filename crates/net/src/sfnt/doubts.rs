@@ -70,7 +70,7 @@ fn time_doubt(log: &SfntLog, line: &super::CommandLine) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{pingpong::reference, sfnt::parse};
+    use crate::sfnt::{parse, reference};
 
     #[test]
     fn the_published_tables_are_doubtful() {

@@ -3,6 +3,7 @@
 mod command_line;
 mod doubts;
 mod parse;
+pub mod reference;
 mod write;
 
 pub use command_line::CommandLine;

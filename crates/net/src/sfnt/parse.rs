@@ -129,7 +129,7 @@ fn row_error(line: usize, text: &str) -> SfntError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pingpong::reference;
+    use crate::sfnt::reference;
 
     const REAL_1_6: &str = include_str!("../../tests-data/sfnt-pingpong-1.6.0.txt");
 
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn what_is_read_is_written_the_same() {
         let tcp = &reference::published().unwrap()[0];
-        assert_eq!(tcp.to_string(), include_str!("../pingpong/reference/tcp.txt"));
+        assert_eq!(tcp.to_string(), include_str!("reference/tcp.txt"));
         assert_eq!(parse(REAL_1_6).unwrap()[0].to_string(), REAL_1_6);
     }
 

@@ -1,7 +1,9 @@
 //! Output of sfnt-pingpong, with its doubts.
 
-use lowlat_net::pingpong::{Figures, reference::MISTAKES};
-use lowlat_net::sfnt::{SfntLog, doubts};
+use lowlat_net::{
+    pingpong::Figures,
+    sfnt::{SfntLog, doubts, reference::MISTAKES},
+};
 use lowlat_text::columns::{self, Column};
 use lowlat_text::text::{BOLD, DIM, YELLOW, add_heading, add_wrapped, paint, usable, wrap};
 use lowlat_text::units::{clean, count, duration, plural};
@@ -98,7 +100,7 @@ fn columns_of(sizes: &[String], figures: &[&Figures], percentile: &str) -> Vec<C
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_net::pingpong::reference;
+    use lowlat_net::sfnt::reference;
 
     #[test]
     fn the_published_tables_show_their_figures_and_doubts() {

@@ -3,10 +3,7 @@
 use super::arguments::{Arguments, Format};
 use crate::output::{self, Exit};
 use anyhow::Context;
-use lowlat_net::{
-    pingpong::reference,
-    sfnt::{self, SfntLog},
-};
+use lowlat_net::sfnt::{self, SfntLog, reference};
 use std::path::Path;
 
 /// Reads the logs and prints them.

@@ -3,7 +3,7 @@
 //! They are doubtful. Both ends ran on CPU 1 of one host and the address was 127.0.0.1, which Onload does not accelerate
 //! unless EF_TCP_CLIENT_LOOPBACK is set; the header does not show it. They show the format, not the speed of a NIC.
 
-use crate::sfnt::{SfntError, SfntLog, parse};
+use super::{SfntError, SfntLog, parse};
 
 const TCP: &str = include_str!("reference/tcp.txt");
 const UDP: &str = include_str!("reference/udp.txt");
