@@ -18,11 +18,14 @@ fn declare(command: Command) -> Command {
     group(command, MEMBERS)
         .about("Show and prepare network interfaces, and measure network latency")
         .after_help(examples(&[
-            ("lowlat net nics", "show every physical interface, and whether it can be measured"),
-            ("lowlat net prepare enp1s0f1 --plan", "show what prepares the host for an interface"),
-            ("lowlat net pingpong server", "answer clients on this host"),
-            ("lowlat net pingpong client tcp 10.0.0.2 --wait spin", "half round trips of every size"),
-            ("lowlat net pingpong --import sfnt.log", "read the output of sfnt-pingpong"),
+            ("lowlat net nics", "Show every physical interface, and whether it can be measured."),
+            ("lowlat net prepare enp1s0f1 --plan", "Show what prepares the host for an interface."),
+            ("lowlat net pingpong server", "Answer clients on this host."),
+            (
+                "lowlat net pingpong client tcp 10.0.0.2 --wait spin",
+                "Measure half round trips of every size.",
+            ),
+            ("lowlat net pingpong --import sfnt.log", "Read the output of sfnt-pingpong."),
         ]))
 }
 

@@ -61,7 +61,7 @@ pub struct ServerArgs {
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a flag that users type")]
 pub struct ClientArgs {
-    /// How messages travel
+    /// Transport of the messages
     #[arg(value_name = "TRANSPORT", value_parser = PossibleValuesParser::new(Transport::ALL.iter().map(|of| of.word())))]
     pub transport: String,
     /// The server: a name or address, with :PORT unless it is 12048; none for pipe and unix-*
@@ -91,13 +91,13 @@ pub struct ClientArgs {
     /// Send this many messages per second, and count latency from the time when each was due [default: send each one when the previous answer arrives]
     #[arg(long, value_name = "PER_SECOND")]
     pub rate: Option<f64>,
-    /// Longest measurement of one size
+    /// Measure one size for at most this long
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = duration)]
     pub time: Duration,
-    /// Most round trips of one size
+    /// Measure at most this many round trips of one size
     #[arg(long, value_name = "COUNT", default_value_t = Scenario::default().iterations_max)]
     pub iterations: u64,
-    /// Fewest round trips of one size, even if they take longer than --time [default: 1000, at most --iterations]
+    /// Measure at least this many round trips of one size, even if they take longer than --time [default: 1000, at most --iterations]
     #[arg(long, value_name = "COUNT")]
     pub min_iterations: Option<u64>,
     /// Unmeasured round trips before the first size; a tenth of it before the others
@@ -130,7 +130,7 @@ pub struct ClientArgs {
 /// What comes out of a run, and where.
 #[derive(Debug, Args)]
 pub struct OutputArgs {
-    /// What to print on stdout: tables for people, the format of sfnt-pingpong 1.6.0 or 1.5.0, or JSON
+    /// Print tables on stdout, or the format of sfnt-pingpong 1.6.0 or 1.5.0, or JSON
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
     /// Print JSON on stdout, as --format json
@@ -139,10 +139,10 @@ pub struct OutputArgs {
     /// Write the histograms as an HdrHistogram log
     #[arg(long, value_name = "FILE")]
     pub hlog: Option<PathBuf>,
-    /// Write the page for people
+    /// Write the HTML report to this file
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Write the document for programs; --from reads it
+    /// Write the JSON document to this file, for --from
     #[arg(long, value_name = "FILE")]
     pub result: Option<PathBuf>,
 }
@@ -247,35 +247,38 @@ pub fn declare(command: Command) -> Command {
         .about("Measure round trips between a client and a server, or read logs of sfnt-pingpong")
         .arg_required_else_help(true)
         .after_help(examples(&[
-            ("lowlat net pingpong server", "answer clients on port 12048"),
+            ("lowlat net pingpong server", "Answer clients on port 12048."),
             (
                 "lowlat net pingpong client tcp 10.0.0.2 --wait spin",
-                "all sizes, both ends spinning on isolated CPUs",
+                "Measure all sizes, with both ends spinning on isolated CPUs.",
             ),
             (
                 "lowlat net pingpong client udp 10.0.0.2 --rate 10000 --hold-idle",
-                "10,000 messages a second, whether or not the server keeps up",
+                "Send 10,000 messages per second, whether or not the server keeps up.",
             ),
-            ("lowlat net pingpong client unix-stream", "both ends on this host"),
-            ("lowlat net pingpong --import sfnt.log", "a log of sfnt-pingpong, and what makes it doubtful"),
+            ("lowlat net pingpong client unix-stream", "Run both ends on this host."),
+            (
+                "lowlat net pingpong --import sfnt.log",
+                "Show a log of sfnt-pingpong, and what makes it doubtful.",
+            ),
         ]))
         .mut_subcommand("client", |client| {
             client.after_help(examples(&[
-                ("lowlat net pingpong client tcp 10.0.0.2", "every size over TCP, blocking"),
+                ("lowlat net pingpong client tcp 10.0.0.2", "Measure every size over TCP, blocking."),
                 (
                     "lowlat net pingpong client udp 10.0.0.2 --sizes 32 --wait busy-poll",
-                    "the kernel polls the NIC's queue",
+                    "Let the kernel poll the NIC's queue.",
                 ),
                 (
                     "lowlat net pingpong client tcp 10.0.0.2 --time 10s --format sfnt",
-                    "the table of sfnt-pingpong --maxms=10000 tcp 10.0.0.2",
+                    "Print the table of sfnt-pingpong --maxms=10000 tcp 10.0.0.2.",
                 ),
             ]))
         })
         .mut_subcommand("server", |server| {
             server.after_help(examples(&[
-                ("lowlat net pingpong server --listen 10.0.0.2", "on one address"),
-                ("lowlat net pingpong server --cpu 3 --once", "one run on CPU 3"),
+                ("lowlat net pingpong server --listen 10.0.0.2", "Answer on one address only."),
+                ("lowlat net pingpong server --cpu 3 --once", "Answer one run, on CPU 3."),
             ]))
         })
 }
