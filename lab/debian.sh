@@ -1,8 +1,9 @@
 # shellcheck shell=bash disable=SC2154 # the sourcing script sets out, tree and prefix
-# Sourced by lab/image and lab/disk: Debian 12 in a folder. `out` is their output folder. `arch` is the
-# guest's processor, as printed by `uname -m`.
+# Sourced by lab/image and lab/disk: Debian in a folder. `out` is their output folder. `arch` is the
+# guest's processor, as printed by `uname -m`; `suite` is the guest's release of Debian.
 
 arch=x86_64
+suite=bookworm
 
 say() { printf '%s: %s\n' "lab/$(basename "$0")" "$*" >&2; }
 
@@ -73,7 +74,7 @@ base_tree() {
     say "debootstrap into $tree"
     debootstrap --arch="$(debian_arch)" --variant=minbase \
         --include=systemd,systemd-sysv,libpam-systemd,dbus,udev,kmod,procps,iproute2,ethtool,pciutils \
-        bookworm "$tree" "$(mirror)" >"$out/debootstrap.log" 2>&1 ||
+        "$suite" "$tree" "$(mirror)" >"$out/debootstrap.log" 2>&1 ||
         { tail -n 20 "$out/debootstrap.log" >&2; return 1; }
     patience
 }

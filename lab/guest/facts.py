@@ -14,8 +14,8 @@ import sys
 # Below these, every entry counts.
 TREES = ["/etc", "/boot", "/usr/lib/systemd", "/usr/local/lib", "/usr/lib/tuned", "/var/lib/tuned", "/root", "/opt"]
 NOT_FILES = re.compile(r"^/etc/(adjtime|resolv\.conf|mtab)$")
-# TuneD rewrites these, with the same content, whenever it starts.
-NO_TIME = re.compile(r"^/etc/tuned/(active_profile|post_loaded_profile|profile_mode)$")
+# TuneD rewrites the first three, with the same content, whenever it starts, and Debian 13's GRUB the last one.
+NO_TIME = re.compile(r"^/etc/tuned/(active_profile|post_loaded_profile|profile_mode)$|^/boot/grub/grubenv$")
 
 # Counters, random numbers, and limits that follow from the memory left at the boot.
 NOT_SYSCTL = re.compile(
@@ -47,7 +47,8 @@ VALUES = """
 /sys/fs/cgroup/{*,*/*}/cpuset.{cpus,cpus.partition,mems}
 /proc/irq/default_smp_affinity /proc/cmdline /proc/swaps
 """
-NOT_VALUES = re.compile(r"parameters/(initstate|.*(_count|jiffies|seq|last_gp_seq|stat.*))$|/module/(9p|tcp_cubic/parameters/bic)")
+# The last one follows from the speed that the kernel measured at boot.
+NOT_VALUES = re.compile(r"parameters/(initstate|.*(_count|jiffies|seq|last_gp_seq|stat.*))$|/module/(9p|damon_stat/parameters/(?!enabled)|tcp_cubic/parameters/bic|workqueue/parameters/cpu_intensive_thresh_us$)")
 
 
 def read(path, bytes_max=1 << 16):
@@ -62,6 +63,15 @@ def read(path, bytes_max=1 << 16):
 def run(*command):
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "LC_ALL": "C"})
     return done.stdout
+
+
+def systemctl(*arguments):
+    """Its output. In a guest that has to wait for its CPUs, systemd's answer can come too late for it."""
+    for _ in range(5):
+        done = subprocess.run(["systemctl", *arguments], stdout=subprocess.PIPE, text=True, env={**os.environ, "LC_ALL": "C"})
+        if done.returncode == 0:
+            return done.stdout
+    sys.exit(f"systemctl {arguments[0]} fails")
 
 
 def braces(pattern):
@@ -154,10 +164,10 @@ ON_DEMAND = re.compile(r"^systemd-(fsckd|hostnamed|timedated|localed|initctl|tmp
 
 def services():
     found = {}
-    for line in run("systemctl", "list-unit-files", "--no-legend", "--plain").splitlines():
+    for line in systemctl("list-unit-files", "--no-legend", "--plain").splitlines():
         unit, state = line.split()[:2]
         found[f"enablement {unit}"] = state
-    for line in run("systemctl", "list-units", "--all", "--no-legend", "--plain", "--type=service,timer,socket").splitlines():
+    for line in systemctl("list-units", "--all", "--no-legend", "--plain", "--type=service,timer,socket").splitlines():
         unit, load, active = line.split()[:3]
         # One-shot units of timers have no lasting state; sessions and instances start and end at any time.
         if "@" not in unit and not ON_DEMAND.match(unit) and active in ("active", "failed"):
@@ -194,6 +204,8 @@ def others():
             for letter in "lckg":
                 # Statistics and results of negotiation are not settings.
                 found[f"ethtool -{letter} {nic}"] = run("ethtool", f"-{letter}", nic).strip()
+    # What a process may use unless it requests other CPUs.
+    found["CPUs of process 1"] = "".join(re.findall(r"^Cpus_allowed_list:\s*(\S+)", read("/proc/1/status"), re.M))
     found["holders of /dev/cpu_dma_latency"] = " ".join(sorted(holders("/dev/cpu_dma_latency")))
     return found
 

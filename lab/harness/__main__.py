@@ -48,9 +48,9 @@ def build():
     return pathlib.Path(os.environ.get("CARGO_TARGET_DIR", TOP / "target")) / "dist/lowlat"
 
 
-def disk():
-    print("lab/run: the disk (takes some minutes if it does not exist yet)", flush=True)
-    return subprocess.run([LAB / "disk"], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+def disk(suite):
+    print(f"lab/run: the disk with {suite} (takes some minutes if it does not exist yet)", flush=True)
+    return subprocess.run([LAB / "disk", suite], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 def main():
@@ -71,12 +71,12 @@ def main():
     if not os.access(binary, os.X_OK):
         sys.exit(f"lab/run: {binary} is not a program; expected lowlat's binary")
     runs = TOP / "target/lab/runs"
-    base = disk()
+    disks = {suite: disk(suite) for suite in sorted({one.carrier.suite for one in stories})}
     clock = story.Clock()
     for one in stories:
         for part in (one.carrier, *one.riders):
             shutil.rmtree(runs / part.name, ignore_errors=True)
-    results = story.tell_all(stories, chosen.jobs, lambda one: story.tell(one, base, binary, runs, chosen.all, clock))
+    results = story.tell_all(stories, chosen.jobs, lambda one: story.tell(one, disks[one.carrier.suite], binary, runs, chosen.all, clock))
     print(story.table(results, clock))
     sys.exit(1 if any(result.outcome == "failed" for result in results) else 0)
 

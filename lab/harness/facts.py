@@ -31,17 +31,25 @@ def differences(before, after):
     ]
 
 
+def module(name):
+    """The module whose parameter a value is; None for other values."""
+    return name.split("/")[3] if name.startswith("/sys/module/") else None
+
+
 def file_differences(before, after):
     return differences(before.files, after.files)
 
 
 def value_differences(before, after):
     """Values of the running system. Kernel threads count if both snapshots have them: some start with the first use
-    of their feature. Interrupts count unless irqbalance moved them, before or after."""
+    of their feature. So do parameters of modules, which are loaded then. Interrupts count unless irqbalance moved them,
+    before or after."""
     here, there = dict(before.values), dict(after.values)
+    both = {module(name) for name in here} & {module(name) for name in there}
     for one, other in ((here, there), (there, here)):
-        for name in [name for name in one if name.startswith("thread ") and name not in other]:
-            del one[name]
+        for name in [name for name in one if name not in other]:
+            if name.startswith("thread ") or module(name) not in both:
+                del one[name]
     found = differences(here, there)
     if not before.is_balanced() and not after.is_balanced():
         here, there = ({name: irq["affinity"] for name, irq in one.interrupts.items()} for one in (before, after))

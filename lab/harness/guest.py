@@ -26,6 +26,8 @@ HANG_SECONDS = 200
 # A kernel whose timers no longer fire repeats only this; one that boots never logs it.
 STALLS = re.compile(r"rcu: INFO: rcu_\w+ detected stalls")
 STALLS_MAX = 5
+# A guest that has to wait for its CPUs while its kernel checks a timer panics: "IO-APIC + timer doesn't work".
+PANIC = "Kernel panic - not syncing"
 
 # In an emulated guest, udev still renames NICs long after systemd reports "running".
 SETTLE = """
@@ -242,12 +244,12 @@ class Guest:
         return False
 
     def _hangs(self):
-        """Whether the kernel has logged, more than once, a task that waits for minutes, or stalls. Used before the
-        agent runs."""
+        """Whether the kernel has panicked, or logged, more than once, a task that waits for minutes, or stalls. Used
+        before the agent runs."""
         path = self.folder / f"console-{self.boots}.log"
         console = path.read_text(errors="replace") if path.exists() else ""
         is_waiting = any(int(seconds) > HANG_SECONDS for seconds in HANGS.findall(console))
-        return is_waiting or len(STALLS.findall(console)) > STALLS_MAX
+        return is_waiting or PANIC in console or len(STALLS.findall(console)) > STALLS_MAX
 
     def _console(self):
         path = self.folder / f"console-{self.boots}.log"

@@ -5,6 +5,7 @@ A scenario is a module:
     \"\"\"What it proves, in one line. More below it.\"\"\"
     MACHINE = "four-cpus"       # a file of lab/machines/, or
     RIDES = "full-cycle"        # a scenario whose boots it shares: it runs where that one calls lab.ride()
+    SUITE = "trixie"            # the release of Debian on the disk; without it bookworm
     IS_QUICK = True             # part of the quick set
     def run(lab): ...           # a Lab
 """
@@ -27,6 +28,7 @@ class Scenario:
     title: str
     machine: str
     rides: str
+    suite: str
     is_quick: bool
     run: object
 
@@ -56,7 +58,13 @@ def load(path):
     spec.loader.exec_module(module)
     title = module.__doc__.strip().splitlines()[0]
     return Scenario(
-        name, title, getattr(module, "MACHINE", None), getattr(module, "RIDES", None), module.IS_QUICK, module.run
+        name,
+        title,
+        getattr(module, "MACHINE", None),
+        getattr(module, "RIDES", None),
+        getattr(module, "SUITE", "bookworm"),
+        module.IS_QUICK,
+        module.run,
     )
 
 

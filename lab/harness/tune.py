@@ -1,6 +1,6 @@
 """Calls of `lowlat tune` by scenarios, and the expected results."""
 
-FAULTS = ("overridden", "lost", "ineffective", "unreadable")
+FAULTS = ("overridden", "lost", "refused", "ineffective", "unreadable")
 
 
 def known(reading):
@@ -73,27 +73,27 @@ def nothing_in_force(lab):
     lab.check("status says that nothing is in force", document["in_force"] == "absent" and not document["unfinished"], {k: document[k] for k in ("in_force", "unfinished")})
 
 
-def cycle(lab, judge, midway=None):
+def cycle(lab, judge, midway=None, arguments="", is_isolated_by_scheduler=True):
     """Stock, plan, apply, reboot, verify, `midway`, rollback, reboot: as before. `judge` receives the plan."""
     guest = lab.guest
     guest.boot()
     before = lab.facts("before")
-    planned = plan(lab)
+    planned = plan(lab, arguments)
     judge(lab, planned)
     isolated, housekeeping = planned["isolated"], planned["housekeeping"]
     lab.same(before, lab.facts("planned"), "after plan")
-    apply(lab)
+    apply(lab, arguments)
     applied = lab.facts("applied")
-    apply(lab)
+    apply(lab, arguments)
     lab.same(applied, lab.facts("applied-twice"), "after a second apply in the same boot")
     guest.reboot()
     document = verify(lab, "after the reboot")
     if isolated:
-        effective(lab, document, isolated, housekeeping)
+        effective(lab, document, isolated, housekeeping, is_isolated_by_scheduler)
     if midway:
         midway(lab)
     again = lab.facts("again-before")
-    apply(lab)
+    apply(lab, arguments)
     lab.same(again, lab.facts("again-after"), "after an apply of what is in force")
     rollback(lab)
     rolled_back = lab.facts("rolled-back")
@@ -104,18 +104,20 @@ def cycle(lab, judge, midway=None):
     lab.check("the command line is the first boot's", guest.cmdline == before.values["/proc/cmdline"], guest.cmdline)
 
 
-def effective(lab, document, isolated, housekeeping):
-    """Compares verify's report on the kernel with the kernel's own files."""
+def effective(lab, document, isolated, housekeeping, is_isolated_by_scheduler=True):
+    """Compares verify's report on the kernel with the kernel's own files. Without isolcpus= the scheduler isolates none."""
     from . import facts
 
     headline = document["headline"]
-    for name in ("isolated", "nohz_full"):
+    for name in ("isolated", "nohz_full")[0 if is_isolated_by_scheduler else 1 :]:
         lab.check(f"verify reports {name} = {isolated}", known(headline[name]) == isolated, headline[name])
         kernel = lab.text(f"/sys/devices/system/cpu/{name}")
         lab.check(f"the kernel reports {name} = {isolated}", kernel == isolated, kernel)
     lab.check("verify counts every movable interrupt inside", headline["irqs_movable"] == headline["irqs_inside"] + headline["irqs_moving"], headline)
     movable, fixed = interrupts(lab)
     lab.check("there are interrupts that can be moved", bool(movable), movable)
+    if not is_isolated_by_scheduler:
+        return
     outside = {name: cpus for name, cpus in movable.items() if not facts.cpus(cpus) <= facts.cpus(housekeeping)}
     lab.check(f"every movable interrupt's effective affinity is inside {housekeeping}", not outside, outside)
     lab.note(f"interrupts that cannot be moved: {fixed}")
@@ -142,3 +144,56 @@ def interrupts(lab):
         kind, cpus, name = line.split(" ", 2)
         found[kind][name.rstrip("+")] = cpus
     return found["movable"], found["fixed"]
+
+
+# Whether a CPU has a scheduling domain: /proc/schedstat lists them below it.
+DOMAINS = "awk -v cpu=cpu{} '/^cpu/ {{ is_in = $1 == cpu }} is_in && /^domain/ {{ n++ }} END {{ print n + 0 }}' /proc/schedstat"
+
+
+def partition(lab):
+    """Plan, apply, verify, reboot, verify, rollback of `--isolate-by cpuset`, in a guest that is up."""
+    guest = lab.guest
+    before = lab.facts("before")
+    planned = plan(lab, "--isolate-by cpuset")
+    targets = [change["target"]["kind"] for change in planned["changes"]]
+    lab.need("the plan forms a partition", "cpuset_partition" in targets, planned["left_out"])
+    lab.check("the plan leaves the command line alone", "command_line" not in targets, targets)
+    for warning in planned["warnings"]:
+        lab.note(f"plan: {warning}")
+    lab.same(before, lab.facts("planned"), "after plan")
+    isolated = planned["isolated"]
+    apply(lab, "--isolate-by cpuset")
+    partitioned(lab, isolated, "after apply, without a reboot")
+    applied = lab.facts("applied")
+    apply(lab, "--isolate-by cpuset")
+    lab.same(applied, lab.facts("applied-twice"), "after a second apply")
+    guest.reboot()
+    partitioned(lab, isolated, "after the reboot")
+    rollback(lab)
+    lab.check("the slice is gone", guest.run("test -e /sys/fs/cgroup/lowlat.slice").status != 0)
+    lab.check("threads run on the CPUs again", guest.run(f"taskset -c {isolated} true").status == 0)
+    lab.same_files(before, lab.facts("rolled-back"), "after the rollback")
+    guest.reboot()
+    lab.same(before, lab.facts("after"), "after the rollback and a reboot")
+    nothing_in_force(lab)
+
+
+def partitioned(lab, isolated, when):
+    """Checks the partition against the kernel."""
+    guest = lab.guest
+    document = verify(lab, when)
+    lab.check(f"{when}: verify reports isolated = {isolated}", known(document["headline"]["isolated"]) == isolated, document["headline"])
+    state = lab.text("/sys/fs/cgroup/lowlat.slice/cpuset.cpus.partition")
+    lab.check(f"{when}: the group is an isolated partition", state == "isolated", state)
+    one = isolated.split(",")[0].split("-")[0]
+    domains = guest.run(DOMAINS.format(one)).text.strip()
+    lab.check(f"{when}: CPU {one} has no scheduling domain", domains == "0", domains)
+    lab.check(f"{when}: threads outside the slice cannot run there", guest.run(f"taskset -c {one} true").status != 0)
+    inside = guest.run(f"systemd-run -q --scope --slice=lowlat.slice taskset -c {one} true")
+    lab.check(f"{when}: threads in the slice can", inside.status == 0, inside)
+    lab.note(f"{when}: kernel {lab.text('/proc/sys/kernel/osrelease')}")
+    for path in ("/sys/fs/cgroup/cpuset.cpus.isolated", "/sys/devices/system/cpu/isolated", "/sys/devices/virtual/workqueue/cpumask", "/sys/fs/cgroup/cpuset.cpus.effective"):
+        lab.note(f"{when}: {path}: {lab.text(path)}")
+    listed = guest.run("cat /sys/fs/cgroup/cpuset.cpus.isolated 2>/dev/null")
+    if listed.status == 0:
+        lab.check(f"{when}: the root group lists the CPUs", listed.text.strip() == isolated, listed.text)

@@ -1,32 +1,9 @@
 """The TuneD profile exported for guide-57037 produces the guide's command line with the distribution's own TuneD."""
 
-from harness import facts
+from harness.guide import LINE, tokens
 
 MACHINE = "epyc-7f32-26g"
 IS_QUICK = False
-
-# The guide's command line (its section 4.4.1), without the parameters for its disk and loader.
-GUIDE = (
-    "selinux=0 mce=ignore_ce ipv6.disable=1 audit=0 nmi_watchdog=0 hugepagesz=2MB hugepages=6000 default_hugepagesz=2MB "
-    "transparent_hugepage=never tsc=reliable pcie_aspm=off cpuidle.off=1 rcu_nocb_poll idle=poll processor.max_cstate=0 "
-    "nohz=on nohz_full=1,2,3,4,5,6,7,9,10,11,12,13,14,15 rcu_nocbs=1,2,3,4,5,6,7,9,10,11,12,13,14,15 "
-    "tuned.non_isolcpus=00000101 intel_pstate=disable nosoftlockup"
-)
-LISTS = ("nohz_full", "rcu_nocbs")
-
-
-def tokens(line):
-    """Parameters of a command line; CPU lists as sets, because 1,2,3 and 1-3 are the same, and 2MB as 2M."""
-    found = []
-    for token in line.split():
-        name, _, value = token.partition("=")
-        if name in LISTS:
-            value = str(sorted(facts.cpus(value)))
-        elif name.endswith("hugepagesz"):
-            value = value.removesuffix("B")
-        found.append(f"{name}={value}")
-    return found
-
 
 def run(lab):
     guest = lab.guest
@@ -43,7 +20,7 @@ def run(lab):
     # With idle=poll all emulated CPUs are busy and the boot takes long; these values are fixed from its start.
     guest.reboot(settled=False)
     lab.note(guest.cmdline)
-    have, wanted = tokens(guest.cmdline), tokens(GUIDE)
+    have, wanted = tokens(guest.cmdline), tokens(LINE)
     missing = [token for token in wanted if token not in have]
     lab.check("every parameter of the guide is on the command line", not missing, missing)
     stock = tokens(before)

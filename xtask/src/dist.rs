@@ -1,13 +1,26 @@
 //! `cargo xtask dist`: the binary that users get. It is linked statically with musl, so it runs on any Linux of its processor.
 
 use crate::{
+    packages,
     run::{cargo, output, run},
     workspace::Workspace,
 };
 use anyhow::{Context as _, bail};
-use std::{env::consts::ARCH, fs, path::Path, process::Command};
+use std::{
+    env::{self, consts::ARCH},
+    fs,
+    path::Path,
+    process::Command,
+};
 
-pub fn dist() -> anyhow::Result<()> {
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Also make the packages for Debian and RPM systems, and the list of what the binary was built from
+    #[arg(long)]
+    packages: bool,
+}
+
+pub fn dist(options: &Options) -> anyhow::Result<()> {
     let target = format!("{ARCH}-unknown-linux-musl");
     // It compiles what is written in C: SQLite and the cryptography.
     if Command::new("musl-gcc").arg("--version").output().is_err() {
@@ -16,13 +29,24 @@ pub fn dist() -> anyhow::Result<()> {
         );
     }
     add_standard_library(&target)?;
-    run(cargo().args(["build", "--release", "--locked", "-p", "lowlat", "--target", &target]))?;
+    let workspace = Workspace::read()?;
+    let mut build = cargo();
+    if options.packages {
+        // It records the dependencies in the binary, for scanners of vulnerabilities.
+        let auditable = packages::tool("cargo-auditable")?;
+        build.env("PATH", auditable).arg("auditable");
+    }
+    build.args(["build", "--profile", "dist", "--locked", "-p", "lowlat", "--target", &target]);
+    for (what, with) in same_paths(&workspace.root, &target)? {
+        build.arg("--config").arg(format!("{what}={with}"));
+    }
+    run(&mut build)?;
 
-    let folder = Workspace::read()?.target_directory;
-    let built = folder.join(&target).join("release/lowlat");
+    let folder = &workspace.target_directory;
+    let linked = folder.join(&target).join("dist/lowlat");
     let dist = folder.join("dist");
     fs::create_dir_all(&dist).with_context(|| format!("cannot create {}", dist.display()))?;
-    split(&built, &dist)?;
+    split(&linked, &dist)?;
     let binary = dist.join("lowlat");
     let bytes = fs::metadata(&binary).with_context(|| format!("cannot read {}", binary.display()))?.len();
     println!(
@@ -30,7 +54,21 @@ pub fn dist() -> anyhow::Result<()> {
         binary.display(),
         bytes as f64 / 1e6
     );
-    Ok(())
+    if options.packages { packages::make(&workspace.root, &dist) } else { Ok(()) }
+}
+
+/// Settings with which the binary does not depend on the folders of this machine.
+fn same_paths(root: &Path, target: &str) -> anyhow::Result<[(String, String); 2]> {
+    let home = env::var_os("CARGO_HOME")
+        .map_or_else(|| Path::new(&env::var_os("HOME").unwrap_or_default()).join(".cargo"), Into::into);
+    let (root, home) = (root.display(), home.display());
+    let flags = [format!("--remap-path-prefix={root}=/lowlat"), format!("--remap-path-prefix={home}=/cargo")];
+    let c_flags = format!("-ffile-prefix-map={root}=/lowlat -ffile-prefix-map={home}=/cargo");
+    let name = format!("CFLAGS_{}", target.replace('-', "_"));
+    Ok([
+        (format!("target.{target}.rustflags"), serde_json::to_string(&flags)?),
+        (format!("env.{name}"), serde_json::to_string(&c_flags)?),
+    ])
 }
 
 fn add_standard_library(target: &str) -> anyhow::Result<()> {

@@ -3,6 +3,7 @@
 
 mod check;
 mod dist;
+mod packages;
 mod run;
 mod workspace;
 
@@ -20,12 +21,12 @@ enum Command {
     /// Check the format, and lint and unit-test the crates that differ from main
     Check(check::Options),
     /// Build the static binary that users get, with its debug information in a file beside it
-    Dist,
+    Dist(dist::Options),
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Check(options) => check::check(&options),
-        Command::Dist => dist::dist(),
+        Command::Dist(options) => dist::dist(&options),
     }
 }

@@ -1,5 +1,6 @@
 //! lowlat beside other people's software: programs on PATH run in turn with it, and ratios of the rounds are printed.
 
+mod cache;
 mod ipc;
 mod jitter;
 mod net;
@@ -24,6 +25,8 @@ enum Bench {
     Ipc(ipc::Arguments),
     /// Round trips over sockets: beside sfnt-pingpong and sockperf
     Net(net::Arguments),
+    /// Latency between cores, semaphores and messages: beside core-to-core-latency and stress-ng
+    Cache(cache::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -31,5 +34,6 @@ fn main() -> anyhow::Result<()> {
         Bench::Jitter(arguments) => jitter::run(&arguments),
         Bench::Ipc(arguments) => ipc::run(&arguments),
         Bench::Net(arguments) => net::run(&arguments),
+        Bench::Cache(arguments) => cache::run(&arguments),
     }
 }

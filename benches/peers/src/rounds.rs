@@ -42,6 +42,11 @@ impl Ratio {
     }
 }
 
+/// Prints the ratio of ours to theirs.
+pub fn print_ratio(what: &str, rounds: &[(f64, f64)]) {
+    println!("{what}: {}", Ratio::of(rounds).map_or("no round gave both".into(), |ratio| ratio.text()));
+}
+
 /// Runs both, in an order that changes from round to round.
 pub fn in_turn<T>(
     round: u32,

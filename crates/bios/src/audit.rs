@@ -169,9 +169,26 @@ impl BiosAudit {
             },
             order: super::export::order(facts, &scene.after),
             findings,
-            warnings: facts.warnings.clone(),
+            warnings: facts.warnings.iter().cloned().chain(low_latency(facts, profile)).collect(),
         }
     }
+}
+
+/// The guide's first choice (section 3.2.1): it tunes single settings only where this profile does not suffice.
+fn low_latency(facts: &BiosFacts, profile: Profile) -> Option<String> {
+    let value = shown(facts.active.get(profile_attribute(facts)?)?);
+    if profile != Profile::Guide57037 || value == CUSTOM {
+        return None;
+    }
+    let first = if value == LOW_LATENCY {
+        "The server has workload profile Low Latency: measure it with `lowlat jitter`."
+    } else {
+        "Choose workload profile Low Latency first, and measure with `lowlat jitter`."
+    };
+    Some(format!(
+        "{first} If that suffices, stay there (guide section 3.2.1). The other differences are for servers where it does \
+         not (section 3.2.2)."
+    ))
 }
 
 /// Context in which every row is judged.
@@ -274,6 +291,8 @@ impl Scene<'_> {
 
 /// The value of the workload profile that unlocks the settings that depend on it.
 pub(super) const CUSTOM: &str = "Custom";
+/// The value of the workload profile that the guide tries first.
+const LOW_LATENCY: &str = "LowLatency";
 const NO_PROCESSOR: &str =
     "depends on the processor; add the ComputerSystem resource (/redfish/v1/Systems/ID) with --file";
 

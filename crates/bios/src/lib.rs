@@ -18,6 +18,7 @@ mod meaning;
 mod reader;
 mod registry;
 mod shape;
+mod sheet;
 mod table;
 
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use facts::{Attributes, BiosFacts, Server};
 pub use meaning::{same_value, shown};
 pub use reader::{BYTES_MAX, BiosReader};
 pub use registry::{Dependency, Effects, Registry, RegistryEntry};
+pub use sheet::{BiosSheet, SheetMenu, SheetRow};
 pub use table::Vendor;
 
 /// Whether this setting is exported only if its risk is accepted, because the profile wants a value that

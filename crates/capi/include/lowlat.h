@@ -85,7 +85,7 @@
 #define LOWLAT_OUTCOME_FILLED 1
 
 // outcome: values from this on mean that the order is rejected: 16 bad price, 17 unknown instrument, 18 bad
-// quantity, 19 over a limit, 20 duplicate number.
+// quantity, 19 over a limit, 20 duplicate number, 21 no exchange.
 #define LOWLAT_OUTCOME_REJECTED 16
 
 // event.kind: event.record is a record.
@@ -316,7 +316,7 @@ typedef struct lowlat_strategy_options {
     const char *socket;
     // The node's name, unique among the nodes of the master.
     const char *name;
-    // The strategy's number: LOWLAT_NUMBER_FREE, or a number below 1024, which the master refuses if another
+    // The strategy's number: LOWLAT_NUMBER_FREE, or a number below 16384, which the master refuses if another
     // strategy has it. A node that restarts under its name gets the same free number.
     uint32_t number;
     // LOWLAT_WAIT_...

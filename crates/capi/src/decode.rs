@@ -86,13 +86,13 @@ pub unsafe fn bytes_at<'a>(first: *const u8, count: usize) -> &'a [u8] {
 }
 
 fn quote_in(payload: &[u8]) -> Result<Quote, DecodeError> {
-    let records::Quote { scheduled_ns, bid, ask, last, bid_size, ask_size } =
+    let records::Quote { scheduled_ns, bid, ask, last, bid_size, ask_size, .. } =
         records::Quote::decode(payload)?;
     Ok(Quote { scheduled_ns, bid, ask, last, bid_size, ask_size })
 }
 
 fn order_in(record: &Record, payload: &[u8]) -> Result<Order, DecodeError> {
-    let records::Order { number, scheduled_ns, received_ns, price, quantity, side } =
+    let records::Order { number, scheduled_ns, received_ns, price, quantity, side, .. } =
         records::Order::decode(payload)?;
     let (side, instrument) = (side_code(side), record.stamp.instrument);
     Ok(Order { number, scheduled_ns, received_ns, price, quantity, side, instrument, reserved: 0 })
@@ -127,7 +127,15 @@ mod tests {
 
     #[test]
     fn payloads_are_read_field_by_field() {
-        let quote = records::Quote { scheduled_ns: 1, bid: 2, ask: 3, last: 4, bid_size: 5, ask_size: 6 };
+        let quote = records::Quote {
+            scheduled_ns: 1,
+            bid: 2,
+            ask: 3,
+            last: 4,
+            bid_size: 5,
+            ask_size: 6,
+            origin: records::Origin::default(),
+        };
         let payload = quote.encode();
         let mut read = Quote::default();
         // SAFETY: both are local.
@@ -141,6 +149,7 @@ mod tests {
             price: -4,
             quantity: 5,
             side: Side::Sell,
+            origin: records::Origin::default(),
         };
         let payload = order.encode();
         let mut read = Order::default();

@@ -95,7 +95,7 @@ pub struct StrategyOptions {
     pub socket: *const c_char,
     /// The node's name, unique among the nodes of the master.
     pub name: *const c_char,
-    /// The strategy's number: LOWLAT_NUMBER_FREE, or a number below 1024, which the master refuses if another
+    /// The strategy's number: LOWLAT_NUMBER_FREE, or a number below 16384, which the master refuses if another
     /// strategy has it. A node that restarts under its name gets the same free number.
     pub number: u32,
     /// LOWLAT_WAIT_...

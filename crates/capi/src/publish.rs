@@ -109,5 +109,6 @@ unsafe fn cause_of(record: &Record) -> Cause {
         scheduled_ns: quote.map_or(generated_ns, |quote| quote.scheduled_ns),
         received_ns: record.received_ns,
         sequence: record.sequence,
+        origin: quote.map_or_else(Default::default, |quote| quote.origin),
     }
 }

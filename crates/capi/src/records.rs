@@ -34,7 +34,7 @@ pub const LOWLAT_OUTCOME_ACCEPTED: u32 = 0;
 /// outcome: the order is filled, with this quantity and price.
 pub const LOWLAT_OUTCOME_FILLED: u32 = 1;
 /// outcome: values from this on mean that the order is rejected: 16 bad price, 17 unknown instrument, 18 bad
-/// quantity, 19 over a limit, 20 duplicate number.
+/// quantity, 19 over a limit, 20 duplicate number, 21 no exchange.
 pub const LOWLAT_OUTCOME_REJECTED: u32 = 16;
 
 /// event.kind: event.record is a record.
@@ -226,5 +226,6 @@ pub(crate) fn outcome_code(outcome: records::Outcome) -> u32 {
         Outcome::Rejected(Reject::BadQuantity) => LOWLAT_OUTCOME_REJECTED + 2,
         Outcome::Rejected(Reject::OverLimit) => LOWLAT_OUTCOME_REJECTED + 3,
         Outcome::Rejected(Reject::DuplicateNumber) => LOWLAT_OUTCOME_REJECTED + 4,
+        Outcome::Rejected(Reject::NoExchange) => LOWLAT_OUTCOME_REJECTED + 5,
     }
 }

@@ -226,8 +226,8 @@ fn strategies_and_names_are_refused_with_a_reason() {
     let mut order = Order { side: 5, price: 1, quantity: 1, ..Order::default() };
     // SAFETY: all is local or of the library.
     unsafe {
-        assert_eq!(lowlat_join_strategy(&strategy(c"a", 1024), &mut node), Status::Argument);
-        assert!(words(lowlat_last_error()).contains("number 1024"));
+        assert_eq!(lowlat_join_strategy(&strategy(c"a", 16384), &mut node), Status::Argument);
+        assert!(words(lowlat_last_error()).contains("number 16384"));
         assert_eq!(lowlat_node_strategy(ptr::null()), u32::MAX);
         assert_eq!(lowlat_join_strategy(&strategy(c"a", 5), &mut node), Status::Ok);
         let mut other = ptr::null_mut();

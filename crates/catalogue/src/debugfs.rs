@@ -1,13 +1,19 @@
 //! Settings below /sys/kernel/debug/sched: the new locations of former sysctls, and the fair server.
 
 use lowlat_host::Reading;
-use lowlat_settings::{Context, Impact, Judgement, Layer, Needs, Risk, Setting, Want, change, judge};
+use lowlat_settings::{
+    Context, Impact, Judgement, Layer, Needs, Risk, Setting, Want, change::servers, judge,
+};
 
 const MOVED: &str = "TuneD 2.28 plugin_scheduler: where the knobs moved";
 const GUIDE: &str = "guide 57037 section 4.2.1";
 const FAIR_SERVER: &str = "/sys/kernel/debug/sched/fair_server/cpu*/runtime";
 /// A path without a glob, so that "permission denied" is noticed: an unreadable directory lists nothing.
 const FAIR_SERVER_CPU0: &str = "/sys/kernel/debug/sched/fair_server/cpu0/runtime";
+const EXT_SERVER: &str = "/sys/kernel/debug/sched/ext_server/cpu*/runtime";
+const EXT_SERVER_CPU0: &str = "/sys/kernel/debug/sched/ext_server/cpu0/runtime";
+const EXT_STATE: &str = "/sys/kernel/sched_ext/state";
+const LLC_BALANCING: &str = "/sys/kernel/debug/sched/llc_balancing/enabled";
 
 const DEBUGFS: Setting = Setting {
     layer: Layer::Debugfs,
@@ -102,13 +108,15 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "debugfs.sched.fair_server",
-        change: change::files::fair_server,
+        change: servers::fair,
         name: "sched/fair_server/cpuN/runtime",
         reason: "Since kernel 6.12 each CPU has a deadline server that reserves a share of time for threads \
                  of the default policy. On nohz_full CPUs its timer has been seen to start the scheduler \
                  tick again at its full rate. A runtime of 0 switches it off.",
         cost: "A spinning SCHED_FIFO thread can then starve everything else on its CPU, including kernel \
-               threads. The kernel warns of this when the server is switched off.",
+               threads. The kernel warns of this when the server is switched off. Linux 6.12 refuses the change while \
+               kernel.sched_rt_runtime_us is a limit, so the plan lifts the limit first. Deadline threads are then \
+               admitted without a check.",
         risk: Risk::Availability,
         impact: Impact::High,
         needs: Needs::since(6, 12),
@@ -121,8 +129,41 @@ pub(super) const SETTINGS: &[Setting] = &[
         sources: &[
             "kernel commit d741f297bcea \"sched/fair: Fair server interface\" (6.12)",
             "NVIDIA/NV-Kernels pull request 400",
+            "kernel kernel/sched/deadline.c dl_server_apply_params: EBUSY; seen with Debian 13's 6.12.107",
         ],
         judge: fair_server,
+        ..DEBUGFS
+    },
+    Setting {
+        id: "debugfs.sched.ext_server",
+        change: |context, _| servers::off(context, "ext_server"),
+        name: "sched/ext_server/cpuN/runtime",
+        reason: "Since kernel 7.0 each CPU has a second deadline server, which reserves time for threads of a loaded \
+                 BPF scheduler (sched_ext). It serves nothing while none is loaded. A runtime of 0 switches it off.",
+        cost: "Real-time threads can then starve the BPF scheduler's threads on these CPUs.",
+        risk: Risk::Availability,
+        needs: Needs::since(7, 0).with_config(&["SCHED_CLASS_EXT"]),
+        effective: "The LOC row of /proc/interrupts hardly increases on isolated CPUs while one thread spins there.",
+        reads: &[EXT_SERVER, EXT_SERVER_CPU0],
+        trading: Want::Derived(|context| {
+            judge::isolated_list(context).map(|_| format!("0 on {:#}", context.allocation.isolated))
+        }),
+        sources: &["kernel commit cd959a356205 \"sched_ext: Add a DL server for sched_ext tasks\" (7.0)"],
+        judge: ext_server,
+        ..DEBUGFS
+    },
+    Setting {
+        id: "debugfs.sched.llc_balancing",
+        name: "sched/llc_balancing/enabled",
+        reason: "Cache-aware scheduling moves the threads of a process to the CPUs of one last-level cache. A thread that \
+                 is not pinned moves when its process grows, and its data does not move with it. Each switch between \
+                 threads is accounted for. Isolated CPUs are not balanced.",
+        cost: "Threads of one process that are not pinned spread over caches.",
+        needs: Needs::since(7, 2).with_config(&["SCHED_CACHE"]),
+        effective: "The file below /sys/kernel/debug/sched shows 0 or [never].",
+        reads: &[LLC_BALANCING],
+        trading: Want::Derived(never),
+        sources: &["kernel commit 2cbf335f8ccc: cache-aware scheduling (7.2)"],
         ..DEBUGFS
     },
 ];
@@ -157,10 +198,36 @@ fn cpu_of(path: &str) -> Option<u32> {
     path.split('/').nth_back(1)?.strip_prefix("cpu")?.parse().ok()
 }
 
-fn fair_server(context: &Context<'_>, _: &Setting) -> Judgement {
+/// What keeps a write to a server from taking effect, as the end of a sentence.
+fn refusal(context: &Context<'_>) -> String {
+    let limit = context.host.sysctl(servers::LIMIT);
+    if servers::is_limited(context.host) {
+        format!("; Linux 6.12 refuses to change them while {} is {limit}", servers::LIMIT)
+    } else {
+        String::new()
+    }
+}
+
+fn fair_server(context: &Context<'_>, setting: &Setting) -> Judgement {
+    server(context, setting, "the fair server can start the tick on these CPUs")
+}
+
+/// The server for tasks of a BPF scheduler, which has work only while one is loaded.
+fn ext_server(context: &Context<'_>, setting: &Setting) -> Judgement {
+    let scheduler = &context.host.scheduler;
+    if scheduler.ext_state.is_known() && scheduler.loaded_ext().is_none() {
+        return judge::good_because("no BPF scheduler is loaded", "the server has nothing to serve")
+            .at(EXT_STATE);
+    }
+    server(context, setting, "the server of the BPF scheduler can start the tick on these CPUs")
+}
+
+/// Judges the servers that the row reads: off on isolated CPUs.
+fn server(context: &Context<'_>, setting: &Setting, because: &str) -> Judgement {
     let isolated = &context.allocation.isolated;
+    let [glob, cpu0] = setting.reads else { return Judgement::unknown("no file to read") };
     let (mut off, mut on, mut unread) = (0usize, Vec::new(), None);
-    for (path, reading) in context.host.files_matching(FAIR_SERVER) {
+    for (path, reading) in context.host.files_matching(glob) {
         if !cpu_of(path).is_some_and(|cpu| isolated.contains(cpu)) {
             continue;
         }
@@ -174,11 +241,17 @@ fn fair_server(context: &Context<'_>, _: &Setting) -> Judgement {
     match (on.first(), unread) {
         (Some((path, runtime_ns)), _) => Judgement::wrong(
             format!("{runtime_ns} ns on {} of {} isolated CPUs", on.len(), isolated.len()),
-            "the fair server can start the tick on these CPUs; measure with `lowlat jitter` before and after",
+            format!("{because}{}", refusal(context)),
         )
         .at(*path),
         (None, Some((path, reading))) => unseen(context, &reading, path),
-        (None, None) if off > 0 => Judgement::good(format!("off on {off} isolated CPUs")).at(FAIR_SERVER),
-        (None, None) => unseen(context, &context.host.file(FAIR_SERVER_CPU0), FAIR_SERVER_CPU0),
+        (None, None) if off > 0 => Judgement::good(format!("off on {off} isolated CPUs")).at(*glob),
+        (None, None) => unseen(context, &context.host.file(cpu0), cpu0),
     }
+}
+
+/// The spelling of "off" in the present file: the choice of words of later kernels, or a number.
+#[expect(clippy::unnecessary_wraps, reason = "the signature of a derived value")]
+fn never(context: &Context<'_>) -> Option<String> {
+    Some(if context.host.file(LLC_BALANCING).text().contains('[') { "never" } else { "0" }.to_owned())
 }

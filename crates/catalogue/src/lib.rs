@@ -7,11 +7,14 @@
 
 mod boot;
 mod debugfs;
-mod firmware;
 mod irq;
+mod kernel;
 mod kthread;
+mod limits;
 mod memory;
+mod netfilter;
 mod nic;
+mod periodic;
 mod readiness;
 mod service;
 mod sysctl;
@@ -33,18 +36,21 @@ const FAMILIES: &[&[Setting]] = &[
     boot::clock::SETTINGS,
     boot::idle::SETTINGS,
     boot::isolation::SETTINGS,
+    boot::kernel::SETTINGS,
     boot::line::SETTINGS,
     boot::memory::SETTINGS,
     boot::protection::SETTINGS,
     boot::ticks::SETTINGS,
     debugfs::SETTINGS,
-    firmware::PLATFORM,
-    firmware::PROCESSOR,
-    firmware::MEMORY,
-    firmware::POWER,
+    lowlat_firmware::PLATFORM,
+    lowlat_firmware::PROCESSOR,
+    lowlat_firmware::MEMORY,
+    lowlat_firmware::POWER,
+    kernel::SETTINGS,
     sysfs::power::SETTINGS,
     sysfs::topology::SETTINGS,
     sysfs::platform::SETTINGS,
+    sysfs::extra::SETTINGS,
     memory::pages::SETTINGS,
     memory::modules::SETTINGS,
     irq::placement::SETTINGS,
@@ -61,6 +67,9 @@ const FAMILIES: &[&[Setting]] = &[
     kthread::SETTINGS,
     readiness::SETTINGS,
     service::SETTINGS,
+    periodic::SETTINGS,
+    limits::SETTINGS,
+    sysctl::console::SETTINGS,
     sysctl::file::SETTINGS,
     sysctl::net::SETTINGS,
     sysctl::numa::SETTINGS,

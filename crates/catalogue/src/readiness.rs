@@ -1,6 +1,6 @@
 //! The current state of the host: what the guide checks before it measures.
 
-use lowlat_host::Reading;
+use lowlat_host::{Profile, Reading};
 use lowlat_settings::{
     Context, Impact, Judgement, Layer, Setting, Verdict, Want,
     change::{self, Proposal, WhyLeftOut},
@@ -27,11 +27,14 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "readiness.affinity",
-        change: |_, _| {
-            Proposal::not(
-                WhyLeftOut::ByAnother,
-                "follows from isolating the CPUs at boot; running processes keep their affinity",
-            )
+        change: |context, _| {
+            let text = match context.profile {
+                Profile::Trading => {
+                    "follows from isolating the CPUs at boot (boot.isolcpus); running processes keep their affinity"
+                }
+                Profile::Guide57037 => "follows from the CPUs of process 1 (boot.tuned.non_isolcpus)",
+            };
+            Proposal::not(WhyLeftOut::ByAnother, text)
         },
         name: "taskset -cp $$",
         reason: "Shells, and processes started from them, must not run on isolated CPUs unless they request it. \

@@ -1,5 +1,6 @@
 //! Services that the guide stops, and services that must run. irqbalance has its row among the interrupts.
 
+use crate::netfilter;
 use lowlat_host::{
     Reading,
     snapshot::{Service, ServiceSource},
@@ -25,7 +26,7 @@ const STOPPED: Setting = Setting {
 };
 
 /// A service that a trading host does not need, in either profile.
-const NEEDLESS: Setting = Setting {
+pub(super) const NEEDLESS: Setting = Setting {
     reason: "It serves desktops and is of no use on a rack server. Once stopped it wakes up no CPU.",
     cost: "The feature that it provides is gone.",
     trading: Want::State("stopped"),
@@ -225,20 +226,22 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "service.netfilter",
-        change: change::service::netfilter,
+        change: netfilter::keep_out,
         name: "iptables -F; modprobe -r nf_conntrack",
         reason: "Packet filter rules and connection tracking cost time for each packet of the kernel's \
                  network stack. Packets that bypass the stack, as with Onload, are not affected. Rules that \
                  exclude the trading interfaces (notrack, a flowtable or an early accept) avoid most of the \
                  remaining cost.",
-        cost: "The host has no packet filter. With a policy of DROP, flushing the rules locks everyone out.",
+        cost: "From the next boot on the host would have no packet filter.",
         risk: Risk::Security,
         effective: "/proc/modules lists none of the modules.",
+        reads: &[netfilter::FILE],
         guide: Want::State("no connection tracking and no iptables modules loaded"),
-        hazard: "Drops the firewall without a way to restore it: save the rules first. Hosts with nftables \
-                 are left unchanged, and nf_conntrack_ipv4 was removed in kernel 4.19.",
+        hazard: "Drops the firewall of the running host without a way to restore it, and with a policy of DROP \
+                 locks everyone out. The plan keeps the modules from being loaded at the next boot instead, \
+                 which a rollback reverts. Neither affects nftables without connection tracking.",
         sources: &["guide 57037 section 4.3.3.1.2 step 5", HAZARDS],
-        judge: netfilter,
+        judge: netfilter::judge,
         ..STOPPED
     },
     Setting {
@@ -343,54 +346,6 @@ fn enabled(context: &Context<'_>, setting: &Setting) -> Judgement {
         Some(other) => judge::missing(other, setting.name),
     };
     judgement.at(PLACE)
-}
-
-/// The modules that step 5 of the guide's script unloads.
-const NETFILTER_MODULES: &[&str] = &[
-    "ebtable_nat",
-    "ebtables",
-    "ip6_tables",
-    "ip6table_filter",
-    "ip6t_REJECT",
-    "ip_tables",
-    "ipt_MASQUERADE",
-    "ipt_REJECT",
-    "ipt_SYNPROXY",
-    "iptable_filter",
-    "iptable_mangle",
-    "iptable_nat",
-    "iptable_raw",
-    "nf_conntrack",
-    "nf_conntrack_ftp",
-    "nf_conntrack_ipv4",
-    "nf_conntrack_ipv6",
-    "nf_conntrack_irc",
-    "nf_conntrack_tftp",
-    "nf_defrag_ipv4",
-    "nf_defrag_ipv6",
-    "nf_nat",
-    "nf_nat_tftp",
-    "nf_synproxy_core",
-    "xt_CHECKSUM",
-    "xt_CT",
-    "xt_LOG",
-    "xt_conntrack",
-    "xt_multiport",
-    "xt_state",
-];
-
-fn netfilter(context: &Context<'_>, _: &Setting) -> Judgement {
-    let path = "/proc/modules";
-    let reading = &context.host.kernel.modules;
-    let Reading::Known(modules) = reading else { return judge::missing(reading, path) };
-    let loaded: Vec<String> =
-        modules.iter().filter(|module| NETFILTER_MODULES.contains(&module.as_str())).cloned().collect();
-    let judgement = if loaded.is_empty() {
-        judge::good_because("none is loaded", "parts built into the kernel are not listed there")
-    } else {
-        Judgement::wrong(format!("loaded: {}", judge::some_of(&loaded, 8)), "")
-    };
-    judgement.at(path)
 }
 
 /// Services that set the system clock from the network. Two of them fight.

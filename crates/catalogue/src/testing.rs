@@ -63,6 +63,7 @@ impl Bench {
         host.kernel.machine = Reading::Known("x86_64".into());
         host.cpu.vendor = Reading::Known("AuthenticAMD".into());
         host.cpu.clocksource = Reading::Known("tsc".into());
+        host.tasks.first_process_cpus = Reading::Known(list("0,8"));
         host.topology.nohz_full = Reading::Known(list("1-7,9-15"));
         host.topology.isolated = Reading::Known(CpuSet::new());
         host.memory.thp_enabled = Reading::Known("never".into());

@@ -2,8 +2,8 @@
 
 use lowlat_host::{CpuSet, Reading, cmdline::CommandLine};
 use lowlat_settings::{
-    Context, Impact, Judgement, Layer, Needs, Risk, Setting, Verdict, Want, change, compare::same_meaning,
-    judge,
+    Context, Impact, Judgement, Layer, Needs, Risk, Setting, Verdict, Want, change,
+    change::tuned::GUIDE_PROFILE, compare::same_meaning, judge,
 };
 
 const VARIABLES: &str = "/etc/tuned/cpu-partitioning-variables.conf";
@@ -12,7 +12,6 @@ const PROFILES: &[&str] = &["/etc/tuned/*/tuned.conf", "/etc/tuned/profiles/*/tu
 const VERSION: &str = "/usr/lib/python3*/*-packages/tuned/version.py";
 /// The first TuneD that knows `rollback`; an older one logs a warning and continues.
 const ROLLBACK_SINCE: (u32, u32) = (2, 21);
-const GUIDE_PROFILE: &str = "HPELowLatency";
 const SECTION_1_2: &str = "guide 57037 section 4.3.2.1.1";
 const SECTION_1_4: &str = "guide 57037 section 4.3.2.1.3";
 const HAZARDS: &str = "docs/guide-57037.md: hazards of guide 57037 on today's hosts";

@@ -13,8 +13,9 @@ pub struct HostArgs {
     /// Read this host: a directory with proc/ and sys/, or a capture file
     #[arg(long, value_name = "DIR|FILE", default_value = "/")]
     pub root: PathBuf,
-    /// Read this role file (TOML): housekeeping, isolated, nics, accept-risk, profile
-    #[arg(long, value_name = "FILE")]
+    /// Read this role file (TOML): housekeeping, isolated, nics, accept-risk, profile; or the built-in role
+    /// guide-57037
+    #[arg(long, value_name = "FILE|NAME")]
     pub role: Option<PathBuf>,
     /// Judge by this profile: trading or guide-57037 [default: the role's, else trading]
     #[arg(long, value_name = "NAME")]
@@ -48,7 +49,27 @@ impl HostArgs {
     }
 }
 
+impl HostArgs {
+    /// Reads the running host; `what` is what can only be measured there: "round trips".
+    pub fn read_live(&self, what: &str) -> anyhow::Result<Host> {
+        let host = self.read()?;
+        anyhow::ensure!(
+            host.root.is_live(),
+            "cannot measure {}: {what} can only be measured on the running host\nhint: leave out --root",
+            host.root.label()
+        );
+        Ok(host)
+    }
+}
+
 impl Host {
+    /// Adds the default boot entry to the snapshot. Only the inventory shows it, so that other commands do not read the
+    /// boot loader's files.
+    pub fn with_boot_entry(mut self) -> Self {
+        self.snapshot.kernel.default_boot_line = lowlat_tune::boot_loader::default_line(&self.root);
+        self
+    }
+
     /// Returns the context that judges read.
     pub fn context(&self) -> lowlat_settings::Context<'_> {
         lowlat_settings::Context {
@@ -61,9 +82,17 @@ impl Host {
     }
 }
 
+/// Roles that are part of the binary, by name.
+const ROLES: [(&str, &str); 1] = [("guide-57037", include_str!("../../../roles/guide-57037.toml"))];
+
+/// Reads a role file. A file of the name of a built-in role has precedence.
 fn read_role(path: &Path) -> anyhow::Result<RoleFile> {
-    let text =
-        std::fs::read_to_string(path).with_context(|| format!("cannot read role file {}", path.display()))?;
+    let built_in = ROLES.iter().find(|(name, _)| path.as_os_str() == *name && !path.exists());
+    let text = match built_in {
+        Some((_, text)) => (*text).to_owned(),
+        None => std::fs::read_to_string(path)
+            .with_context(|| format!("cannot read role file {}", path.display()))?,
+    };
     RoleFile::parse(&path.display().to_string(), &text)
         .map_err(|error| anyhow::anyhow!("the role file is invalid\n{error}"))
 }

@@ -18,7 +18,8 @@ use std::{ffi::OsString, process::ExitCode};
 fn main() -> ExitCode {
     output::set_panic_hook();
     lowlat_sys::output::report_size_limit();
-    let matches = commands::cli().try_get_matches().unwrap_or_else(|error| refuse(&error));
+    let word = std::env::args_os().nth(1);
+    let matches = commands::cli_for(word.as_deref()).try_get_matches().unwrap_or_else(|error| refuse(&error));
     let Some((name, arguments)) = matches.subcommand() else { return Exit::Error.into() };
     let command = commands::COMMANDS.iter().find(|command| command.name == name);
     match command.map(|command| (command.run)(arguments)) {

@@ -104,3 +104,26 @@ fn wrong_arguments_and_files_are_refused_with_the_next_step() {
         }
     }
 }
+
+#[test]
+fn a_sheet_is_printed_and_written_for_paper() {
+    let (_, host) = common::fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-stock").unwrap();
+    let host = host.display().to_string();
+    let dir = tempfile::tempdir().unwrap();
+    let page = dir.path().join("sheet.html").display().to_string();
+    let sheet = ["bios", "sheet", "--root", &host];
+    let (code, said, talk) = run(&[&sheet[..], &["--profile", "guide-57037", "--html", &page]].concat());
+    assert_eq!(code, 0, "{talk}");
+    assert!(said.contains("\n  AMD SMT Option = Disabled\n"), "{said}");
+    assert!(talk.contains("wrote "), "{talk}");
+    let html = fs::read_to_string(&page).unwrap();
+    assert!(html.contains("AMD SMT Option") && html.contains("ProLiant DL385"));
+    let (code, said, _) = run(&[&sheet[..], &["--json"]].concat());
+    let sheet: Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((code, &sheet["profile"]), (0, &"trading".into()));
+    // Derived from the captured processor, an EPYC 7002.
+    let rows = sheet["menus"].as_array().unwrap().iter().flat_map(|menu| menu["rows"].as_array().unwrap());
+    let memory: Vec<&Value> = rows.filter(|row| row["name"] == "Maximum Memory Bus Frequency").collect();
+    assert_eq!(memory.len(), 1);
+    assert_eq!(memory[0]["values"], serde_json::json!(["2933 MT/s"]));
+}

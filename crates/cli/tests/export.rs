@@ -2,6 +2,7 @@
 
 mod cut_short;
 mod on_a_tree;
+mod run_sysjit;
 mod settled;
 mod tree;
 
@@ -333,4 +334,18 @@ fn the_command_writes_prints_and_refuses() {
     assert!(common::text(&mistyped.stderr).contains("did you mean \"boot.selinux\"?"));
     let blocked = export(&["--format", "tuned", "--out", &format!("{file}/below")]);
     assert_eq!(blocked.status.code(), Some(2), "a file in the way: {}", common::text(&blocked.stderr));
+}
+
+#[test]
+fn isolation_by_cpuset_is_not_exported() {
+    let folder = tempfile::tempdir().unwrap();
+    let role = folder.path().join("role.toml");
+    fs::write(&role, "isolate-by = \"cpuset\"\n").unwrap();
+    for format in FORMATS {
+        let output =
+            common::lowlat(&["tune", "export", "--format", format.name, "--role", role.to_str().unwrap()]);
+        let said = common::text(&output.stderr);
+        assert!(output.status.code() == Some(2) && output.stdout.is_empty(), "{said}");
+        assert!(said.contains("only lowlat forms the partition\nhint: remove isolate-by"), "{said}");
+    }
 }

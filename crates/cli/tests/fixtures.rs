@@ -27,6 +27,7 @@ fn stable(host: &HostSnapshot) -> Value {
             "source": host.services.source, "units": host.services.units.len(), "tuned": host.services.tuned,
             "irqbalance": host.services.irqbalance, "cgroup_version": host.services.cgroup_version,
         },
+        "scheduler": host.scheduler,
         "interrupts": host.interrupts.irqs.iter().map(names).collect::<Vec<_>>(),
         "kernel_threads": host.tasks.kernel_threads.len(),
     })
@@ -125,5 +126,34 @@ fn every_archive_beside_the_checkout_is_audited() {
         let audit: Audit =
             serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(audit.findings.len(), CATALOGUE.settings().count(), "{name}");
+    }
+}
+
+#[test]
+fn the_inventory_of_every_archive_shows_each_cache_and_each_distance() {
+    let archives = common::topologies();
+    if archives.is_empty() {
+        eprintln!(
+            "skipped: inventory of other people's captures: no archives beside the checkout (LOWLAT_TOPOLOGIES names them)"
+        );
+    }
+    for (name, path) in archives.into_iter().chain(common::fixtures()) {
+        let host = read(&path);
+        let text = lowlat_report::host_text(&host, None, 1_000);
+        let text = anstream::adapter::strip_str(&text).to_string();
+        let mut caches = 0_usize;
+        for line in
+            text.lines().map(str::trim).filter(|line| line.starts_with('L') && line.contains(", each for "))
+        {
+            for part in line.split("; ") {
+                let (before, _) = part.split_once(" x ").expect("a number of caches");
+                let number = before.split_whitespace().last().expect("a number").replace(',', "");
+                caches += number.parse::<usize>().unwrap_or_else(|error| panic!("{name}: {line}: {error}"));
+            }
+        }
+        assert_eq!(caches, host.topology.caches.len(), "{name}: {text}");
+        let nodes = Some(host.topology.nodes.len()).filter(|nodes| *nodes > 1).unwrap_or(0);
+        let distances = text.lines().filter(|line| line.trim_start().starts_with("Distances ")).count();
+        assert_eq!(distances, nodes, "{name}: {text}");
     }
 }

@@ -158,6 +158,16 @@ fn firmware_is_written_after_a_question_only() {
 }
 
 #[test]
+fn another_card_s_firmware_is_left_alone() {
+    let vendor = Vendor::new();
+    let output = vendor.onload(&["firmware", "lo", "--yes"]);
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("it is not a Solarflare card") && said.contains("hint:"), "{said}");
+    assert_eq!(vendor.calls(), [""; 0]);
+}
+
+#[test]
 fn removal_names_the_installed_packages() {
     let vendor = Vendor::new();
     let rpm = vendor.path("bin/rpm");

@@ -214,3 +214,80 @@ fn recorded_ticks_are_published() {
     assert_eq!(refused.status.code(), Some(2), "{said}");
     assert!(said.contains("line 2: found 3 columns, expected 4") && said.contains("\nhint: "), "{said}");
 }
+
+/// The way in which the Kungfu report publishes and starts, for a run and for the matrix.
+#[test]
+fn a_scenario_is_published_by_threads_to_strategies_started_in_turn() {
+    let runs = tempfile::tempdir().unwrap();
+    let (file, out) = (runs.path().join("scenario.json"), runs.path().join("matrix.json"));
+    let scenario = r#"{"instruments": 3, "records_per_instrument": 10, "interval_ns": 20000000, "start_delay_ns": 1000000}"#;
+    fs::write(&file, scenario).unwrap();
+    let lowlat = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lowlat"));
+        command.arg("pipeline").args(words).arg("--scenario").arg(&file);
+        command.env("XDG_RUNTIME_DIR", runs.path()).env("NO_COLOR", "1").env("COLUMNS", "80");
+        command.output().unwrap()
+    };
+    let begun = Instant::now();
+    let document = json(&lowlat(&["run", "--json", "--md-threads", "--start-interval", "200ms"]));
+    assert!(begun.elapsed() > Duration::from_millis(600), "three strategies, one after the other");
+    assert_eq!((&document["ticks_scheduled"], &document["ticks_published"]), (&30.into(), &30.into()));
+    assert_eq!((&document["orders"], &document["parameters"]["strategies"]), (&30.into(), &3.into()));
+    assert_eq!(document["parameters"]["has_md_threads"], true);
+    assert_eq!(document["options"]["start_interval_ms"], 200);
+
+    let output = lowlat(&["matrix", "--groups", "A,S", "--repeats", "1", "--json", out.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let document: Value = serde_json::from_slice(&fs::read(&out).unwrap()).unwrap();
+    let run = &document["rows"][0]["runs"][0];
+    let processes: u64 =
+        run["uses"].as_array().unwrap().iter().filter_map(|of| of["processes"].as_u64()).sum();
+    assert_eq!((&run["orders"], processes), (&30.into(), 3 + 6), "{said}");
+    assert!(said.contains("6 processes beside the strategies") && said.contains("3 instruments"), "{said}");
+    assert_eq!(folders(runs.path()), 0, "cached's state went with its run");
+
+    for (words, said) in [
+        (["run", "--md-threads", "--pin", "platform=0"], "--pin platform=CPU runs md and td in one loop"),
+        (["run", "--json", "--rate", "5"], "cannot be used with"),
+    ] {
+        let refused = lowlat(&words);
+        assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+        assert!(talk(&refused).contains(said), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_run_states_the_memory_of_a_strategy_and_it_is_bounded() {
+    let runs = TempDir::new().unwrap();
+    let document = json(&run(runs.path(), &["--duration", "1s"]).output().unwrap());
+    let uses = document["uses"].as_array().unwrap();
+    let strategies = uses.iter().find(|used| used["role"] == "strategies").unwrap();
+    let bytes = strategies["private_bytes_max"].as_u64().unwrap();
+    // At most what the check before a run reckons with. An unoptimized binary has twice as much to relocate.
+    let most = lowlat_pipeline::check::Memory::PROCESS_BYTES * if cfg!(debug_assertions) { 2 } else { 1 };
+    assert!((64 << 10..=most).contains(&bytes), "{bytes}");
+    assert!(document["ready_s"].as_f64().unwrap() > 0.0, "{document}");
+}
+
+/// More strategies than nodes may join.
+#[test]
+fn thousands_of_strategies_of_a_host_are_served() {
+    let runs = TempDir::new().unwrap();
+    let cpu = lowlat_measure::affinity::current().unwrap().highest().unwrap().to_string();
+    let of = |more: &[&str]| {
+        let mut command = Command::new(crate::common::binary());
+        command.args(["pipeline", "run", "--json", "--strategies", "3000", "--rate", "3000"]).args(more);
+        command.args(["--duration", "1s"]).env("XDG_RUNTIME_DIR", runs.path()).env("NO_COLOR", "1");
+        command.output().unwrap()
+    };
+    let refused = of(&[]);
+    assert_eq!(refused.status.code(), Some(2), "{refused:?}");
+    assert!(talk(&refused).contains("the maximum is 1000\nhint: run them in one process"), "{refused:?}");
+    let output = of(&["--host-core", &cpu, "--force"]);
+    let document = json(&output);
+    // A quote of each instrument. A host that gets no CPU time does not answer the last ones before the stop.
+    assert_eq!(document["ticks_published"], 3000, "{output:?}");
+    assert!(document["orders"].as_u64().unwrap() > 1100, "more than there are nodes: {output:?}");
+    assert_eq!(document["orders"], document["answers"], "{output:?}");
+    assert_eq!((&document["rejected"], &document["lost"]), (&0.into(), &0.into()), "{output:?}");
+}

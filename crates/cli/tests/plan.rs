@@ -4,9 +4,12 @@ pub mod in_memory;
 
 use crate::common;
 use lowlat_catalogue::CATALOGUE;
-use lowlat_host::{Allocation, HostSnapshot, Profile, Role};
+use lowlat_host::{Allocation, HostSnapshot, IsolateBy, Profile, Role};
 use lowlat_plan::Plan;
-use lowlat_settings::{Context, Verdict, change::Target};
+use lowlat_settings::{
+    Context, Verdict,
+    change::{Target, WhyLeftOut},
+};
 use lowlat_sys::{Root, snapshot};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,12 +50,15 @@ fn desks() -> Vec<NamedHost> {
     for (name, path) in common::fixtures() {
         let host = read(&path);
         for profile in Profile::ALL {
-            for takes_all in [false, true] {
+            for (takes_all, isolate_by) in
+                [(false, IsolateBy::Boot), (true, IsolateBy::Boot), (false, IsolateBy::Cpuset)]
+            {
                 let accepted =
                     CATALOGUE.settings().filter(|_| takes_all).map(|setting| setting.id.to_owned());
-                let role = Role { profile, accepted_risks: accepted.collect(), ..Role::default() };
+                let role =
+                    Role { profile, accepted_risks: accepted.collect(), isolate_by, ..Role::default() };
                 let allocation = Allocation::choose(&host, &role);
-                let name = format!("{name}, {profile}, all risks accepted: {takes_all}");
+                let name = format!("{name}, {profile}, all risks accepted: {takes_all}, {isolate_by:?}");
                 desks.push(NamedHost { name, host: host.clone(), role, allocation });
             }
         }
@@ -139,6 +145,36 @@ fn plans_read_as_they_did() {
     }
 }
 
+/// The role's ids exist, and on the guide's server it leaves out only what it says it leaves out.
+#[test]
+fn the_built_in_role_accepts_the_guides_own_risks() {
+    let (_, path) =
+        common::fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-stock").expect("the fixture");
+    let root = path.display().to_string();
+    let output = common::lowlat(&["tune", "plan", "--root", &root, "--role", "guide-57037", "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", common::text(&output.stderr));
+    let plan: Plan = serde_json::from_slice(&output.stdout).expect("a plan");
+    assert_eq!(plan.profile, Profile::Guide57037);
+    let refused = plan.left_out.iter().filter(|left| matches!(left.why, WhyLeftOut::NotAccepted(_)));
+    let refused: BTreeSet<&str> = refused.map(|left| left.setting.as_str()).collect();
+    let kept = ["service.dbus", "service.systemd-journald", "service.systemd-journald.socket"];
+    assert_eq!(refused, BTreeSet::from(kept));
+    let changed = changed(&plan);
+    for id in ["boot.selinux", "service.netfilter", "kthread.ksoftirqd", "service.tuned.profile"] {
+        assert!(changed.contains(id), "{id} is not planned: {changed:?}");
+    }
+    // A file of the same name has precedence.
+    let folder = tempfile::tempdir().expect("a directory");
+    std::fs::write(folder.path().join("guide-57037"), "profile = \"trading\"\n").expect("a role file");
+    let own = std::process::Command::new(common::binary())
+        .current_dir(folder.path())
+        .args(["tune", "plan", "--root", &root, "--role", "guide-57037", "--json"])
+        .output()
+        .expect("lowlat runs");
+    let plan: Plan = serde_json::from_slice(&own.stdout).expect("a plan");
+    assert_eq!(plan.profile, Profile::Trading);
+}
+
 #[test]
 fn the_command_answers_by_exit_code_and_saves_the_plan() {
     let (_, path) =
@@ -170,29 +206,37 @@ fn the_command_answers_by_exit_code_and_saves_the_plan() {
 #[test]
 fn a_saved_plan_is_one_that_planning_gives_again() {
     for desk in desks() {
-        let nics = desk.host.nics.iter().map(|nic| nic.name.clone()).take(1).collect();
+        let nics: Vec<String> = desk.host.nics.iter().map(|nic| nic.name.clone()).take(1).collect();
         let some = desk.allocation.isolated.iter().next().map(lowlat_host::CpuSet::of);
         let roles = [
             desk.role.clone(),
-            Role { nics, ..desk.role.clone() },
+            Role { nics: nics.clone(), ..desk.role.clone() },
+            Role {
+                nics,
+                is_busy_polling: true,
+                accepted_risks: vec!["service.firewalld".to_owned()],
+                ..desk.role.clone()
+            },
             Role { isolated: some, ..desk.role.clone() },
+            Role { isolate_by: IsolateBy::Cpuset, ..desk.role.clone() },
         ];
         for role in roles {
             let allocation = Allocation::choose(&desk.host, &role);
             let (host, profile) = (&desk.host, role.profile);
-            let plan = Plan::of(
-                &Context { host, role: &role, allocation: &allocation, profile, catalogue: CATALOGUE },
-                "0.0.0",
-            );
-            let saved: Plan = serde_json::from_str(&serde_json::to_string(&plan).unwrap()).unwrap();
-            // As it was planned for, and with the run-time values in effect.
-            let mut applied = desk.host.clone();
-            for change in &plan.changes {
-                change.target.kind().put(&mut applied, &change.after);
-            }
-            for host in [&desk.host, &applied] {
-                let foreign = saved.foreign_changes(host, CATALOGUE);
-                assert_eq!(foreign, Vec::<String>::new(), "{}, {role:?}", desk.name);
+            let context =
+                Context { host, role: &role, allocation: &allocation, profile, catalogue: CATALOGUE };
+            let of_interface = role.nics.first().map(|nic| Plan::for_interface(&context, "0.0.0", nic));
+            for plan in [Some(Plan::of(&context, "0.0.0")), of_interface].into_iter().flatten() {
+                let saved: Plan = serde_json::from_str(&serde_json::to_string(&plan).unwrap()).unwrap();
+                // As it was planned for, and with the run-time values in effect.
+                let mut applied = desk.host.clone();
+                for change in &plan.changes {
+                    change.target.kind().put(&mut applied, &change.after);
+                }
+                for host in [&desk.host, &applied] {
+                    let foreign = saved.foreign_changes(host, CATALOGUE);
+                    assert_eq!(foreign, Vec::<String>::new(), "{}, {role:?}", desk.name);
+                }
             }
         }
     }

@@ -2,15 +2,19 @@
 
 use crate::common::{lowlat, text};
 use std::{
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     thread,
     time::Duration,
 };
 
-fn first_cpu() -> String {
+fn allowed() -> Vec<u32> {
     let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap();
-    list.trim().split(['-', ',']).next().unwrap().to_owned()
+    lowlat_host::CpuSet::parse_list(list.trim()).unwrap().iter().collect()
+}
+
+fn first_cpu() -> String {
+    allowed()[0].to_string()
 }
 
 #[test]
@@ -54,6 +58,130 @@ fn every_thread_is_pinned_as_it_appears() {
         &cpu,
     ]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+}
+
+#[test]
+fn copies_get_a_cpu_each_and_the_worst_code_passes() {
+    let folder = tempfile::tempdir().unwrap();
+    let cpus = allowed();
+    let line = format!(
+        "sed -n 's/Cpus_allowed_list:.//p' /proc/self/status > {}/$$; mkdir {0}/first 2>/dev/null && exit 7; exit 3",
+        folder.path().display()
+    );
+    let count = cpus.len().to_string();
+    let place = ["--mode", "interrupt", "--place", "cluster-spread", &count];
+    let output = lowlat(&[&["run"], &place[..], &["--", "sh", "-c", &line]].concat());
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(7), "{said}");
+    let noun = if count == "1" { "copy" } else { "copies" };
+    assert!(said.starts_with(&format!("Run {count} {noun} on CPU")), "{said}");
+    let files = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    let read =
+        |path: std::path::PathBuf| std::fs::read_to_string(path).unwrap().trim().parse::<u32>().unwrap();
+    let mut seen: Vec<u32> = files.filter(|path| path.is_file()).map(read).collect();
+    seen.sort_unstable();
+    assert_eq!(seen, cpus);
+    let many = (cpus.len() + 1).to_string();
+    let output = lowlat(&["run", "--place", "cluster-spread", &many, "--", "true"]);
+    let said = text(&output.stderr);
+    assert!(said.contains(&format!("cannot run {many} spinning copies")), "{said}");
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn threads_that_start_later_get_the_next_cpus() {
+    let cpus = allowed();
+    // Each thread waits until it is pinned to one CPU, for a minute at most.
+    let code = "import threading, time, os\n\
+        seen = []\n\
+        def work():\n\
+        \x20   end = time.time() + 60\n\
+        \x20   while len(os.sched_getaffinity(threading.get_native_id())) > 1 and time.time() < end: time.sleep(0.01)\n\
+        \x20   seen.append(os.sched_getaffinity(threading.get_native_id()))\n\
+        \x20   time.sleep(3)\n\
+        time.sleep(0.3)\n\
+        threads = []\n\
+        for n in range(os.cpu_count() - 1):\n\
+        \x20   os.sched_setaffinity(0, range(os.cpu_count()))\n\
+        \x20   threads.append(threading.Thread(target=work))\n\
+        \x20   threads[-1].start()\n\
+        \x20   time.sleep(0.3)\n\
+        [thread.join() for thread in threads]\n\
+        print(sorted(cpu for cpus in seen for cpu in cpus))";
+    if thread::available_parallelism().unwrap().get() != cpus.len() || cpus.len() > 16 || cpus.len() < 2 {
+        eprintln!(
+            "skipped: threads_that_start_later_get_the_next_cpus: needs 2 to 16 CPUs, all of them allowed"
+        );
+        return;
+    }
+    let output = lowlat(&[
+        "run",
+        "--quiet",
+        "--mode",
+        "interrupt",
+        "--place",
+        "cluster-spread",
+        "--",
+        "python3",
+        "-c",
+        code,
+    ]);
+    let (printed, said) = (text(&output.stdout), text(&output.stderr));
+    // The main thread has the first CPU of the order, and the others have one each.
+    let all: Vec<u32> =
+        printed.trim_matches(['[', ']', '\n']).split(", ").map(|cpu| cpu.parse().unwrap()).collect();
+    let distinct: std::collections::BTreeSet<u32> = all.iter().copied().collect();
+    assert_eq!((all.len(), distinct.len()), (cpus.len() - 1, cpus.len() - 1), "{printed}{said}");
+}
+
+/// Three copies that write a file named by their process id when they have started.
+fn start_copies(folder: &std::path::Path) -> (Child, Vec<String>) {
+    let line = format!("trap 'exit 5' TERM; touch {}/$$; while :; do sleep 0.02; done", folder.display());
+    let mut run = Command::new(crate::common::binary())
+        .args(["run", "--quiet", "--mode", "interrupt", "3", "--", "sh", "-c", &line])
+        .spawn()
+        .unwrap();
+    loop {
+        let entries = std::fs::read_dir(folder).unwrap();
+        let pids: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        if pids.len() == 3 {
+            return (run, pids);
+        }
+        assert!(run.try_wait().unwrap().is_none(), "it runs until the signal");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn is_running(pid: &str) -> bool {
+    // An orphan may stay a zombie if nobody waits for it.
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+#[test]
+fn signals_reach_every_copy_and_none_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut run, pids) = start_copies(folder.path());
+    let pid = rustix::process::Pid::from_child(&run);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(5));
+    assert!(!pids.iter().any(|pid| is_running(pid)), "{pids:?}");
+}
+
+#[test]
+fn copies_end_with_a_run_that_is_killed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut run, pids) = start_copies(folder.path());
+    run.kill().unwrap();
+    run.wait().unwrap();
+    for _ in 0..500 {
+        if !pids.iter().any(|pid| is_running(pid)) {
+            return;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{pids:?} are left");
 }
 
 #[test]
@@ -108,6 +236,12 @@ fn a_dry_run_prints_the_shell_line_only() {
     let output =
         lowlat(&["run", "--quiet", "--cpus", &cpu, "--sched", "fifo:50", "--dry-run", "--", "./md", "a b"]);
     assert_eq!(text(&output.stdout), format!("taskset -c {cpu} chrt --fifo 50 ./md 'a b'\n"));
+    let output = lowlat(&["run", "--quiet", "--place", "cluster-pack", "1", "--dry-run", "--", "./md"]);
+    let printed = text(&output.stdout);
+    assert!(printed.starts_with("taskset -c ") && printed.ends_with(" ./md &\nwait\n"), "{printed}");
+    let output = lowlat(&["run", "./md"]);
+    let said = text(&output.stderr);
+    assert!(said.contains("expected a number of copies, then -- and the command"), "{said}");
 }
 
 /// A launcher that preloads nothing stands for Onload on a host where it cannot accelerate.

@@ -1,4 +1,5 @@
-//! Statistics of rare events: exact intervals for a rate, and the percentiles that a count supports.
+//! Statistics of rare events and of rounds: exact intervals for a rate and for a median, and the percentiles that a
+//! count supports.
 
 use serde::{Deserialize, Serialize};
 
@@ -154,9 +155,87 @@ pub fn carries_quantile(count: u64, quantile: f64) -> bool {
     count * quantile.ln() <= ln_tail && count * (-quantile).ln_1p() <= ln_tail
 }
 
+/// The median of independent rounds with its two-sided 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct MedianInterval {
+    /// Median.
+    pub median: f64,
+    /// Lower limit; the smallest value if the rounds are too few for an interval.
+    pub low: f64,
+    /// Upper limit; the largest value if the rounds are too few.
+    pub high: f64,
+    /// Rounds.
+    pub rounds: u32,
+}
+
+impl MedianInterval {
+    /// Fewest rounds that have an interval: `carries_quantile(6, 0.5)`.
+    pub const ROUNDS_MIN: u32 = 6;
+
+    /// The median of values, with the order statistics that enclose it whatever their distribution: the `k` smallest
+    /// and `k` largest values are outside, with the largest `k` for which a fair coin shows at most `k - 1` heads in so
+    /// many throws with a probability of at most 2.5 %.
+    ///
+    /// `None` without values, or if one is not finite.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        if !values.iter().all(|value| value.is_finite()) {
+            return None;
+        }
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let count = sorted.len();
+        let outside = outside(u64::try_from(count).ok()?);
+        let last = count.checked_sub(1)?;
+        let median = f64::midpoint(*sorted.get(last / 2)?, *sorted.get(count / 2)?);
+        let (low, high) = (*sorted.get(outside)?, *sorted.get(last - outside)?);
+        Some(Self { median, low, high, rounds: u32::try_from(count).unwrap_or(u32::MAX) })
+    }
+
+    /// Whether the limits are those of a 95 % interval.
+    pub fn is_interval(&self) -> bool {
+        self.rounds >= Self::ROUNDS_MIN
+    }
+}
+
+/// How many of `count` sorted values are below the lower limit of the median's interval.
+fn outside(count: u64) -> usize {
+    let (mut k, mut below) = (0_u64, 0.0);
+    loop {
+        // The probability that exactly `k` of the values are below the median.
+        let mass = ln_factorial(count) - ln_factorial(k) - ln_factorial(count.saturating_sub(k));
+        below += (mass - count as f64 * std::f64::consts::LN_2).exp();
+        if below > TAIL || k >= count {
+            return usize::try_from(k.saturating_sub(1)).unwrap_or(0);
+        }
+        k += 1;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Ranks of the limits from tables of the sign test: 6 values 1 to 6, 9 values 2 to 8, 20 values 6 to 15.
+    #[test]
+    fn the_median_s_limits_are_those_of_the_tables() {
+        for (count, low, high) in
+            [(6, 1.0, 6.0), (8, 1.0, 8.0), (9, 2.0, 8.0), (20, 6.0, 15.0), (100, 40.0, 61.0)]
+        {
+            let values: Vec<f64> = (1..=count).rev().map(f64::from).collect();
+            let of = MedianInterval::of(&values).unwrap();
+            assert_eq!((of.low, of.high, of.is_interval()), (low, high, true), "{count}");
+            assert!((of.median - f64::midpoint(f64::from(count), 1.0)).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn few_rounds_have_a_range_and_none_has_nothing() {
+        let five = MedianInterval::of(&[3.0, 1.0, 2.0, 5.0, 4.0]).unwrap();
+        assert_eq!((five.low, five.median, five.high, five.is_interval()), (1.0, 3.0, 5.0, false));
+        assert_eq!((MedianInterval::of(&[]), MedianInterval::of(&[1.0, f64::NAN])), (None, None));
+        assert!(carries_quantile(MedianInterval::ROUNDS_MIN.into(), 0.5));
+        assert!(!carries_quantile(u64::from(MedianInterval::ROUNDS_MIN) - 1, 0.5));
+    }
 
     fn close(a: f64, b: f64, relative: f64) -> bool {
         (a - b).abs() <= relative * b.abs().max(f64::MIN_POSITIVE)

@@ -1,6 +1,6 @@
 //! Causes of interruptions, as in a record.
 
-use super::{Interruption, attribution::IDLE_NAME};
+use super::{Interruption, Sender, SenderTotal, attribution::IDLE_NAME};
 use lowlat_host::{CpuId, Reading};
 use serde::{Deserialize, Serialize};
 
@@ -144,6 +144,12 @@ pub struct JitterCauses {
     pub groups: Option<JitterGroups>,
     /// Cost of tracing itself; `None` if nothing was traced.
     pub cost: Option<TracingCost>,
+    /// What sent interrupts to the measured CPUs; `None` if senders were not traced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub senders: Option<Vec<Sender>>,
+    /// Why they were not traced; empty if they were, or in records of versions without them.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub senders_reason: String,
 }
 
 /// Sources of causes, the best one first.
@@ -188,6 +194,9 @@ pub struct CpuCauses {
     pub worst: Vec<Explained>,
     /// The first interruptions with their events, in time order.
     pub first: Vec<Explained>,
+    /// Interruptions by other CPUs, by their senders; those that took the most time first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub senders: Vec<SenderTotal>,
     /// The kernel's counters of what ran on this CPU during the run.
     pub counters: Vec<CounterDelta>,
     /// System-management interrupts during the run, from MSR_SMI_COUNT (Intel only).
@@ -250,6 +259,9 @@ pub struct TimelineStep {
     pub change: Change,
     /// Its activity.
     pub cause: Cause,
+    /// Who sent it from another CPU: a place in [`JitterCauses::senders`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sender: Option<usize>,
 }
 
 /// The event in a step of a timeline.

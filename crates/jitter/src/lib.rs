@@ -10,13 +10,16 @@ pub mod gate;
 mod measurement;
 mod readiness;
 mod record;
+mod reference;
 mod remedy;
+mod sender;
 mod study;
 mod study_causes;
 pub mod sysjitter;
 mod tracing_cost;
 mod wait;
 mod warnings;
+mod within;
 
 pub use cause::{
     Cause, CauseKind, CausePart, CauseSource, CauseTotal, Change, CounterDelta, CpuCauses, Explained, Group,
@@ -32,7 +35,9 @@ pub use readiness::{
     ReadinessState, SwapFacts, judge as judge_readiness,
 };
 pub use record::{Interruption, JitterCpu, JitterRecord, JitterSecond};
+pub use reference::{GUIDE_RUN, ReferenceRun};
 pub use remedy::{RemedyContext, remedy};
+pub use sender::{Reason, Sender, SenderLevel, SenderStudy, SenderTotal};
 pub use study::{
     CauseShares, CauseStudy, CpuStudy, JitterStudy, Percentile, QUANTILES, Remedy, StudyError, TotalStudy,
     lengths_of, study,

@@ -4,7 +4,8 @@
 //! Pure: an old record can be studied again without the machine that it came from.
 
 use super::{
-    Cause, JitterCpu, JitterRecord,
+    Cause, JitterCpu, JitterRecord, SenderStudy,
+    sender::senders_of,
     study_causes::{causes_of, shares_of},
     wait::{Lost, time_percentiles},
 };
@@ -62,6 +63,10 @@ pub struct JitterStudy {
     /// Causes over all CPUs, the largest first; empty if nothing was traced.
     #[serde(default)]
     pub causes: Vec<CauseStudy>,
+    /// Who interrupted the measured CPUs from other ones, those that took the most time first; empty if senders
+    /// were not traced.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub senders: Vec<SenderStudy>,
     /// Shares of the interruption time by kind of cause; `None` if nothing was traced.
     #[serde(default)]
     pub shares: Option<CauseShares>,
@@ -208,6 +213,7 @@ pub fn study(record: &JitterRecord) -> Result<JitterStudy, StudyError> {
         cpus,
         missing: record.missing.clone(),
         causes: causes_of(record),
+        senders: senders_of(record),
         shares: shares_of(record),
     })
 }

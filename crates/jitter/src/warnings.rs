@@ -291,6 +291,23 @@ pub enum Warning {
         /// The kernel's error.
         error: String,
     },
+    /// There were more distinct senders of interrupts than are kept.
+    #[error(
+        "{count} interrupts between CPUs have an unknown sender, because more senders than are kept interrupted the \
+         measured CPUs."
+    )]
+    SendersTooMany {
+        /// Interrupts and requests without a sender.
+        count: u64,
+    },
+    /// Events of senders were lost.
+    #[error(
+        "The trace of what CPUs send to each other has {count} gaps; interrupts around them have an unknown sender."
+    )]
+    SendersMissed {
+        /// Gaps.
+        count: u64,
+    },
     /// The trace has gaps between thread switches.
     #[error(
         "{count} context switches are missing from the kernel's trace; the time before each in an interruption counts as \

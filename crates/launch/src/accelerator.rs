@@ -41,15 +41,6 @@ impl Accelerator {
         }
     }
 
-    /// Returns the start of the names of the variables that it reads.
-    pub fn variable_prefix(&self) -> &'static str {
-        match self {
-            Self::Onload(_) => "EF_",
-            Self::Vma => "VMA_",
-            Self::Xlio => "XLIO_",
-        }
-    }
-
     /// Returns the words to put before the command: Onload has a launcher, whose profile sets its variables. Without
     /// one it waits for interrupts.
     pub fn launcher(&self, mode: Mode) -> Vec<String> {

@@ -44,14 +44,15 @@ pub enum Refusal {
         /// Its node.
         node: u32,
     },
-    /// Spinning threads without a CPU each.
+    /// Spinning threads or copies without a CPU each.
     #[error(
-        "cannot run {threads} spinning threads on {cpus:#}: each needs a CPU\nhint: add CPUs, or try --mode interrupt and \
-         measure"
+        "cannot run {count} {what} on {cpus:#}: each needs a CPU\nhint: add CPUs, or try --mode interrupt and measure"
     )]
     TooFewCpus {
-        /// Busy threads.
-        threads: u32,
+        /// Busy threads or copies.
+        count: u32,
+        /// "spinning threads" or "spinning copies".
+        what: &'static str,
         /// Their CPUs.
         cpus: CpuSet,
     },
@@ -107,6 +108,8 @@ pub enum Warning {
         /// Its sibling, which is not isolated.
         sibling: CpuId,
     },
+    /// A core on which several copies run.
+    CopiesShareCores(CpuSet),
     /// Memory of another node.
     RemoteMemory {
         /// Node of the memory.
@@ -152,6 +155,12 @@ impl fmt::Display for Warning {
                 write!(
                     f,
                     "CPU {cpu} shares its core with CPU {sibling}, which is not isolated: work there slows it down"
+                )
+            }
+            Self::CopiesShareCores(cpus) => {
+                write!(
+                    f,
+                    "there are more copies than cores: two of them share the core of {cpus:#}, for example"
                 )
             }
             Self::RemoteMemory { node, cpus } => {

@@ -1,7 +1,11 @@
 //! The request checked against a host.
 
-use crate::{Accelerator, CpuChoice, Memory, Mode, Place, Refusal, Request, ThreadMap, Warning, order};
+use crate::{
+    Accelerator, Memory, Mode, Refusal, Request, ThreadMap, Warning,
+    choose::{cpus, shared_core},
+};
 use lowlat_host::{CpuId, CpuSet, HostSnapshot, Reading, snapshot::SchedPolicy};
+use std::num::NonZeroU32;
 
 /// Variable through which the loader loads a library first (ld.so(8)).
 const LD_PRELOAD: &str = "LD_PRELOAD";
@@ -27,12 +31,14 @@ impl Surroundings {
 }
 
 /// What to set, and then start.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Launch {
     /// How the command waits.
     pub mode: Mode,
-    /// CPUs of threads in order of appearance.
+    /// CPUs of threads, or of copies, in order of appearance.
     pub cpus: Vec<CpuId>,
+    /// Number of copies of the command, one to a CPU; `None` runs one command whose threads are placed.
+    pub copies: Option<NonZeroU32>,
     /// CPUs of threads by name.
     pub thread_map: ThreadMap,
     /// Scheduling policy with its priority; `None` inherits.
@@ -60,15 +66,16 @@ impl Launch {
         let cpus = cpus(request, host, around)?;
         check_installed(request, around)?;
         check_memory(request, host)?;
-        let (environment, mut warnings) = environment(request, around);
+        let (environment, overridden) = environment(request, around);
         let launcher = request
             .accelerator
             .as_ref()
             .map(|accelerator| accelerator.launcher(request.mode))
             .unwrap_or_default();
-        let launch = Self {
+        let mut launch = Self {
             mode: request.mode,
             cpus,
+            copies: request.copies,
             thread_map: request.thread_map.clone(),
             policy: request.policy,
             memory: request.memory,
@@ -78,13 +85,24 @@ impl Launch {
             accelerator: request.accelerator.clone(),
             warnings: Vec::new(),
         };
-        warnings.splice(0..0, launch.warnings_of_cpus(host));
-        Ok(Self { warnings, ..launch })
+        launch.warnings = launch.warnings_of_cpus(host);
+        launch.warnings.extend(overridden);
+        Ok(launch)
     }
 
     /// Returns every CPU that the command may use.
     pub fn all_cpus(&self) -> CpuSet {
         self.cpus.iter().copied().collect::<CpuSet>().union(&self.thread_map.cpus())
+    }
+
+    /// Returns the CPUs of each process to start: all of them for one command, one for each copy.
+    pub fn processes(&self) -> Vec<Vec<CpuId>> {
+        match self.copies {
+            None => vec![self.cpus.clone()],
+            Some(count) => {
+                self.cpus.iter().cycle().take(count.get() as usize).map(|cpu| vec![*cpu]).collect()
+            }
+        }
     }
 
     fn warnings_of_cpus(&self, host: &HostSnapshot) -> Vec<Warning> {
@@ -106,6 +124,9 @@ impl Launch {
                 others.iter().find(|other| *other != cpu).map(|sibling| Warning::SharedCore { cpu, sibling })
             });
             warnings.extend(shared);
+            if self.copies.is_some() {
+                warnings.extend(shared_core(host, &all).map(Warning::CopiesShareCores));
+            }
         }
         if let Memory::Node(id) = self.memory {
             let on_node = host.topology.nodes.iter().find(|node| node.id == id).map(|node| &node.cpus);
@@ -130,78 +151,6 @@ fn interrupts(host: &HostSnapshot, cpus: &CpuSet) -> Option<Warning> {
         }
     }
     (!labels.is_empty()).then_some(Warning::Interrupts { labels, cpus: on })
-}
-
-fn cpus(request: &Request, host: &HostSnapshot, around: &Surroundings) -> Result<Vec<CpuId>, Refusal> {
-    let online = &host.topology.online;
-    let named = request.thread_map.cpus();
-    let listed = match &request.cpus {
-        CpuChoice::List(list) => list.union(&named),
-        CpuChoice::Place(_) => named.clone(),
-    };
-    let missing = listed.difference(online);
-    if !missing.is_empty() {
-        return Err(Refusal::Offline { cpus: missing, online: online.clone() });
-    }
-    let forbidden = listed.difference(&around.allowed);
-    if !forbidden.is_empty() {
-        return Err(Refusal::Forbidden { cpus: forbidden, allowed: around.allowed.clone() });
-    }
-    let cpus = match &request.cpus {
-        CpuChoice::List(list) => list.iter().collect(),
-        CpuChoice::Place(place) => {
-            let free = candidates(place, host, around)?.difference(&named);
-            let mut ordered = order(place, &host.topology, &free);
-            ordered.truncate(request.thread_count.get() as usize);
-            ordered
-        }
-    };
-    if request.mode == Mode::Spin {
-        check_spinners(request, host, &cpus)?;
-    }
-    Ok(cpus)
-}
-
-fn check_spinners(request: &Request, host: &HostSnapshot, cpus: &[CpuId]) -> Result<(), Refusal> {
-    let set: CpuSet = cpus.iter().copied().collect();
-    let threads = request.thread_count.get();
-    if set.len() < threads as usize {
-        return Err(Refusal::TooFewCpus { threads, cpus: set });
-    }
-    let used: CpuSet = cpus.iter().copied().take(threads as usize).collect();
-    let spinning = used.union(&request.thread_map.cpus());
-    let mut cores = host.topology.cores.iter().map(|core| core.cpus.intersection(&spinning));
-    match cores.find(|core| core.len() > 1) {
-        Some(core) => Err(Refusal::OneCore { cpus: core }),
-        None => Ok(()),
-    }
-}
-
-/// Returns the CPUs among which a rule chooses: the isolated ones if there are any.
-fn candidates(place: &Place, host: &HostSnapshot, around: &Surroundings) -> Result<CpuSet, Refusal> {
-    let usable = host.topology.online.intersection(&around.allowed);
-    let isolated = usable.intersection(&host.cpus_isolated());
-    let near = match place {
-        Place::Near(name) => near(name, host)?,
-        _ => None,
-    };
-    let Some((name, node, on_node)) = near else {
-        return Ok(if isolated.is_empty() { usable } else { isolated });
-    };
-    let choices = [isolated.intersection(&on_node), usable.intersection(&on_node)];
-    let found = choices.into_iter().find(|cpus| !cpus.is_empty());
-    found.ok_or_else(|| Refusal::NoCpuNear { name: name.to_owned(), node })
-}
-
-/// Returns the interface's node with its CPUs; `None` if it is near all of them.
-fn near<'a>(name: &'a str, host: &HostSnapshot) -> Result<Option<(&'a str, u32, CpuSet)>, Refusal> {
-    let Some(nic) = host.nics.iter().find(|nic| nic.name == name) else {
-        let known = host.nics.iter().map(|nic| nic.name.as_str()).collect::<Vec<_>>().join(", ");
-        return Err(Refusal::NoInterface { name: name.to_owned(), known });
-    };
-    let id = nic.node.known().and_then(|node| u32::try_from(*node).ok());
-    let node = id.and_then(|id| host.topology.nodes.iter().find(|node| node.id == id));
-    Ok(node.map(|node| (name, node.id, node.cpus.clone())))
 }
 
 fn check_installed(request: &Request, around: &Surroundings) -> Result<(), Refusal> {
@@ -269,7 +218,10 @@ fn joined(first: &str, rest: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{host, set};
+    use crate::{
+        CpuChoice, Place,
+        testing::{host, set},
+    };
     use std::num::NonZeroU32;
 
     fn request(cpus: CpuChoice, threads: u32) -> Request {
@@ -277,7 +229,8 @@ mod tests {
             mode: Mode::Spin,
             accelerator: None,
             cpus,
-            thread_count: NonZeroU32::new(threads).unwrap(),
+            thread_count: NonZeroU32::new(threads),
+            copies: None,
             policy: None,
             memory: Memory::Inherited,
             has_huge_pages: false,
@@ -321,13 +274,40 @@ mod tests {
     #[test]
     fn spinning_threads_need_cores() {
         let few = plan(&request(list("4"), 2)).unwrap_err();
-        assert_eq!(few, Refusal::TooFewCpus { threads: 2, cpus: set("4") });
+        assert_eq!(few, Refusal::TooFewCpus { count: 2, what: "spinning threads", cpus: set("4") });
         let siblings = plan(&request(list("4,12"), 2)).unwrap_err();
         assert_eq!(siblings, Refusal::OneCore { cpus: set("4,12") });
         let named = Request { thread_map: ThreadMap::parse("md=12").unwrap(), ..request(list("4"), 1) };
         assert_eq!(plan(&named).unwrap_err(), Refusal::OneCore { cpus: set("4,12") });
         let sleeping = Request { mode: Mode::Interrupt, ..request(list("4,12"), 3) };
         assert_eq!(plan(&sleeping).unwrap().cpus, [4, 12]);
+    }
+
+    #[test]
+    fn copies_get_a_cpu_each_and_siblings_only_with_a_warning() {
+        let copies = |count, mode| Request {
+            mode,
+            copies: NonZeroU32::new(count),
+            ..request(CpuChoice::Place(Place::ClusterSpread), 0)
+        };
+        let of = |count, mode| plan(&copies(count, mode)).map(|launch| (launch.processes(), launch.warnings));
+        // The isolated CPUs: clusters 4-5 and 6-7 with siblings 12-14; 15 is not allowed.
+        assert_eq!(of(3, Mode::Spin), Ok((vec![vec![4], vec![6], vec![5]], vec![])));
+        let (cpus, warnings) = of(5, Mode::Spin).unwrap();
+        assert_eq!(cpus[4], [12]);
+        assert_eq!(warnings, [Warning::CopiesShareCores(set("4,12"))]);
+        let refused = Refusal::TooFewCpus { count: 8, what: "spinning copies", cpus: set("4-7,12-14") };
+        assert_eq!(of(8, Mode::Spin), Err(refused));
+        let wrapped = of(8, Mode::Interrupt).unwrap().0;
+        assert_eq!((wrapped.len(), &wrapped[7]), (8, &vec![4]));
+    }
+
+    #[test]
+    fn threads_without_a_number_get_every_cpu_in_the_order_of_a_rule_of_clusters() {
+        let cpus = |place| plan(&request(CpuChoice::Place(place), 0)).unwrap().cpus;
+        assert_eq!(cpus(Place::ClusterSpread), [4, 6, 5, 7, 12, 14, 13]);
+        assert_eq!(cpus(Place::ClusterPack), [4, 5, 6, 7, 12, 13, 14]);
+        assert_eq!(cpus(Place::Compact), [4]);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 mod accelerator;
 mod check;
+mod choose;
 mod evidence;
 mod launch;
 mod placement;

@@ -12,7 +12,7 @@ pub enum Place {
     Compact,
     /// On the NUMA node of this interface, close together.
     Near(String),
-    /// One per cluster before a second in any, within a last-level cache before the next.
+    /// One per cluster of the host before a second in any, over NUMA nodes and last-level caches in turn.
     ClusterSpread,
     /// Fills a cluster before the next.
     ClusterPack,
@@ -40,18 +40,28 @@ type Path = [usize; 3];
 /// Returns `cpus` in the order in which a rule fills them. SMT siblings come last under every rule: the first CPUs of
 /// the result are on different cores.
 pub fn order(place: &Place, topology: &Topology, cpus: &CpuSet) -> Vec<CpuId> {
-    let mut by_rank: BTreeMap<usize, Vec<(Path, CpuId)>> = BTreeMap::new();
+    // By the number of earlier CPUs on the same core, then in the same cluster where each cluster gets one first.
+    let mut by_rank: BTreeMap<(usize, usize), Vec<(Path, CpuId)>> = BTreeMap::new();
+    let mut in_cluster: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     for cpu in cpus.iter() {
         let siblings = topology.siblings(cpu).intersection(cpus);
         let rank = siblings.iter().take_while(|sibling| *sibling != cpu).count();
-        by_rank.entry(rank).or_default().push((path(topology, cpu), cpu));
+        let path = path(topology, cpu);
+        let [.., cluster] = path;
+        let mut turn = 0;
+        // A CPU outside every cluster shares its second-level cache with no other core.
+        if *place == Place::ClusterSpread && cluster > 0 {
+            let earlier = in_cluster.entry((rank, cluster)).or_default();
+            turn = *earlier;
+            *earlier += 1;
+        }
+        by_rank.entry((rank, turn)).or_default().push((path, cpu));
     }
     let mut ordered = Vec::new();
     for mut rank in by_rank.into_values() {
         rank.sort_unstable();
         let dealt_from = match place {
-            Place::Spread => 0,
-            Place::ClusterSpread => 2,
+            Place::Spread | Place::ClusterSpread => 0,
             Place::Compact | Place::Near(_) | Place::ClusterPack => 3,
         };
         ordered.extend(deal(rank, dealt_from, 0));
@@ -94,6 +104,7 @@ fn place<'a>(mut groups: impl Iterator<Item = &'a CpuSet>, cpu: CpuId) -> usize 
 mod tests {
     use super::*;
     use crate::testing::{host, set};
+    use lowlat_host::topology::{Cache, CacheKind, Group, Node};
     use proptest::prelude::*;
 
     const RULES: [Place; 4] = [Place::Spread, Place::Compact, Place::ClusterSpread, Place::ClusterPack];
@@ -108,8 +119,63 @@ mod tests {
     fn rules_fill_cores_in_their_order() {
         assert_eq!(ordered(&Place::Spread, "0-7"), [0, 4, 2, 6, 1, 5, 3, 7]);
         assert_eq!(ordered(&Place::Compact, "0-7"), [0, 1, 2, 3, 4, 5, 6, 7]);
-        assert_eq!(ordered(&Place::ClusterSpread, "0-7"), [0, 2, 1, 3, 4, 6, 5, 7]);
+        assert_eq!(ordered(&Place::ClusterSpread, "0-7"), [0, 4, 2, 6, 1, 5, 3, 7]);
         assert_eq!(ordered(&Place::ClusterPack, "2-7"), [2, 3, 4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn clusters_get_one_each_before_a_second_even_if_nodes_get_unequal_shares() {
+        // Node 0 offers two clusters, node 1 both CPUs of one.
+        assert_eq!(ordered(&Place::Spread, "0,2,4-5"), [0, 4, 2, 5]);
+        assert_eq!(ordered(&Place::ClusterSpread, "0-2,4-5"), [0, 4, 2, 1, 5]);
+        assert_eq!(ordered(&Place::ClusterSpread, "0-1,4,8-9"), [0, 4, 1, 8, 9], "siblings last");
+    }
+
+    /// Two packages with two last-level caches each, four clusters of four cores in each cache, two CPUs in each core:
+    /// 128 CPUs, of which 64 and above are the siblings of 0 to 63.
+    fn large() -> Topology {
+        let groups = |count: u32, cores: u32| -> Vec<CpuSet> {
+            let core = |core: u32| [core, core + 64];
+            (0..count).map(|at| (at * cores..(at + 1) * cores).flat_map(core).collect()).collect()
+        };
+        let group = |cpus: CpuSet| Group { id: 0, cpus };
+        let cache = |cpus: CpuSet| Cache { level: 3, kind: CacheKind::Unified, cpus, ..Cache::default() };
+        Topology {
+            online: CpuSet::first(128),
+            packages: groups(2, 32).into_iter().map(group).collect(),
+            nodes: (0..).zip(groups(2, 32)).map(|(id, cpus)| Node { id, cpus, ..Node::default() }).collect(),
+            caches: groups(4, 16).into_iter().map(cache).collect(),
+            clusters: groups(16, 4).into_iter().map(group).collect(),
+            cores: groups(64, 1).into_iter().map(group).collect(),
+            ..Topology::default()
+        }
+    }
+
+    #[test]
+    fn copies_fill_clusters_evenly_on_a_large_host() {
+        let topology = large();
+        for (copies, in_a_cluster, in_a_cache) in [(4, 1, 1), (16, 1, 4), (32, 2, 8), (64, 4, 16)] {
+            let mut ordered = order(&Place::ClusterSpread, &topology, &topology.online);
+            ordered.truncate(copies);
+            let chosen: CpuSet = ordered.into_iter().collect();
+            let most = |groups: &[CpuSet]| groups.iter().map(|group| group.intersection(&chosen).len()).max();
+            let of =
+                |groups: &[Group]| most(&groups.iter().map(|group| group.cpus.clone()).collect::<Vec<_>>());
+            assert_eq!(of(&topology.clusters), Some(in_a_cluster), "{copies} copies");
+            assert_eq!(of(&topology.cores), Some(1), "{copies} copies");
+            let caches: Vec<CpuSet> = topology.caches.iter().map(|cache| cache.cpus.clone()).collect();
+            assert_eq!(most(&caches), Some(in_a_cache), "{copies} copies");
+        }
+        let packed = order(&Place::ClusterPack, &topology, &topology.online);
+        assert_eq!(packed[..8], [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(packed[64..66], [64, 65], "siblings only when every core has one");
+    }
+
+    #[test]
+    fn one_cpu_and_hosts_without_clusters_are_placed() {
+        let bare = Topology { online: CpuSet::first(3), ..Topology::default() };
+        assert_eq!(order(&Place::ClusterSpread, &bare, &bare.online), [0, 1, 2]);
+        assert_eq!(order(&Place::ClusterSpread, &host().topology, &set("5")), [5]);
     }
 
     #[test]

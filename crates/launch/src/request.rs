@@ -44,8 +44,10 @@ pub struct Request {
     pub accelerator: Option<Accelerator>,
     /// CPUs.
     pub cpus: CpuChoice,
-    /// Number of busy threads.
-    pub thread_count: NonZeroU32,
+    /// Number of busy threads; `None` is one, or as many as appear under a rule of clusters.
+    pub thread_count: Option<NonZeroU32>,
+    /// Number of copies of the command, one to a CPU; `None` runs one command whose threads are placed.
+    pub copies: Option<NonZeroU32>,
     /// Scheduling policy with its real-time priority; `None` inherits.
     pub policy: Option<(SchedPolicy, u32)>,
     /// Memory policy.
@@ -56,4 +58,17 @@ pub struct Request {
     pub is_awake: bool,
     /// CPUs of threads by name.
     pub thread_map: ThreadMap,
+}
+
+impl Request {
+    /// Returns the number of CPUs that must run something at any time.
+    pub fn busy_count(&self) -> u32 {
+        self.copies.or(self.thread_count).map_or(1, NonZeroU32::get)
+    }
+
+    /// Whether threads are placed on as many CPUs as they need, whatever their number.
+    pub fn is_open_ended(&self) -> bool {
+        let by_clusters = matches!(self.cpus, CpuChoice::Place(Place::ClusterSpread | Place::ClusterPack));
+        by_clusters && self.copies.or(self.thread_count).is_none()
+    }
 }

@@ -1,19 +1,35 @@
 //! The launch as a shell line.
 
 use crate::{Launch, Memory};
-use lowlat_host::snapshot::SchedPolicy;
+use lowlat_host::{CpuId, CpuSet, shell, snapshot::SchedPolicy};
 
 /// Returns the command line that starts the command alike in a shell, below a comment for each thing that no program
-/// of the line can do.
+/// of the line can do. Copies are started together and waited for.
 pub fn shell_lines(launch: &Launch, command: &[String]) -> Vec<String> {
     let mut lines = Vec::new();
     if launch.is_awake {
         lines.push("# Keep /dev/cpu_dma_latency open with the four bytes of 0 in it meanwhile.".to_owned());
     }
-    if launch.all_cpus().len() > 1 {
-        lines.push("# Pin each thread to one of the CPUs with taskset --pid.".to_owned());
+    if launch.copies.is_some() {
+        let copies = launch.processes();
+        let of_copy = |cpus: &Vec<CpuId>| line(launch, &cpus.iter().copied().collect(), command) + " &";
+        lines.extend(copies.iter().map(of_copy));
+        lines.push("wait".to_owned());
+        return lines;
     }
-    let mut words = vec!["taskset".to_owned(), "-c".to_owned(), launch.all_cpus().to_list()];
+    if launch.all_cpus().len() > 1 {
+        let order: Vec<String> = launch.cpus.iter().map(ToString::to_string).collect();
+        lines.push(format!(
+            "# Pin each new thread to the next of these CPUs with taskset --pid: {}",
+            order.join(" ")
+        ));
+    }
+    lines.push(line(launch, &launch.all_cpus(), command));
+    lines
+}
+
+fn line(launch: &Launch, cpus: &CpuSet, command: &[String]) -> String {
+    let mut words = vec!["taskset".to_owned(), "-c".to_owned(), cpus.to_list()];
     if let Some((policy, priority)) = launch.policy {
         let option = match policy {
             SchedPolicy::Fifo => "--fifo",
@@ -34,37 +50,19 @@ pub fn shell_lines(launch: &Launch, command: &[String]) -> Vec<String> {
         words.extend(launch.environment.iter().map(|(name, value)| format!("{name}={value}")));
     }
     words.extend(launch.launcher.iter().chain(command).cloned());
-    lines.push(words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" "));
-    lines
-}
-
-/// Quotes a word for a shell, if it needs that.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
+    words.iter().map(|word| shell::word(word)).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Mode, ThreadMap};
 
     #[test]
     fn the_line_runs_the_same_command() {
         let mut launch = Launch {
-            mode: Mode::Spin,
             cpus: vec![3],
-            thread_map: ThreadMap::default(),
-            policy: None,
-            memory: Memory::Inherited,
-            environment: Vec::new(),
             launcher: ["onload", "-p", "latency"].map(str::to_owned).to_vec(),
-            is_awake: false,
-            accelerator: None,
-            warnings: Vec::new(),
+            ..Launch::default()
         };
         let command = ["./app".to_owned(), "it's".to_owned()];
         assert_eq!(shell_lines(&launch, &command), [r"taskset -c 3 onload -p latency ./app 'it'\''s'"]);
@@ -79,5 +77,13 @@ mod tests {
             lines[2],
             "taskset -c 2-3 chrt --fifo 50 numactl --membind=1 env 'A=b c' onload -p latency ./app"
         );
+        assert!(lines[1].ends_with(": 3 2"), "{}", lines[1]);
+    }
+
+    #[test]
+    fn copies_are_a_line_each() {
+        let launch = Launch { cpus: vec![4, 0], copies: std::num::NonZeroU32::new(2), ..Launch::default() };
+        let lines = shell_lines(&launch, &["./app".to_owned()]);
+        assert_eq!(lines, ["taskset -c 4 ./app &", "taskset -c 0 ./app &", "wait"]);
     }
 }

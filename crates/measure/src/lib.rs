@@ -2,9 +2,12 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod affinity;
+pub mod cache;
 pub mod clock;
 pub mod jitter;
 pub mod net;
+mod text;
 pub mod tick_proof;
+pub mod workload;
 
 pub use affinity::{AffinityError, pin_to};

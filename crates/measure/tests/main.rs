@@ -2,6 +2,7 @@
 
 #[path = "../../trade/tests/common/allocator.rs"]
 mod allocator;
+mod finder;
 mod jitter;
 mod memory;
 mod net;

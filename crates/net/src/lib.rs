@@ -4,6 +4,12 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+pub mod choose;
+pub mod compare;
 pub mod onload;
 pub mod pingpong;
 pub mod sfnt;
+pub mod stream;
+pub mod tools;
+mod words;
+pub mod xdp;

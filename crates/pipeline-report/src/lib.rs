@@ -21,9 +21,9 @@ pub use journal::{
     },
 };
 pub use pipeline::{
-    html::matrix_html,
+    html::{matrix_html, run_html},
     terminal::{
-        PipelineLive, load_words, matrix_not_run_text, matrix_plan_text, matrix_text, pipeline_live_lines,
-        pipeline_text, size_text,
+        PipelineLive, exchange_text, load_words, matrix_not_run_text, matrix_plan_text, matrix_text,
+        pipeline_live_lines, pipeline_text, size_text,
     },
 };

@@ -11,6 +11,7 @@ pub mod matrix;
 mod record;
 pub mod reference;
 pub mod size;
+mod wire;
 
 pub use figures::{StageFigures, Stages};
 pub use matrix::{MatrixDocument, MatrixRow, RowFigures, StageRange};
@@ -18,3 +19,4 @@ pub use record::{
     Mode, PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord, ProcessUse, QuoteOverrun,
     RecordedTicks,
 };
+pub use wire::{ExchangeDocument, FeedFigures, GatewayFigures, SequenceRange, WireRecord, WireStages};

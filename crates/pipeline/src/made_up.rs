@@ -1,6 +1,9 @@
 //! Made-up runs that look like measured ones, for tests and golden files. No figure here was measured.
 
-use super::{Mode, PipelineParameters, PipelineRecord, ProcessUse, StageFigures, Stages};
+use super::{
+    FeedFigures, GatewayFigures, Mode, PipelineParameters, PipelineRecord, ProcessUse, StageFigures, Stages,
+    WireRecord, WireStages,
+};
 use hdrhistogram::Histogram;
 
 /// A run of so many ticks whose tick to order is about `t2o_ns`.
@@ -13,8 +16,41 @@ pub fn run(ticks: u64, t2o_ns: u64) -> PipelineRecord {
         pins: std::collections::BTreeMap::new(),
         host_core: None,
         may_use_huge_pages: false,
+        has_md_threads: false,
     };
     run_of(parameters, ticks, t2o_ns)
+}
+
+/// What was on the wires of such a run, without a loss.
+pub fn wire(ticks: u64, trade_ns: u64) -> WireRecord {
+    let part = |per_cent: u64| spread(ticks, trade_ns * per_cent / 100);
+    let stages = WireStages {
+        packet_to_read: part(12),
+        read_to_published: part(4),
+        published_to_strategy: part(38),
+        strategy: part(5),
+        order_to_td: part(32),
+        td_to_send: part(3),
+        send_to_wire: part(6),
+        tick_to_trade: part(100),
+    };
+    let feed = FeedFigures {
+        datagrams: ticks / 2 + 8,
+        received: ticks,
+        published: ticks,
+        sessions: 1,
+        is_ended: true,
+        ..FeedFigures::default()
+    };
+    let gateway = GatewayFigures {
+        sent: ticks,
+        accepted: ticks,
+        fills: ticks,
+        measured: ticks,
+        adding_up: ticks,
+        ..GatewayFigures::default()
+    };
+    WireRecord { feed: Some(feed), gateway: Some(gateway), stages }
 }
 
 /// The same of given parameters.
@@ -30,11 +66,13 @@ pub fn run_of(parameters: PipelineParameters, ticks: u64, t2o_ns: u64) -> Pipeli
         involuntary_switches: wakes / 50,
         minor_faults: 0,
         major_faults: 0,
+        private_bytes_max: Some(1_200 << 10),
     };
     let (role, processes) = if has_host { ("host", 1) } else { ("strategies", strategies) };
     PipelineRecord {
         parameters,
         measured_s,
+        ready_s: 0.4,
         is_cut_short: false,
         ticks_scheduled: ticks,
         ticks_published: ticks,
@@ -51,6 +89,7 @@ pub fn run_of(parameters: PipelineParameters, ticks: u64, t2o_ns: u64) -> Pipeli
             t2o: spread(ticks, t2o_ns),
             t2o_scheduled: spread(ticks, t2o_ns * 21 / 20),
         },
+        wire: None,
         uses: vec![
             of("master", 1, 40),
             of("cached", 1, ticks / 10),

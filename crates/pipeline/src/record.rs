@@ -1,6 +1,6 @@
 //! What a run was asked to do, and what came of it.
 
-use super::Stages;
+use super::{Stages, WireRecord};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -17,6 +17,8 @@ pub enum Mode {
     Adaptive,
     /// md spins, td and strategies sleep.
     Mixed,
+    /// md and td spin, strategies sleep: what the Kungfu report calls mixed.
+    PlatformFast,
 }
 
 /// What one run is asked to do.
@@ -41,6 +43,10 @@ pub struct PipelineParameters {
     /// Whether memory may come from the reserved pool of huge pages.
     #[serde(default)]
     pub may_use_huge_pages: bool,
+    /// Whether md has a thread for each instrument, as in the Kungfu report. They sleep until their quotes are due,
+    /// whatever the mode.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_md_threads: bool,
 }
 
 impl PipelineParameters {
@@ -80,6 +86,15 @@ pub struct PipelineOptions {
     /// The store of cached, which runs beside then; none: it does not run.
     #[serde(default)]
     pub cached_store: Option<String>,
+    /// Processes that read every record and keep nothing.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub followers: u32,
+    /// Scenario that md publishes, a JSON file; `None`: quotes at the rate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scenario: Option<String>,
+    /// Time between the starts of two strategies, ms.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub start_interval_ms: u32,
     /// The folder of the recording that is made beside; none: nothing is recorded.
     #[serde(default)]
     pub recording: Option<String>,
@@ -92,15 +107,38 @@ pub struct PipelineOptions {
     /// Recorded ticks, with an instrument for each strategy; `None` if md simulates the quotes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ticks: Option<RecordedTicks>,
+    /// Feed that md reads, such as "udp:239.1.1.1:5000"; `None` if md makes the quotes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feed: Option<String>,
+    /// Interface on which md joins the feed's group; `None`: the one of the route.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feed_interface: Option<String>,
+    /// Receive buffer of md's socket, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub feed_buffer_bytes: Option<u64>,
+    /// Symbols of ITCH with an instrument each; empty: the first ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub symbols: Vec<String>,
+    /// Exchange to which td sends the orders, such as "tcp:10.0.0.1:5001"; `None` if td answers them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gateway: Option<String>,
+    /// Quotes per order of a strategy; `None`: an order for each quote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quotes_per_order: Option<u32>,
     /// Memory that all nodes may share, bytes; none: most of what is available.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes_max: Option<u64>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's shape")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 /// What one process, or all processes of a role, used.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ProcessUse {
-    /// `master`, `cached`, `recorder`, `md`, `td`, `platform`, `strategies`, `host`.
+    /// `master`, `cached`, `follower`, `recorder`, `md`, `td`, `platform`, `strategies`, `host`.
     pub role: String,
     /// How many processes that are.
     pub processes: u32,
@@ -114,6 +152,10 @@ pub struct ProcessUse {
     pub minor_faults: u64,
     /// Page faults that read a disk.
     pub major_faults: u64,
+    /// Memory that only one process uses, of the one with most of it: own pages and page tables, bytes. `None` if unknown,
+    /// as in records of an earlier lowlat.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub private_bytes_max: Option<u64>,
 }
 
 /// What came of one run.
@@ -123,6 +165,9 @@ pub struct PipelineRecord {
     pub parameters: PipelineParameters,
     /// How long quotes were published, seconds.
     pub measured_s: f64,
+    /// From the start of the first process until all had joined, seconds. 0 in a record of an earlier lowlat.
+    #[serde(default)]
+    pub ready_s: f64,
     /// Whether it was stopped before md had published its schedule.
     #[serde(default)]
     pub is_cut_short: bool,
@@ -146,6 +191,9 @@ pub struct PipelineRecord {
     pub restarts: u64,
     /// Latencies.
     pub stages: Stages,
+    /// Feed, gateway and tick to trade; `None` in a run without either.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wire: Option<WireRecord>,
     /// What processes used, a row per role.
     pub uses: Vec<ProcessUse>,
     /// How long that was counted, seconds: from before the first quote until orders had come to rest. 0 in a record of an

@@ -16,6 +16,7 @@ mod merge;
 mod network;
 mod origin;
 pub mod outcome;
+mod partition;
 mod plan;
 mod planner;
 pub mod verify;

@@ -111,14 +111,7 @@ mod tests {
     }
 
     fn plan(bench: &Bench) -> Plan {
-        let context = Context {
-            host: &bench.host,
-            role: &bench.role,
-            allocation: &bench.allocation,
-            profile: bench.profile,
-            catalogue: CATALOGUE,
-        };
-        Plan::for_interface(&context, "1.0.0", "eth0")
+        Plan::for_interface(&bench.context(), "1.0.0", "eth0")
     }
 
     #[test]

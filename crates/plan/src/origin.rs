@@ -1,14 +1,14 @@
 //! Checks that planning on this host could have made a saved plan. A plan is a file: a user who can write it
 //! must not be able to make lowlat, which runs as root, write anything outside the catalogue.
 
-use super::{Plan, boot_line};
+use super::{Plan, boot_line, partition, planner};
 use lowlat_host::{
-    Allocation, CpuSet, HostSnapshot, Reading, Role,
+    Allocation, CpuSet, HostSnapshot, IsolateBy, Reading, Role,
     cmdline::{CommandLine, same_name, split},
 };
 use lowlat_settings::{
-    Catalogue, Context,
-    change::{BootToken, Change, Moment, Target, sysctl, tuned},
+    Catalogue, Context, Verdict,
+    change::{BootToken, Change, Moment, Target, cache, sysctl, sysctl::HeldKey, tuned},
 };
 use std::{
     collections::{BTreeMap, HashMap},
@@ -67,6 +67,12 @@ impl Plan {
             nics,
             accepted_risks: named.chain(of_tokens.map(|token| token.setting.clone())).collect(),
             is_busy_polling: self.changes.iter().any(suspends),
+            is_partitioning_cache: self.changes.iter().any(allocates_cache),
+            isolate_by: if self.changes.iter().any(partition::is_partition) {
+                IsolateBy::Cpuset
+            } else {
+                IsolateBy::Boot
+            },
         }
     }
 
@@ -87,6 +93,11 @@ impl Plan {
 /// Whether a change suspends interrupts, which only the role asks for.
 fn suspends(change: &Change) -> bool {
     change.after != "0" && change.settings.iter().any(|id| id == "nic.irq_suspend_timeout")
+}
+
+/// Whether a change is of the cache's partition, which only the role asks for.
+fn allocates_cache(change: &Change) -> bool {
+    change.settings.iter().any(|id| id == cache::SETTING)
 }
 
 /// One requested value of a plan.
@@ -153,8 +164,16 @@ impl<'a> Planned<'a> {
         };
         let mut changes = plan.changes.clone();
         changes.sort_by_cached_key(place);
-        let files = sysctl::file(context, &changes).map(|(file, _)| file);
-        for file in files.into_iter().chain(tuned::file(context, &changes)) {
+        // Keys that needed no change are only in the files.
+        let is_in_file = |held: &HeldKey| {
+            let line = format!("{} = {}", held.key, held.value);
+            plan.changes.iter().any(|change| change.after.lines().any(|other| other == line))
+        };
+        let held = context.catalogue.settings().filter_map(|row| planner::held(context, row, Verdict::Good));
+        let held: Vec<HeldKey> = held.filter(is_in_file).collect();
+        let files = sysctl::file(context, &changes, &held).map(|(file, _)| file);
+        let slice = partition::slice(context, &changes).map(|(file, _)| file);
+        for file in files.into_iter().chain(tuned::file(context, &changes, &held)).chain(slice) {
             planned.after.insert(file.target, (file.after, file.moment));
         }
         planned

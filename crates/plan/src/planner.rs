@@ -1,10 +1,13 @@
 //! The planner: gathers the proposals of all wrong rows.
 
-use super::{HostMark, LeftOut, Plan, boot_line, stands, warnings};
-use lowlat_host::{Profile, Reading};
+use super::{HostMark, LeftOut, Plan, boot_line, partition, stands, warnings};
+use lowlat_host::{IsolateBy, Profile, Reading};
 use lowlat_settings::{
     Context, Finding, Layer, Risk, Setting, Verdict,
-    change::{BootToken, Change, Moment, Proposal, ProposedChange, Target, WhyLeftOut, files, sysctl, tuned},
+    change::{
+        BootToken, Change, Moment, Proposal, ProposedChange, Target, WhyLeftOut, files, grammar, sysctl,
+        sysctl::HeldKey, tuned,
+    },
     judge_one, same_meaning,
 };
 use std::collections::BTreeMap;
@@ -26,6 +29,9 @@ impl Plan {
         let mut gathered = Gathered::default();
         for setting in context.catalogue.settings().filter(|setting| is_wanted(setting)) {
             let finding = judge_one(context, setting);
+            if !is_asked_for(context, setting) || context.role.accepts(setting.id) {
+                gathered.held.extend(held(context, setting, finding.verdict));
+            }
             if finding.verdict.is_fault() {
                 gathered.fault(context, setting, &finding);
             } else {
@@ -44,6 +50,7 @@ struct Gathered {
     places: BTreeMap<Target, usize>,
     tokens: Vec<BootToken>,
     left_out: Vec<LeftOut>,
+    held: Vec<HeldKey>,
 }
 
 impl Gathered {
@@ -58,6 +65,9 @@ impl Gathered {
 
     fn fault(&mut self, context: &Context<'_>, setting: &Setting, finding: &Finding) {
         let mut proposal = setting.proposal(context);
+        if context.role.isolate_by == IsolateBy::Cpuset {
+            partition::instead_of_boot(context, setting, &mut proposal);
+        }
         without_what_is_so(context, &mut proposal);
         for (why, text) in &proposal.left_out {
             self.leave(setting, *why, text);
@@ -116,12 +126,16 @@ impl Gathered {
 
     fn finish(mut self, context: &Context<'_>, lowlat_version: &str) -> Plan {
         let mut warnings = Vec::new();
-        if let Some((file, warning)) = sysctl::file(context, &self.changes) {
+        if let Some((file, warning)) = sysctl::file(context, &self.changes, &self.held) {
             self.changes.push(file);
             warnings.extend(warning);
         }
-        if let Some(file) = tuned::file(context, &self.changes) {
+        if let Some(file) = tuned::file(context, &self.changes, &self.held) {
             self.changes.push(file);
+        }
+        if let Some((file, notes)) = partition::slice(context, &self.changes) {
+            self.changes.push(file);
+            warnings.extend(notes);
         }
         if !self.tokens.is_empty() {
             self.changes.push(command_line(context, self.tokens));
@@ -179,6 +193,19 @@ fn without_what_is_so(context: &Context<'_>, proposal: &mut Proposal) {
     let line = context.host.kernel.tokens();
     proposal.tokens.retain(|token| !stands(&line, token));
     proposal.steps.retain(|step| step.before.known().is_none_or(|before| *before != step.after));
+}
+
+/// The key of a row of guide 57037 that needs no change. The guide's file contains all its keys: defaults differ between
+/// kernels, and other programs set some.
+pub(super) fn held(context: &Context<'_>, setting: &Setting, verdict: Verdict) -> Option<HeldKey> {
+    if context.profile != Profile::Guide57037 || setting.layer != Layer::Sysctl || !verdict.counts() {
+        return None;
+    }
+    let value = files::value(context, setting)?;
+    let present = context.host.sysctl(setting.name);
+    let is_so = verdict == Verdict::Good || same_meaning(present.known()?, &value);
+    let fits = is_so && grammar::is_sysctl(setting.name, &value);
+    fits.then(|| HeldKey { key: setting.name.to_owned(), value })
 }
 
 /// Whether a risk needs acceptance. Risks for hardware reports, protection and evidence always do. Risks

@@ -1,6 +1,6 @@
 //! Warnings about a plan's values. Their texts are in one place.
 
-use lowlat_host::{Reading, cmdline::LINE_BYTES_MAX};
+use lowlat_host::{Profile, Reading, cmdline::LINE_BYTES_MAX};
 use lowlat_settings::{
     Context,
     change::{BootToken, Change, Target},
@@ -47,6 +47,11 @@ pub(super) enum Warning {
     },
     /// Real-time threads may take all of a CPU's time.
     RealTimeUnlimited,
+    /// The guide is for other processors.
+    OtherProcessor {
+        /// The processor's name.
+        model: String,
+    },
     /// It is unknown whether the kernel manages some of the interrupts to move.
     InterruptsMaybeManaged {
         /// Their number.
@@ -89,6 +94,12 @@ impl fmt::Display for Warning {
                 "kernel.sched_rt_runtime_us=-1: a SCHED_FIFO thread that spins can starve kernel threads of its CPU until \
                  the host hangs.",
             ),
+            Self::OtherProcessor { model } => write!(
+                f,
+                "Guide 57037 was made on EPYC 7F32 and also suits 7F52 and 7F72. This host has {model}: the guide says \
+                 that it may not suit other processors. Compare with profile trading, and measure both with `lowlat \
+                 jitter`."
+            ),
             Self::InterruptsMaybeManaged { count } => write!(
                 f,
                 "It is unknown whether the kernel manages {count} of the interrupts (debugfs shows it to root). The \
@@ -109,6 +120,7 @@ pub(super) fn of(context: &Context<'_>, changes: &[Change]) -> Vec<Warning> {
     warnings.extend(watchdogs(context, changes));
     warnings.extend(real_time(changes));
     warnings.extend(unknown_irqs(context, changes));
+    warnings.extend(other_processor(context).filter(|_| !changes.is_empty()));
     warnings
 }
 
@@ -163,6 +175,15 @@ fn real_time(changes: &[Change]) -> Option<Warning> {
             && change.after == "-1"
     };
     changes.iter().any(is_unlimited).then_some(Warning::RealTimeUnlimited)
+}
+
+/// The processors that guide 57037 is for (its chapters 1 and 2).
+const GUIDE_PROCESSORS: [&str; 3] = ["7F32", "7F52", "7F72"];
+
+fn other_processor(context: &Context<'_>) -> Option<Warning> {
+    let model = context.host.cpu.model_name.known().filter(|_| context.profile == Profile::Guide57037)?;
+    let is_of_guide = model.contains("EPYC") && GUIDE_PROCESSORS.iter().any(|sku| model.contains(sku));
+    (!is_of_guide).then(|| Warning::OtherProcessor { model: model.clone() })
 }
 
 /// Only debugfs shows whether the kernel manages an interrupt.

@@ -26,6 +26,9 @@ fn main() -> std::io::Result<()> {
         ("no-jitter", no_jitter),
         ("no-findings", no_findings),
         ("hostile", common::hostile()),
+        ("cores-256", common::cores(&Shape::WIDE)),
+        ("cores-64", common::cores(&Shape::CLUSTERS)),
+        ("cores-16", common::cores(&Shape::EPYC_7F32)),
     ];
     let options = lowlat_report::JitterTextOptions { show_all: false, width: 80 };
     let texts = [

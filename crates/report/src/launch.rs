@@ -1,6 +1,10 @@
 //! A launch as terminal text: what is set before a command starts, and what became of it.
 
-use lowlat_host::{HostSnapshot, snapshot::SchedPolicy};
+use lowlat_host::{
+    HostSnapshot,
+    snapshot::SchedPolicy,
+    topology::{Group, Topology},
+};
 use lowlat_launch::{Launch, Memory, Mode};
 use lowlat_text::text::{BOLD, YELLOW, paint, wrap};
 use lowlat_text::units::clean;
@@ -18,7 +22,12 @@ pub fn launch_text(
         open if open == all.len() => "not isolated",
         _ => "partly isolated",
     };
-    let mut parts = vec![format!("{all:#} ({isolation})")];
+    let copies = launch.copies.map_or_else(String::new, |count| match count.get() {
+        1 => "1 copy on ".to_owned(),
+        count => format!("{count} copies on "),
+    });
+    let mut parts = vec![format!("{copies}{all:#} ({isolation})")];
+    parts.extend(per_cluster(launch, &host.topology));
     parts.push(match launch.mode {
         Mode::Spin => "spin".to_owned(),
         Mode::Interrupt => "wait for interrupts".to_owned(),
@@ -33,7 +42,8 @@ pub fn launch_text(
         parts.push("idle states off".to_owned());
     }
     let mut out = String::new();
-    add(&mut out, "Run on ", &parts.join(", "), width);
+    let head = if copies.is_empty() { "Run on " } else { "Run " };
+    add(&mut out, head, &parts.join(", "), width);
     if let Some(accelerator) = &launch.accelerator {
         let mut words = launch.launcher.clone();
         let variables = profile.iter().chain(&launch.environment);
@@ -50,6 +60,15 @@ pub fn launch_text(
     out
 }
 
+/// Returns "at most 2 to a cluster"; `None` unless copies run on a host with clusters.
+fn per_cluster(launch: &Launch, topology: &Topology) -> Option<String> {
+    launch.copies?;
+    let copies = launch.processes();
+    let on = |group: &Group| copies.iter().flatten().filter(|cpu| group.cpus.contains(**cpu)).count();
+    let most = topology.clusters.iter().map(on).max()?;
+    Some(format!("at most {most} to a cluster"))
+}
+
 fn scheduling(policy: SchedPolicy, priority: u32) -> String {
     if priority == 0 { policy.name().to_owned() } else { format!("{} {priority}", policy.name()) }
 }
@@ -59,5 +78,27 @@ fn add(out: &mut String, title: &str, text: &str, width: usize) {
     for (at, line) in lines.iter().enumerate() {
         let start = if at == 0 { paint(BOLD, title) } else { " ".repeat(title.len()) };
         out.push_str(&format!("{start}{line}\n"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_are_counted_by_cluster() {
+        let mut host = HostSnapshot::default();
+        host.topology.clusters =
+            [0, 4].map(|first| Group { id: 0, cpus: (first..first + 4).collect() }).into();
+        let mut launch =
+            Launch { cpus: vec![0, 4, 1], copies: std::num::NonZeroU32::new(3), ..Launch::default() };
+        let text =
+            |launch: &Launch| anstream::adapter::strip_str(&launch_text(launch, &host, &[], 80)).to_string();
+        assert_eq!(
+            text(&launch),
+            "Run 3 copies on CPUs 0-1,4 (not isolated), at most 2 to a cluster, spin\n"
+        );
+        launch.copies = None;
+        assert_eq!(text(&launch), "Run on CPUs 0-1,4 (not isolated), spin\n");
     }
 }

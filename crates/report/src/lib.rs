@@ -28,6 +28,7 @@ pub use audit::{
 pub use bios::{
     change::bios_change_text,
     settings::{BiosTextOptions, bios_text},
+    sheet::{bios_sheet_html, bios_sheet_text},
 };
 pub use host::terminal::{choice::choice_text, diff::host_diff_text, host_text};
 pub use jitter::{
@@ -39,8 +40,7 @@ pub use jitter::{
 };
 pub use launch::launch_text;
 pub use net::{
-    Interrupt, NicView, OnloadStatus, Solarflare, command_line, nics_text, onload_status_text, pingpong_text,
-    procedure_text, sfnt_log_text, sfnt_reference_text,
+    Interrupt, NicView, OnloadStatus, Solarflare, command_line, nics_text, onload_status_text, procedure_text,
 };
 pub use plan::{
     apply::{apply_text, not_here_text, rollback_text, status_text},

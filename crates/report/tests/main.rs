@@ -4,6 +4,7 @@ mod bios_change_text;
 mod bios_text;
 mod browser;
 mod common;
+mod cores_text;
 mod jitter_text;
 mod page;
 mod terminal;

@@ -8,10 +8,15 @@ mod measurement;
 
 pub use measurement::Measurement;
 
+use lowlat_cache::{c2c::C2cMeasurement, clusters::ClustersMeasurement};
 use lowlat_host::{Allocation, HostSnapshot, Role};
 use lowlat_jitter::{JitterMeasurement, ReadinessPoint};
-use lowlat_net::pingpong::PingpongMeasurement;
+use lowlat_net::{
+    choose::NetChoiceMeasurement, compare::NetCompareMeasurement, pingpong::PingpongMeasurement,
+    stream::StreamMeasurement,
+};
 use lowlat_settings::audit::Audit;
+use lowlat_workload::WorkloadMeasurement;
 use serde::{Deserialize, Serialize};
 
 /// One complete run of lowlat: the request, the host, and the findings and measurements.
@@ -64,6 +69,36 @@ impl ResultDocument {
     /// The ping-pong measurement, if any.
     pub fn pingpong(&self) -> Option<&PingpongMeasurement> {
         self.measurements.iter().find_map(Measurement::pingpong)
+    }
+
+    /// The latencies between cores, if measured.
+    pub fn c2c(&self) -> Option<&C2cMeasurement> {
+        self.measurements.iter().find_map(Measurement::c2c)
+    }
+
+    /// The comparison of packed and spread copies, if any.
+    pub fn clusters(&self) -> Option<&ClustersMeasurement> {
+        self.measurements.iter().find_map(Measurement::clusters)
+    }
+
+    /// The comparison of round trips, if any.
+    pub fn net_compare(&self) -> Option<&NetCompareMeasurement> {
+        self.measurements.iter().find_map(Measurement::net_compare)
+    }
+
+    /// The search for a waiting mode, if any.
+    pub fn net_choice(&self) -> Option<&NetChoiceMeasurement> {
+        self.measurements.iter().find_map(Measurement::net_choice)
+    }
+
+    /// The measurement of workloads, if there is one.
+    pub fn workload(&self) -> Option<&WorkloadMeasurement> {
+        self.measurements.iter().find_map(Measurement::workload)
+    }
+
+    /// The stream measurement, if there is one.
+    pub fn stream(&self) -> Option<&StreamMeasurement> {
+        self.measurements.iter().find_map(Measurement::stream)
     }
 
     /// The jitter measurement, mutable.

@@ -44,7 +44,7 @@ impl Catalogue {
     /// Every kernel configuration option that a setting or judge reads, without `CONFIG_`.
     pub fn config_options(self) -> Vec<&'static str> {
         let options = self.settings().flat_map(|setting| setting.needs.config.iter().copied());
-        sorted(options.chain(judge::CONFIG_OPTIONS.iter().copied()).collect())
+        sorted(options.chain(judge::CONFIG_OPTIONS.iter().chain(judge::DEBUG_OPTIONS).copied()).collect())
     }
 }
 

@@ -127,6 +127,8 @@ impl fmt::Debug for Want {
 pub enum Layer {
     /// BIOS or UEFI setup.
     Firmware,
+    /// The configuration that the kernel was built with.
+    Kernel,
     /// Kernel command line.
     Boot,
     /// /proc/sys.
@@ -151,8 +153,9 @@ pub enum Layer {
 
 impl Layer {
     /// Every layer, in the order in which a host is configured.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Firmware,
+        Self::Kernel,
         Self::Boot,
         Self::Sysctl,
         Self::Debugfs,
@@ -169,6 +172,7 @@ impl Layer {
     pub fn word(self) -> &'static str {
         match self {
             Self::Firmware => "firmware",
+            Self::Kernel => "kernel",
             Self::Boot => "boot",
             Self::Sysctl => "sysctl",
             Self::Debugfs => "debugfs",

@@ -1,6 +1,7 @@
 //! All access of lowlat to the host. Readers turn files, netlink and D-Bus into the facts of
 //! [`lowlat_host::HostSnapshot`]; they do not judge.
 
+pub mod bpf;
 pub mod capture;
 pub mod counter_table;
 mod dbus;
@@ -16,6 +17,7 @@ pub mod output;
 pub mod proc_stat;
 pub mod programs;
 pub mod root;
+pub mod route;
 pub mod scheduling;
 pub mod smbios;
 pub mod snapshot;
@@ -26,5 +28,6 @@ mod testing;
 pub mod tracefs;
 pub mod tuned;
 pub mod undo;
+pub mod watch;
 
 pub use root::{Ownership, PolledFile, Root, RootError};

@@ -3,7 +3,8 @@
 use crate::Root;
 use std::{
     fs::File,
-    io::{self, Read as _, Seek as _, SeekFrom, Write as _},
+    io::{self, Read as _, Seek as _, SeekFrom},
+    os::unix::process::ExitStatusExt as _,
     path::Path,
     process::{Command, ExitStatus, Stdio},
 };
@@ -60,14 +61,18 @@ impl Program<'_> {
     }
 }
 
+/// Returns the exit code of an ended program; 128 and the signal's number if a signal ended it.
+pub fn exit_code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
+    u8::try_from(code).unwrap_or(1)
+}
+
 /// Opens a log for further lines; creates it and its folder, readable by everybody.
 pub fn open_log(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    let mut log = File::options().create(true).read(true).append(true).open(path)?;
-    log.flush()?;
-    Ok(log)
+    File::options().create(true).read(true).append(true).open(path)
 }
 
 /// Returns the last lines of a log, at most `count`.

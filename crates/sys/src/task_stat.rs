@@ -1,7 +1,7 @@
 //! /proc/PID/stat and /proc/PID/task/TID/stat: the kernel's facts about a task in one line (proc(5)).
 
 use crate::Root;
-use lowlat_host::{CPU_ID_MAX, CpuId, Reading, snapshot::SchedPolicy};
+use lowlat_host::{CPU_ID_MAX, CpuId, CpuSet, Reading, snapshot::SchedPolicy};
 
 /// The task is a kernel thread (include/linux/sched.h; part of the file's format, field 9).
 pub(crate) const PF_KTHREAD: u64 = 0x0020_0000;
@@ -97,6 +97,24 @@ impl TaskStat {
     pub fn is_kernel_thread(&self) -> bool {
         self.flags & PF_KTHREAD != 0
     }
+}
+
+/// Reads the CPUs that a task may use: `Cpus_allowed_list` of its status file, otherwise the mask `Cpus_allowed`.
+pub fn cpus_allowed(root: &Root, path: &str) -> Reading<CpuSet> {
+    root.read_bytes(path).and_then(|bytes| {
+        let text = String::from_utf8_lossy(&bytes);
+        let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let unparsable = |raw, expected| Reading::unparsable(path, raw, expected);
+        match (field("Cpus_allowed_list:"), field("Cpus_allowed:")) {
+            (Some(list), _) => CpuSet::parse_list(list).map_or_else(
+                |_| unparsable(list, "Cpus_allowed_list with a CPU list such as 0-3,8"),
+                Reading::Known,
+            ),
+            (None, Some(mask)) => CpuSet::parse_mask(mask)
+                .map_or_else(|_| unparsable(mask, "Cpus_allowed with a CPU mask such as ff"), Reading::Known),
+            (None, None) => Reading::Absent,
+        }
+    })
 }
 
 #[cfg(test)]

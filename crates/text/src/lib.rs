@@ -12,3 +12,4 @@ pub mod columns;
 pub mod page;
 pub mod text;
 pub mod units;
+pub mod view;

@@ -1,5 +1,6 @@
 //! Text for terminals. Plain ASCII except for values from the host, so that it displays correctly in any locale.
 
+use crate::units::clean;
 use anstyle::{AnsiColor, Style};
 
 /// Headings.
@@ -101,6 +102,31 @@ pub fn add_wrapped(out: &mut String, text: &str, indent: usize, width: usize) {
     for line in wrap(text, width.saturating_sub(indent)) {
         out.push_str(format!("{:indent$}{line}", "").trim_end());
         out.push('\n');
+    }
+}
+
+/// Adds the result of a text as wrapped bold lines.
+pub fn add_result(out: &mut String, text: &str, width: usize) {
+    for line in wrap(&clean(text), width) {
+        out.push_str(&format!("{}\n", paint(BOLD, &line)));
+    }
+}
+
+/// Adds a detail as wrapped dimmed lines, indented by two spaces.
+pub fn add_detail(out: &mut String, text: &str, width: usize) {
+    for line in wrap(&clean(text), width.saturating_sub(2)) {
+        out.push_str(&format!("  {}\n", paint(DIM, &line)));
+    }
+}
+
+/// Adds sentences under a head in a style, after an empty line. No sentences add nothing.
+pub fn add_sentences(out: &mut String, (style, head): (Style, &str), sentences: &[String], width: usize) {
+    if sentences.is_empty() {
+        return;
+    }
+    out.push_str(&format!("\n{}\n", paint(style, head)));
+    for sentence in sentences {
+        add_wrapped(out, &clean(sentence), 2, width);
     }
 }
 

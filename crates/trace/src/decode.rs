@@ -220,6 +220,11 @@ impl Decoder {
                 self.note_function(activity);
                 TraceStep::Enter(activity)
             }
+            Says::Calls => {
+                let (function, request) = (number()?, known.request(record)?);
+                self.note_function(Activity::CallFunction(function));
+                TraceStep::Called { function, request }
+            }
             Says::Exits(_, activity) => TraceStep::Exit(activity(number()?)),
             Says::EntersIrq => {
                 let irq = u32::try_from(number()?).ok()?;
@@ -233,6 +238,7 @@ impl Decoder {
             Says::TookNmi => TraceStep::Took(Activity::Nmi, self.clock.ticks_of_ns(non_negative(number()?))),
             Says::Faults => TraceStep::Point(Activity::PageFault),
             Says::Delivers => TraceStep::Point(signal(number()?)),
+            Says::Wakes => TraceStep::Wakes(i32::try_from(number()?.cast_signed()).ok()?),
             Says::Switches => {
                 let threads = known.threads.as_ref()?;
                 switch(&mut self.names, &mut self.counts, threads, record)?

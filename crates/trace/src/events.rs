@@ -13,6 +13,11 @@ pub struct Tracepoint {
 }
 
 impl Tracepoint {
+    /// Whether every trace records it. The others are switched on by those who need them, with a filter.
+    pub fn is_default(&self) -> bool {
+        !matches!(self.says, Says::Wakes)
+    }
+
     /// "sched/sched_switch", its path below `events/`.
     pub fn path(&self) -> String {
         format!("{}/{}", self.system, self.name)
@@ -26,6 +31,8 @@ pub(super) enum Says {
     Enters(&'static str, fn(u64) -> Activity),
     /// An activity ends that this field identifies; 0 if the record has no such field.
     Exits(&'static str, fn(u64) -> Activity),
+    /// A function starts that another CPU requested: "func", and the request's address "csd".
+    Calls,
     /// A device interrupt's handler starts: "irq" and "name".
     EntersIrq,
     /// An interrupt of the processor starts.
@@ -44,6 +51,8 @@ pub(super) enum Says {
     Delivers,
     /// The scheduler switches threads.
     Switches,
+    /// The kernel starts to wake a thread: "pid".
+    Wakes,
 }
 
 const fn row(system: &'static str, name: &'static str, says: Says) -> Tracepoint {
@@ -84,7 +93,7 @@ pub const TRACEPOINTS: &[Tracepoint] = &[
     row("ipi", "ipi_entry", Says::EntersIpi),
     row("ipi", "ipi_exit", Says::ExitsIpi),
     row("nmi", "nmi_handler", Says::TookNmi),
-    row("csd", "csd_function_entry", Says::Enters("func", Activity::CallFunction)),
+    row("csd", "csd_function_entry", Says::Calls),
     row("csd", "csd_function_exit", Says::Exits("func", Activity::CallFunction)),
     row("timer", "hrtimer_expire_entry", Says::Enters("function", Activity::Hrtimer)),
     row("timer", "hrtimer_expire_exit", Says::Exits("function", Activity::Hrtimer)),
@@ -95,6 +104,7 @@ pub const TRACEPOINTS: &[Tracepoint] = &[
     row("exceptions", "page_fault_user", Says::Faults),
     row("exceptions", "page_fault_kernel", Says::Faults),
     row("signal", "signal_deliver", Says::Delivers),
+    row("sched", "sched_waking", Says::Wakes),
 ];
 
 fn irq(number: u64) -> Activity {

@@ -32,6 +32,8 @@ pub(super) struct Known {
     pub(super) says: Says,
     value: Option<Field>,
     name: Option<Field>,
+    /// The request that a called function belongs to; `None` if the format does not contain it.
+    request: Option<Field>,
     /// The thread that was on the CPU; `None` if the format does not contain it.
     pid: Option<Field>,
     pub(super) threads: Option<Threads>,
@@ -51,6 +53,11 @@ impl Known {
     /// The event's number; 0 if its format has none.
     pub(super) fn number(&self, record: &[u8]) -> Option<u64> {
         self.value.as_ref().map_or(Some(0), |field| field.number(record))
+    }
+
+    /// The address of a call's request; 0 if its format has none.
+    pub(super) fn request(&self, record: &[u8]) -> Option<u64> {
+        self.request.as_ref().map_or(Some(0), |field| field.number(record))
     }
 
     /// The thread that was on the CPU when the event was written.
@@ -106,9 +113,7 @@ impl TraceFormats {
         let path = tracepoint.path();
         let format = EventFormat::parse(&path, text)?;
         let error = |expected: &str| FormatError(Unparsable::new(&path, text, expected));
-        let common = format.field("common_type").filter(|field| field.size == 2);
-        let type_offset =
-            common.map(|field| field.offset).ok_or_else(|| error("a common_type of 2 bytes"))?;
+        let type_offset = type_offset_of(&format).ok_or_else(|| error("a common_type of 2 bytes"))?;
         if !self.known.is_empty() && type_offset != self.type_offset {
             return Err(error("common_type where the other events have it"));
         }
@@ -135,9 +140,13 @@ impl Known {
             Ok::<_, &str>(ThreadFields { comm, pid: number(pid)?, prio: number(prio)? })
         };
         let pid = number("common_pid").ok();
-        let mut known = Self { says, value: None, name: None, pid, threads: None };
+        let mut known = Self { says, value: None, name: None, request: None, pid, threads: None };
         match says {
             Says::Enters(field, _) => known.value = Some(number(field)?),
+            Says::Calls => {
+                known.value = Some(number("func")?);
+                known.request = number("csd").ok();
+            }
             Says::Exits(field, _) => known.value = number(field).ok(),
             Says::EntersIrq => {
                 known.value = Some(number("irq")?);
@@ -146,6 +155,7 @@ impl Known {
             Says::EntersIpi | Says::ExitsIpi => known.value = Some(number("reason")?),
             Says::TookNmi => known.value = Some(number("delta_ns")?),
             Says::Delivers => known.value = Some(number("sig")?),
+            Says::Wakes => known.value = Some(number("pid")?),
             Says::EntersVector(_) | Says::ExitsVector(_) | Says::Faults => {}
             Says::Switches => {
                 known.threads = Some([
@@ -158,9 +168,14 @@ impl Known {
     }
 }
 
+/// Where an event's record has the number of its format.
+pub(super) fn type_offset_of(format: &EventFormat) -> Option<usize> {
+    format.field("common_type").filter(|field| field.size == 2).map(|field| field.offset)
+}
+
 /// Parses lines such as `0xffff800081c3e6a8 : "Rescheduling interrupts"`; only those that name a
 /// distinguished interrupt between CPUs are kept.
-fn ipi_reasons(printk_formats: &str) -> BTreeMap<u64, Vector> {
+pub(super) fn ipi_reasons(printk_formats: &str) -> BTreeMap<u64, Vector> {
     let reason = |line: &str| {
         let (address, text) = line.split_once(" : ")?;
         let address = u64::from_str_radix(address.trim().strip_prefix("0x")?, 16).ok()?;

@@ -14,6 +14,7 @@ mod events;
 mod format;
 mod formats;
 mod page;
+mod sends;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,10 @@ pub use events::{TRACEPOINTS, Tracepoint};
 pub use format::{EventFormat, Field, FormatError, PageLayout, Place, check_entry_layout};
 pub use formats::TraceFormats;
 pub use page::{Entries, Entry, Missed, Page, PageError};
+pub use sends::{
+    Channel, Frames, Level, SEND_EVENTS, Send, SendCursor, SendDecoder, SendEvent, SendFormats, SendStep,
+    Targets,
+};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -103,6 +108,13 @@ pub struct TraceEvent {
 pub enum TraceStep {
     /// An activity starts, on top of whatever ran.
     Enter(Activity),
+    /// [`Activity::CallFunction`] starts.
+    Called {
+        /// The function's address.
+        function: u64,
+        /// Address of the request, which identifies who queued it; 0 if unknown, or if this CPU asked itself.
+        request: u64,
+    },
     /// The activity ends. Some exit events do not name what their entry named: they have a softirq's number
     /// but not a timer's function. Such an event ends the innermost activity of that kind, and the value is
     /// 0.
@@ -119,6 +131,8 @@ pub enum TraceStep {
         /// ID of the next thread; 0 is the idle task.
         to: i32,
     },
+    /// The kernel starts to wake a thread, by its ID. What runs on the CPU does not change.
+    Wakes(i32),
     /// The buffer overflowed: events are missing before this moment. Their number, or 0 if unknown.
     Lost(u64),
 }

@@ -24,3 +24,4 @@ pub mod size;
 pub mod stages;
 pub mod strategy;
 pub mod td;
+pub mod wire;

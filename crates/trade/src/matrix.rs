@@ -1,13 +1,12 @@
 //! The matrix of scenarios on this host: which rows have room, how the time is shared, and the runs.
 
-use crate::run::{RunError, Runner, Turn, Watch, on_one_line};
+use crate::run::{RunError, Runner, Turn, Watch, on_one_line, plan::FOLDER};
 use lowlat_pipeline::{
-    MatrixDocument, MatrixRow,
-    check::{Memory, Room, RoomFacts, came_beside, doubts, hindrances, judge},
-    matrix::{Budget, BudgetError, PlatformPins, Row, Share},
+    MatrixDocument, MatrixRow, PipelineOptions, PipelineParameters,
+    check::{HUGE_PAGES, Memory, Room, RoomFacts, came_beside, doubts, hindrances, judge},
+    matrix::{Budget, BudgetError, FOLLOWERS, MatrixPins, PLATFORM_PROCESSES, Pinning, Row, Share},
 };
 use std::{
-    collections::BTreeMap,
     sync::atomic::{AtomicBool, Ordering},
     time::{Duration, Instant},
 };
@@ -20,6 +19,17 @@ const OVERRUN_MAX: f64 = 1.25;
 const FAILURES_MAX: u32 = 3;
 const NO_HUGE_PAGES: &str = "no huge pages reserved; give --reserve-huge-pages";
 
+/// What a scenario from a file publishes.
+#[derive(Debug, Clone, Copy)]
+pub struct Fixed {
+    /// Its instruments.
+    pub instruments: u32,
+    /// From its first quote to its last, seconds.
+    pub duration_s: f64,
+    /// Its quotes.
+    pub quotes: u64,
+}
+
 /// What is asked of a matrix.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
@@ -31,6 +41,49 @@ pub struct Wanted {
     pub reserves_huge_pages: bool,
     /// Whether rows run even if their figures would not be meaningful.
     pub is_forced: bool,
+    /// Whether md has a thread for each instrument.
+    pub has_md_threads: bool,
+    /// Time between the starts of two strategies.
+    pub start_interval: Duration,
+    /// What each run publishes where a file says it.
+    pub fixed: Option<Fixed>,
+}
+
+impl Wanted {
+    /// What the runs of a matrix are asked beside their load. cached's state serves nothing after its run.
+    pub fn options(&self, scenario: Option<String>) -> PipelineOptions {
+        PipelineOptions {
+            cached_store: Some(format!("{FOLDER}/cached.sqlite")),
+            followers: FOLLOWERS,
+            scenario,
+            start_interval_ms: u32::try_from(self.start_interval.as_millis()).unwrap_or(u32::MAX),
+            ..PipelineOptions::default()
+        }
+    }
+
+    /// Why a row cannot be run as wanted; `None` if it can.
+    fn misfit(&self, row: &Row) -> Option<String> {
+        let instruments = self.fixed?.instruments;
+        (row.strategies != instruments).then(|| {
+            format!("the scenario has {instruments} instruments, and a run of the group one strategy")
+        })
+    }
+
+    /// What runs beside the strategies, and how md publishes, for the document.
+    fn platform(&self) -> String {
+        let md = if self.has_md_threads {
+            "md has a thread for each instrument, as in the report; they share one stream (not with td in one process)"
+        } else {
+            "md publishes all instruments from one thread (the report: one each, as with --md-threads)"
+        };
+        let interval = self.start_interval.as_secs_f64();
+        let start =
+            if interval > 0.0 { format!(" Strategies start {interval} s apart.") } else { String::new() };
+        format!(
+            "{PLATFORM_PROCESSES} processes beside the strategies, as in the report: master, cached, md, td, and \
+             {FOLLOWERS} that read every record, for those that it does not name. {md}.{start}"
+        )
+    }
 }
 
 /// Why a matrix ended before its end.
@@ -59,39 +112,35 @@ impl Matrix {
     /// No budget makes these runs.
     pub fn plan(
         rows: &[Row],
-        pins: Result<PlatformPins, String>,
+        pins: &MatrixPins<'_>,
         facts: &RoomFacts,
         wanted: &Wanted,
         started_at: String,
     ) -> Result<Self, BudgetError> {
-        let no_pins = PlatformPins {
-            pins: BTreeMap::new(),
-            host_core: 0,
-            host_pins: BTreeMap::new(),
-            how: String::new(),
-        };
-        let (usable_pins, no_pinning) = match pins {
-            Ok(pins) => (pins, None),
-            Err(why) => (no_pins, Some(why)),
+        let parameters = |row: &Row, duration_s: f64| PipelineParameters {
+            has_md_threads: wanted.has_md_threads && !row.group.is_colocated,
+            ..row.parameters(duration_s, pins)
         };
         let refused = |row: &Row| {
-            if let Some(why) = no_pinning.as_ref().filter(|_| row.group.is_pinned) {
-                return Some(why.clone());
+            if let Some(why) = pins.why_not(row.group).or_else(|| wanted.misfit(row)) {
+                return Some(why);
             }
-            let parameters = row.parameters(1.0, &usable_pins);
-            let points = judge(&parameters, facts);
-            let lacks_pages = |id: &str| points.iter().any(|point| point.id == id && point.room > Room::Fine);
-            if row.group.needs_huge_pages && !wanted.reserves_huge_pages && lacks_pages("huge pages") {
+            let points = judge(&parameters(row, 1.0), facts);
+            let lacks_pages = || points.iter().any(|point| point.id == HUGE_PAGES && point.room > Room::Fine);
+            if row.group.needs_huge_pages && !wanted.reserves_huge_pages && lacks_pages() {
                 return Some(NO_HUGE_PAGES.to_owned());
             }
             let against = hindrances(&points, wanted.is_forced);
             against.first().map(|point| format!("{}: {}", point.id, point.found))
         };
+        let strategies = |row: &Row| if row.group.has_host { 0 } else { row.strategies };
         let shares: Vec<Share> = rows
             .iter()
             .map(|row| Share {
                 rate_per_s: row.scenario.rate_per_s,
                 processes: row.processes(),
+                start_s: wanted.start_interval.as_secs_f64() * f64::from(strategies(row)),
+                fixed: wanted.fixed.map(|fixed| (fixed.duration_s, fixed.quotes)),
                 refused: refused(row),
             })
             .collect();
@@ -101,7 +150,7 @@ impl Matrix {
             group: row.group.letter,
             group_name: row.group.name.to_owned(),
             scenario: row.scenario.number,
-            parameters: row.parameters(plan.duration_s, &usable_pins),
+            parameters: parameters(row, plan.duration_s),
             ticks_per_run: plan.ticks,
             not_run: plan.not_run.clone(),
             runs: Vec::new(),
@@ -117,11 +166,12 @@ impl Matrix {
             host: String::new(),
             kernel: String::new(),
             repeats: budget.repeats,
-            pinning: if rows.iter().any(|row| row.group.is_pinned) {
-                usable_pins.how.clone()
+            pinning: if rows.iter().any(|row| row.group.pinning != Pinning::Nothing) {
+                pins.how()
             } else {
                 String::new()
             },
+            platform: wanted.platform(),
             rows: planned.collect(),
             warnings: Vec::new(),
         };
@@ -225,97 +275,4 @@ impl Matrix {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::run::fake::Fake;
-    use lowlat_host::{CpuSet, Reading};
-    use lowlat_pipeline::matrix::{choose, platform_pins};
-    use std::sync::Arc;
-
-    fn facts(cpus: u32) -> RoomFacts {
-        RoomFacts {
-            cpus: Reading::Known(CpuSet::first(cpus)),
-            huge_bytes_free: Reading::Known(0),
-            ..RoomFacts::default()
-        }
-    }
-
-    const WANTED: Wanted = Wanted {
-        budget: Duration::from_secs(600),
-        repeats: None,
-        reserves_huge_pages: false,
-        is_forced: false,
-    };
-    /// Two runs of each row within a minute.
-    const TWICE: Wanted = Wanted { budget: Duration::from_secs(60), repeats: Some(2), ..WANTED };
-
-    fn plan(names: &[&str], wanted: &Wanted, cpus: u32) -> Matrix {
-        let rows = choose(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap();
-        let pins = platform_pins(&CpuSet::first(cpus));
-        Matrix::plan(&rows, pins, &facts(cpus), wanted, String::new()).unwrap()
-    }
-
-    fn why<'a>(matrix: &'a Matrix, id: &str) -> Option<&'a str> {
-        matrix.document.rows.iter().find(|row| row.id == id).unwrap().not_run.as_deref()
-    }
-
-    #[test]
-    fn rows_that_cannot_run_give_a_reason() {
-        let matrix = plan(&[], &Wanted { budget: Duration::from_secs(240), ..WANTED }, 2);
-        assert_eq!(why(&matrix, "B10"), Some(NO_HUGE_PAGES));
-        assert!(why(&matrix, "F11").unwrap().contains("82 processes spin (md on CPU 0, td on CPU 1"));
-        assert!(why(&matrix, "A1").unwrap().contains("one tick takes 5.0 s"), "{:?}", why(&matrix, "A1"));
-        assert_eq!((why(&matrix, "A12"), why(&matrix, "C10")), (None, None));
-        let allowed = plan(
-            &[],
-            &Wanted {
-                budget: Duration::from_secs(3 * 3_600),
-                reserves_huge_pages: true,
-                is_forced: true,
-                ..WANTED
-            },
-            2,
-        );
-        assert!(allowed.document.rows.iter().all(|row| row.not_run.is_none()), "{:?}", allowed.document.rows);
-        assert!(allowed.pages_needed() > 0 && plan(&[], &WANTED, 2).pages_needed() == 0);
-        let single = plan(&["C"], &WANTED, 1).document;
-        assert!(
-            single.rows.iter().all(|row| row.not_run.as_deref().is_some_and(|why| why.contains("one CPU")))
-        );
-    }
-
-    #[test]
-    fn rows_take_turns_and_the_document_is_kept_after_each_round() {
-        let mut matrix = plan(&["A10", "C10"], &TWICE, 4);
-        let mut runner = Fake::default();
-        let kept = std::cell::Cell::new(0);
-        matrix
-            .measure(&mut runner, &AtomicBool::new(false), &mut |_, _| (), &|_| kept.set(kept.get() + 1))
-            .unwrap();
-        let pinned: Vec<bool> = runner.asked.iter().map(|of| !of.pins.is_empty()).collect();
-        assert_eq!(pinned, [false, true, true, false]);
-        assert_eq!(kept.get(), 1, "after the first round");
-        assert!(matrix.document.rows.iter().all(|row| row.runs.len() == 2));
-    }
-
-    #[test]
-    fn an_interrupted_matrix_keeps_its_results() {
-        let mut matrix = plan(&["A10", "C10"], &TWICE, 4);
-        let stop = Arc::new(AtomicBool::new(false));
-        let mut runner = Fake { stops_after: Some((3, Arc::clone(&stop))), ..Fake::default() };
-        matrix.measure(&mut runner, &stop, &mut |_, _| (), &|_| ()).unwrap();
-        assert!(matrix.document.is_interrupted);
-        let runs: Vec<usize> = matrix.document.rows.iter().map(|row| row.runs.len()).collect();
-        assert_eq!(runs, [1, 2]);
-    }
-
-    #[test]
-    fn a_failed_run_is_reported_and_the_others_continue() {
-        let mut matrix = plan(&["A10", "C10"], &TWICE, 4);
-        let mut runner = Fake { fails_at: Some(1), ..Fake::default() };
-        matrix.measure(&mut runner, &AtomicBool::new(false), &mut |_, _| (), &|_| ()).unwrap();
-        assert_eq!(runner.asked.len(), 4);
-        assert!(matrix.document.warnings[0].contains("A10: run failed: process md ended: it did not start"));
-        assert_eq!(why(&matrix, "A10"), None, "its other run succeeded");
-    }
-}
+mod tests;

@@ -67,6 +67,20 @@ pub struct Quote {
     pub bid_size: u32,
     /// Size at the offer.
     pub ask_size: u32,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+/// Origin of a quote that md received in a packet; zeros if md made the quote. An order has the origin of its quote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Origin {
+    /// The kernel's receive stamp of the packet, in its clock (CLOCK_REALTIME), ns. A quote's
+    /// [`Quote::scheduled_ns`] is the same moment in the pipeline's clock. 0 if the packet has no stamp.
+    pub packet_ns: u64,
+    /// Sequence number of the quote in its feed.
+    pub sequence: u64,
+    /// Time from the stamp until md had read the packet, ns.
+    pub read_after_ns: u32,
 }
 
 /// Side of an order.
@@ -94,6 +108,8 @@ pub struct Order {
     pub quantity: u32,
     /// Buy or sell.
     pub side: Side,
+    /// Origin of the quote that caused it.
+    pub origin: Origin,
 }
 
 /// Why an order is rejected.
@@ -109,6 +125,8 @@ pub enum Reject {
     OverLimit,
     /// The number was already used.
     DuplicateNumber,
+    /// The exchange cannot be reached, or takes no more orders.
+    NoExchange,
 }
 
 /// Outcome of an order.
@@ -159,9 +177,10 @@ impl Side {
 }
 
 impl Outcome {
-    const EXPECTED: &str = "0 (accepted), 1 (filled) or 16 to 20 (rejected)";
+    const EXPECTED: &str = "0 (accepted), 1 (filled) or 16 to 21 (rejected)";
 
-    fn code(self) -> u64 {
+    /// Its code in payloads, and in messages of an order gateway.
+    pub fn code(self) -> u64 {
         match self {
             Self::Accepted => 0,
             Self::Filled => 1,
@@ -170,10 +189,12 @@ impl Outcome {
             Self::Rejected(Reject::BadQuantity) => 18,
             Self::Rejected(Reject::OverLimit) => 19,
             Self::Rejected(Reject::DuplicateNumber) => 20,
+            Self::Rejected(Reject::NoExchange) => 21,
         }
     }
 
-    fn of(code: u64) -> Result<Self, DecodeError> {
+    /// The outcome with this code.
+    pub fn of(code: u64) -> Result<Self, DecodeError> {
         Ok(match code {
             0 => Self::Accepted,
             1 => Self::Filled,
@@ -182,6 +203,7 @@ impl Outcome {
             18 => Self::Rejected(Reject::BadQuantity),
             19 => Self::Rejected(Reject::OverLimit),
             20 => Self::Rejected(Reject::DuplicateNumber),
+            21 => Self::Rejected(Reject::NoExchange),
             found => return Err(DecodeError::Value { field: "outcome", found, expected: Self::EXPECTED }),
         })
     }
@@ -223,16 +245,18 @@ impl Quote {
     pub fn encode(&self) -> [u8; PAYLOAD_BYTES] {
         let sizes = pack(self.bid_size, self.ask_size);
         let [bid, ask, last] = [self.bid, self.ask, self.last].map(i64::cast_unsigned);
-        bytes_of([self.scheduled_ns, bid, ask, last, sizes, 0, 0, 0])
+        let Origin { packet_ns, sequence, read_after_ns } = self.origin;
+        bytes_of([self.scheduled_ns, bid, ask, last, sizes, packet_ns, sequence, u64::from(read_after_ns)])
     }
 
     /// Decodes the payload of a record.
     #[inline]
     pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
-        let [scheduled_ns, bid, ask, last, sizes, ..] = words_of(payload)?;
+        let [scheduled_ns, bid, ask, last, sizes, packet_ns, sequence, read_after] = words_of(payload)?;
         let (bid_size, ask_size) = unpack(sizes);
         let [bid, ask, last] = [bid, ask, last].map(u64::cast_signed);
-        Ok(Self { scheduled_ns, bid, ask, last, bid_size, ask_size })
+        let origin = Origin { packet_ns, sequence, read_after_ns: unpack(read_after).0 };
+        Ok(Self { scheduled_ns, bid, ask, last, bid_size, ask_size, origin })
     }
 }
 
@@ -245,24 +269,27 @@ impl Order {
             self.scheduled_ns,
             self.received_ns,
             self.price.cast_unsigned(),
-            u64::from(self.quantity),
+            pack(self.quantity, self.origin.read_after_ns),
             self.side.code(),
-            0,
-            0,
+            self.origin.packet_ns,
+            self.origin.sequence,
         ])
     }
 
     /// Decodes the payload of a record.
     #[inline]
     pub fn decode(payload: &[u8]) -> Result<Self, DecodeError> {
-        let [number, scheduled_ns, received_ns, price, quantity, side, ..] = words_of(payload)?;
+        let [number, scheduled_ns, received_ns, price, quantity, side, packet_ns, sequence] =
+            words_of(payload)?;
+        let (quantity, read_after_ns) = unpack(quantity);
         Ok(Self {
             number,
             scheduled_ns,
             received_ns,
             price: price.cast_signed(),
-            quantity: quantity_of(quantity)?,
+            quantity,
             side: Side::of(side)?,
+            origin: Origin { packet_ns, sequence, read_after_ns },
         })
     }
 }
@@ -326,6 +353,7 @@ mod tests {
             Just(Outcome::Rejected(Reject::BadQuantity)),
             Just(Outcome::Rejected(Reject::OverLimit)),
             Just(Outcome::Rejected(Reject::DuplicateNumber)),
+            Just(Outcome::Rejected(Reject::NoExchange)),
         ]
     }
 
@@ -333,17 +361,19 @@ mod tests {
         #[test]
         fn what_is_written_is_read(
             numbers in any::<[u64; 3]>(), prices in any::<[i64; 3]>(), sizes in any::<[u32; 2]>(),
-            is_sell in any::<bool>(), outcome in outcomes(),
+            is_sell in any::<bool>(), outcome in outcomes(), stamps in any::<([u64; 2], u32)>(),
         ) {
+            let ([packet_ns, sequence], read_after_ns) = stamps;
+            let origin = Origin { packet_ns, sequence, read_after_ns };
             let side = if is_sell { Side::Sell } else { Side::Buy };
             let quote = Quote {
                 scheduled_ns: numbers[0], bid: prices[0], ask: prices[1], last: prices[2],
-                bid_size: sizes[0], ask_size: sizes[1],
+                bid_size: sizes[0], ask_size: sizes[1], origin,
             };
             prop_assert_eq!(Quote::decode(&quote.encode()), Ok(quote));
             let order = Order {
                 number: numbers[0], scheduled_ns: numbers[1], received_ns: numbers[2],
-                price: prices[0], quantity: sizes[0], side,
+                price: prices[0], quantity: sizes[0], side, origin,
             };
             prop_assert_eq!(Order::decode(&order.encode()), Ok(order));
             let answer = Answer {

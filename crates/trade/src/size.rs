@@ -4,10 +4,10 @@ use crate::run::{RunError, Runner, Turn, Watch, on_one_line};
 use lowlat_host::{Allocation, Topology};
 use lowlat_pipeline::{
     Mode, PipelineParameters, PipelineRecord,
-    check::{NoRoom, OTHER_RUNS, Point, Room, RoomFacts, admit, came_beside, judge},
+    check::{HUGE_PAGES, Memory, NoRoom, OTHER_RUNS, Point, Room, RoomFacts, admit, came_beside, judge},
     size::{
-        Answer, CheckedPoint, Costs, Fit, Goal, Load, Placement, SizeDocument, StrategyGroup, capacity,
-        place, predict,
+        Answer, CheckedPoint, Costs, Fit, Goal, HugePages, Load, Placement, SizeDocument, StrategyGroup,
+        capacity, place, predict,
     },
 };
 use std::{
@@ -124,6 +124,7 @@ impl Sizing<'_> {
                 }
             }
         }
+        let huge_pages = self.huge_pages(&checked, runner, watch);
         if costs.is_err() && self.is_stopped() {
             return Err(SizeError::Interrupted);
         }
@@ -155,6 +156,7 @@ impl Sizing<'_> {
             goal: wanted.goal,
             capacity,
             answer,
+            huge_pages,
             placement: self.place(&groups),
             warnings,
         })
@@ -176,6 +178,71 @@ impl Sizing<'_> {
     /// Whether the host has enough CPUs to measure the cost of a transfer.
     fn can_spin(&self) -> bool {
         self.facts.cpus.known().is_some_and(|cpus| cpus.len() >= SPINNING_CPUS)
+    }
+
+    /// The parameters of a run of the largest number to check on huge pages; `None` without a number.
+    fn on_huge_pages(&self) -> Option<PipelineParameters> {
+        let number = *self.wanted.checks.iter().max()?;
+        let rate = self.wanted.rate_per_s * f64::from(number);
+        let usual = self.parameters(number, rate, self.wanted.mode);
+        Some(PipelineParameters { may_use_huge_pages: true, ..usual })
+    }
+
+    /// Pages of 2 MiB that the comparison with huge pages needs.
+    pub fn pages_needed(&self) -> u64 {
+        self.on_huge_pages().map_or(0, |parameters| Memory::of(&parameters).huge_pages())
+    }
+
+    /// Why huge pages cannot be tried; `None` if they can.
+    fn lacks_huge_pages(&self, parameters: &PipelineParameters) -> Option<String> {
+        let points = judge(parameters, self.facts);
+        let point = points.into_iter().find(|point| point.id == HUGE_PAGES && point.room > Room::Fine)?;
+        let why = match point.room {
+            Room::Doubtful => {
+                let pages = Memory::of(parameters).huge_pages();
+                format!("{pages} free pages of 2 MiB are needed, and the pool has fewer")
+            }
+            _ => point.found,
+        };
+        Some(format!("{why}; --reserve-huge-pages reserves them"))
+    }
+
+    /// Compares huge pages with usual ones, in turns, at the largest number that was checked.
+    fn huge_pages(
+        &self,
+        checked: &[CheckedPoint],
+        runner: &mut dyn Runner,
+        watch: &mut Watch<'_>,
+    ) -> Option<HugePages> {
+        let huge = self.on_huge_pages()?;
+        let point = checked.iter().find(|point| point.load.strategies == huge.strategies)?;
+        let not_tried = self.lacks_huge_pages(&huge);
+        let mut tried = HugePages {
+            strategies: huge.strategies,
+            usual: vec![point.measured.clone()],
+            huge: Vec::new(),
+            not_tried,
+        };
+        let usual = PipelineParameters { may_use_huge_pages: false, ..huge.clone() };
+        let before = self.cost_runs() + self.wanted.checks.len();
+        for (number, parameters) in (before + 1..).zip([&huge, &usual, &huge]) {
+            if tried.not_tried.is_some() || self.is_stopped() {
+                break;
+            }
+            match self.made(parameters, "huge pages, usual pages", number, runner, watch) {
+                Ok(run) if run.is_cut_short => {}
+                Ok(run) if parameters.may_use_huge_pages => tried.huge.push(run),
+                Ok(run) => tried.usual.push(run),
+                Err(error) => tried.not_tried = Some(on_one_line(&error)),
+            }
+        }
+        Some(tried)
+    }
+
+    /// Number of runs that compare huge pages with usual ones.
+    fn huge_runs(&self) -> usize {
+        let can = self.on_huge_pages().is_some_and(|parameters| self.lacks_huge_pages(&parameters).is_none());
+        if can { 3 } else { 0 }
     }
 
     /// Number of runs that measure costs.
@@ -248,6 +315,7 @@ impl Sizing<'_> {
             pins: self.place(&[group]).pins,
             host_core: None,
             may_use_huge_pages: false,
+            has_md_threads: false,
         }
     }
 
@@ -260,7 +328,7 @@ impl Sizing<'_> {
         watch: &mut Watch<'_>,
     ) -> Result<PipelineRecord, SizeError> {
         admit(parameters, self.facts, self.wanted.is_forced)?;
-        let total = self.cost_runs() + self.wanted.checks.len();
+        let total = self.cost_runs() + self.wanted.checks.len() + self.huge_runs();
         let turn = Turn { number: run, total, name: title, parameters };
         runner.run(parameters, &mut |now| watch(&turn, now)).map_err(|why| SizeError::Run {
             number: run,
@@ -272,98 +340,4 @@ impl Sizing<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::run::fake::Fake;
-    use lowlat_host::{CpuSet, Reading};
-    use std::sync::Arc;
-
-    fn wanted() -> Wanted {
-        Wanted {
-            rate_per_s: 10.0,
-            goal: Goal { p99_ns: 500_000.0, utilisation: 0.6 },
-            mode: Mode::Parked,
-            strategy_cost_ns: 0.0,
-            strategies: Vec::new(),
-            checks: vec![10, 40, 80],
-            duration: Duration::from_secs(5),
-            is_forced: false,
-        }
-    }
-
-    fn find(wanted: &Wanted, cpus: u32, runner: &mut Fake) -> SizeDocument {
-        try_find(wanted, cpus, runner, &AtomicBool::new(false)).unwrap()
-    }
-
-    fn try_find(
-        wanted: &Wanted,
-        cpus: u32,
-        runner: &mut Fake,
-        stop: &AtomicBool,
-    ) -> Result<SizeDocument, SizeError> {
-        let topology = Topology { online: CpuSet::first(cpus), ..Topology::default() };
-        let allocation = Allocation {
-            housekeeping: CpuSet::of(0),
-            isolated: CpuSet::first(cpus).difference(&CpuSet::of(0)),
-            ..Allocation::default()
-        };
-        let facts = RoomFacts {
-            cpus: Reading::Known(CpuSet::first(cpus)),
-            other_runs: Reading::Known(vec!["process 4711 (run a)".to_owned()]),
-            ..RoomFacts::default()
-        };
-        let sizing = Sizing { wanted, topology: &topology, allocation: &allocation, facts: &facts, stop };
-        sizing.find("made up", String::new(), runner, &mut |_, _| ())
-    }
-
-    #[test]
-    fn costs_are_measured_then_points_checked_then_cpus_proposed() {
-        let mut runner = Fake::default();
-        let document =
-            find(&Wanted { goal: Goal { p99_ns: 5e6, utilisation: 0.6 }, ..wanted() }, 8, &mut runner);
-        let asked: Vec<(u32, Mode)> = runner.asked.iter().map(|of| (of.strategies, of.mode)).collect();
-        let parked = |number| (number, Mode::Parked);
-        assert_eq!(asked, [parked(1), (1, Mode::Fast), parked(10), parked(40), parked(80)]);
-        assert_eq!(document.checked.len(), 3);
-        // 500 ticks at the first point are too few for a p99.
-        assert!(document.capacity.strategies > 0 && document.fit.points == 2, "{:?}", document.fit);
-        assert_eq!(document.placement.pins["strategies"].len(), document.capacity.strategies as usize);
-        let read: SizeDocument = serde_json::from_value(serde_json::to_value(&document).unwrap()).unwrap();
-        assert_eq!(read.placement, document.placement);
-    }
-
-    #[test]
-    fn a_small_host_warns_that_wake_and_transfer_are_measured_as_one() {
-        let group = |strategies, rate_per_s| StrategyGroup { strategies, rate_per_s };
-        let strategies = vec![group(6, 10.0), group(2, 100.0)];
-        let document = find(&Wanted { strategies, checks: vec![10], ..wanted() }, 2, &mut Fake::default());
-        assert!(document.warnings[1].contains("too few for spinning processes"));
-        assert_eq!(document.placement.groups.len(), 2);
-        assert!(document.costs.transfer_ns == 0.0);
-    }
-
-    #[test]
-    fn another_running_pipeline_is_reported() {
-        let document = find(&Wanted { checks: vec![10], ..wanted() }, 8, &mut Fake::default());
-        assert!(document.warnings[0].starts_with("other runs: process 4711"), "{:?}", document.warnings);
-    }
-
-    #[test]
-    fn an_interrupt_before_the_costs_are_known_is_an_error() {
-        let stop = Arc::new(AtomicBool::new(false));
-        let stops_after = Some((1, Arc::clone(&stop)));
-        let mut runner = Fake { fails_at: Some(2), stops_after, ..Fake::default() };
-        let error = try_find(&wanted(), 8, &mut runner, &stop).unwrap_err();
-        assert!(matches!(error, SizeError::Interrupted), "{error}");
-    }
-
-    #[test]
-    fn a_failed_point_leaves_the_others() {
-        let mut runner = Fake { fails_at: Some(3), ..Fake::default() };
-        let document = find(&wanted(), 8, &mut runner);
-        assert_eq!(document.checked.len(), 2);
-        assert!(
-            document.warnings.iter().any(|warning| warning.starts_with("10 strategies could not be checked"))
-        );
-    }
-}
+mod tests;

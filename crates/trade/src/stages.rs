@@ -14,7 +14,7 @@
 
 use hdrhistogram::Histogram;
 use lowlat_ipc::region::Region;
-use lowlat_pipeline::{StageFigures, Stages};
+use lowlat_pipeline::{StageFigures, Stages, WireStages};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The longest latency with a cell, 18 minutes; longer ones are counted in the last cell.
@@ -46,11 +46,38 @@ pub enum Stage {
     T2o,
     /// [`Stages::t2o_scheduled`].
     T2oScheduled,
+    /// [`WireStages::packet_to_read`].
+    PacketToRead,
+    /// [`WireStages::read_to_published`].
+    ReadToPublished,
+    /// [`WireStages::published_to_strategy`].
+    PublishedToStrategy,
+    /// [`WireStages::strategy`].
+    Strategy,
+    /// [`WireStages::order_to_td`].
+    OrderToTd,
+    /// [`WireStages::td_to_send`].
+    TdToSend,
+    /// [`WireStages::send_to_wire`].
+    SendToWire,
+    /// [`WireStages::tick_to_trade`].
+    TickToTrade,
 }
 
 impl Stage {
-    /// All stages, in the order of their words.
+    /// The stages of every run, in the order of their words.
     pub const ALL: [Self; 4] = [Self::Md, Self::Order, Self::T2o, Self::T2oScheduled];
+    /// The stages of runs with a feed or a gateway, whose words follow: the parts of tick to trade, and the whole.
+    pub const WIRE: [Self; 8] = [
+        Self::PacketToRead,
+        Self::ReadToPublished,
+        Self::PublishedToStrategy,
+        Self::Strategy,
+        Self::OrderToTd,
+        Self::TdToSend,
+        Self::SendToWire,
+        Self::TickToTrade,
+    ];
 }
 
 /// The histograms, in memory that one process writes. Readers may see a latency in one word before another.
@@ -62,6 +89,8 @@ pub struct StageRecorder<R> {
 impl<R: Region> StageRecorder<R> {
     /// Bytes of their memory.
     pub const BYTES: u64 = (Stage::ALL.len() * STAGE_WORDS * 8) as u64;
+    /// Bytes with [`Stage::WIRE`]. In less memory, latencies of those are not counted.
+    pub const WIRE_BYTES: u64 = Self::BYTES + (Stage::WIRE.len() * STAGE_WORDS * 8) as u64;
 
     /// The histograms in zeroed memory, or in memory that another process writes; `None` if it is too small.
     pub fn new(region: R) -> Option<Self> {
@@ -97,7 +126,7 @@ impl<R: Region> StageRecorder<R> {
 
     /// Clears everything: latencies from before the run do not count. For the writer.
     pub fn clear(&self) {
-        for stage in Stage::ALL {
+        for stage in Stage::ALL.into_iter().chain(Stage::WIRE) {
             // Pairs with the load in `word`.
             self.words(stage).iter().for_each(|word| word.store(0, Ordering::Relaxed));
         }
@@ -150,9 +179,24 @@ impl<R: Region> StageRecorder<R> {
             t2o_scheduled: self.figures(Stage::T2oScheduled),
         }
     }
+
+    /// Figures of tick to trade so far.
+    pub fn wire_stages(&self) -> WireStages {
+        WireStages {
+            packet_to_read: self.figures(Stage::PacketToRead),
+            read_to_published: self.figures(Stage::ReadToPublished),
+            published_to_strategy: self.figures(Stage::PublishedToStrategy),
+            strategy: self.figures(Stage::Strategy),
+            order_to_td: self.figures(Stage::OrderToTd),
+            td_to_send: self.figures(Stage::TdToSend),
+            send_to_wire: self.figures(Stage::SendToWire),
+            tick_to_trade: self.figures(Stage::TickToTrade),
+        }
+    }
 }
 
-fn empty() -> Histogram<u64> {
+/// A histogram without latencies, with the bounds of the stages.
+pub(crate) fn empty() -> Histogram<u64> {
     // Bounds and digits are constants that the crate accepts, and so is the fallback.
     Histogram::new_with_bounds(1, LATENCY_NS_MAX, 3)
         .or_else(|_| Histogram::new(3))

@@ -10,13 +10,14 @@
 //!   resting.json      the boot in which the dead-man switch is disarmed, because the plan was confirmed
 //! before its reboot
 //!   taken-back.json   the boot whose kernel still has parameters that were rolled back
+//!   refused.json      changes that the host refused when they were last made, and in which boot
 //!   lost.json         changes that no rollback can undo, because their records are lost
 //! ```
 //!
 //! in-force.json also records where the undo log ended and which lasting changes it contained ([`LogSeal`]).
 //! So a truncated, exchanged or deleted log is detected, and the changes missing from it can be named.
 
-use lowlat_plan::Plan;
+use lowlat_plan::{Plan, verify::Refusal};
 use lowlat_sys::undo::{Faults, HostError, LogMark, LoggedState, PrivateDirectory, TargetSpec};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use std::{
@@ -31,6 +32,7 @@ const UNTOLD: &str = "untold.json";
 const LOST: &str = "lost.json";
 const TAKEN_BACK: &str = "taken-back.json";
 const RESTING: &str = "resting.json";
+const REFUSED: &str = "refused.json";
 
 /// The plan in force.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,6 +80,13 @@ struct Note {
     in_force: InForce,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     undo_log: Option<LogSeal>,
+}
+
+/// refused.json.
+#[derive(Debug, Serialize, Deserialize)]
+struct Refused {
+    boot_id: String,
+    refusals: Vec<Refusal>,
 }
 
 /// Why lowlat's state files cannot be read or written.
@@ -239,7 +248,8 @@ impl StateDir {
 
     /// Records that no plan is in force. The files of plans stay.
     pub fn take_out_of_force(&self) -> Result<(), StateError> {
-        self.remove(IN_FORCE)
+        self.remove(IN_FORCE)?;
+        self.remove(REFUSED)
     }
 
     /// Unit files that an interrupted rollback removed without notifying systemd.
@@ -274,6 +284,20 @@ impl StateDir {
             Some(boot_id) => self.write(&[], RESTING, &boot_id),
             None => self.remove(RESTING),
         }
+    }
+
+    /// Changes that the host refused when they were last made in this boot.
+    pub fn refused(&self, boot_id: &str) -> Result<Vec<Refusal>, StateError> {
+        let refused = self.read::<Refused>(&[], REFUSED)?.filter(|refused| refused.boot_id == boot_id);
+        Ok(refused.map_or_else(Vec::new, |refused| refused.refusals))
+    }
+
+    /// Records them durably.
+    pub fn put_refused(&self, boot_id: &str, refusals: Vec<Refusal>) -> Result<(), StateError> {
+        if refusals.is_empty() {
+            return self.remove(REFUSED);
+        }
+        self.write(&[], REFUSED, &Refused { boot_id: boot_id.to_owned(), refusals })
     }
 
     /// Lasting changes whose records are lost, so no rollback can undo them.

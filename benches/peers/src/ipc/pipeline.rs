@@ -27,6 +27,7 @@ fn command_line(parameters: &PipelineParameters) -> Vec<String> {
         Mode::Parked => "parked",
         Mode::Adaptive => "adaptive",
         Mode::Mixed => "mixed",
+        Mode::PlatformFast => "platform-fast",
     };
     // Forced: the others run on a full machine as well, and its doubts stand in the document.
     let mut words: Vec<_> = ["pipeline", "run", "--json", "--force"].map(str::to_owned).into();
@@ -143,6 +144,7 @@ mod tests {
             pins: [("md".to_owned(), vec![0]), ("strategies".to_owned(), vec![1, 3])].into(),
             host_core: None,
             may_use_huge_pages: false,
+            has_md_threads: false,
         }
     }
 

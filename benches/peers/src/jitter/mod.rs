@@ -4,7 +4,7 @@ mod oslat;
 mod summary_tool;
 
 use crate::{
-    rounds::{Ratio, in_turn},
+    rounds::{in_turn, print_ratio},
     tools,
 };
 use summary_tool::SummaryTool;
@@ -104,8 +104,4 @@ pub struct Run {
     pub turn_ns: f64,
     /// Interruptions a second.
     pub rate: f64,
-}
-
-fn print_ratio(what: &str, rounds: &[(f64, f64)]) {
-    println!("{what}: {}", Ratio::of(rounds).map_or("no round gave both".into(), |ratio| ratio.text()));
 }

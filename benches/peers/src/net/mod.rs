@@ -3,7 +3,7 @@
 mod programs;
 
 use crate::{
-    rounds::{Ratio, in_turn},
+    rounds::{in_turn, print_ratio},
     tools,
 };
 use programs::{Figures, Program};
@@ -98,8 +98,7 @@ fn compare(rounds: u32, ours: &Program, theirs: &Program, case: Case) -> anyhow:
         );
     }
     for (what, rounds) in [("median", &medians), ("mean", &means)] {
-        let ratio = Ratio::of(rounds).map_or("no round gave both".into(), |ratio| ratio.text());
-        println!("{case} {what}, lowlat / {}: {ratio}", theirs.name());
+        print_ratio(&format!("{case} {what}, lowlat / {}", theirs.name()), rounds);
     }
     Ok(())
 }

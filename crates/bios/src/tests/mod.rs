@@ -75,6 +75,19 @@ fn a_server_as_the_guide_has_it_is_as_wanted() {
 }
 
 #[test]
+fn staying_with_low_latency_is_an_outcome_of_the_guide() {
+    let says = |names: &[&str], profile| {
+        let audit = BiosAudit::of(&facts(names), profile);
+        audit.warnings.into_iter().find(|warning| warning.contains("3.2.1")).unwrap_or_default()
+    };
+    let low_latency = ["hpe-ilo5-low-latency.json", "hpe-ilo5-registry.json"];
+    assert!(says(&low_latency, Profile::Guide57037).contains("has workload profile Low Latency"));
+    assert!(says(&STOCK, Profile::Guide57037).contains("Choose workload profile Low Latency first"));
+    assert_eq!(says(&["hpe-ilo5-as-guide.json", "hpe-ilo5-registry.json"], Profile::Guide57037), "");
+    assert_eq!(says(&STOCK, Profile::Trading), "");
+}
+
+#[test]
 fn without_a_registry_what_hpe_documents_is_still_held_by_the_profile() {
     let audit = BiosAudit::of(&facts(&STOCK[..2]), Profile::Guide57037);
     assert_eq!(verdict(&audit, "firmware.power_regulator").0, BiosVerdict::Overridden);

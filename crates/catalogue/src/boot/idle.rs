@@ -89,8 +89,9 @@ pub(crate) const SETTINGS: &[Setting] = &[
                  performance governor, either driver keeps the frequency high.",
         cost: "The hardware no longer chooses frequencies itself.",
         effective: "/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver is not intel_pstate.",
-        guide: Want::Derived(|context| (!context.host.cpu.is_amd()).then(|| "disable".to_owned())),
-        hazard: "Has no effect on AMD processors, for which the guide is written.",
+        guide: Want::Value("disable"),
+        hazard: "Has no effect on AMD processors, for which the guide is written; it is part of the line that the \
+                 guide prints.",
         sources: &[GUIDE, HAZARDS, "TuneD 2.28 profile cpu-partitioning"],
         needs: Needs::X86,
         ..BOOT

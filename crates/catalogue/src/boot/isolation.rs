@@ -2,7 +2,7 @@
 
 use super::{BOOT, CPU_PARTITIONING, GUIDE, HAZARDS, PARAMETERS, REALTIME};
 use lowlat_host::{CpuSet, Reading, cmdline::CommandLine, kernel_version::KernelVersion};
-use lowlat_settings::{Context, Impact, Judgement, Setting, Verdict, Want, judge};
+use lowlat_settings::{Context, Impact, Judgement, Setting, Verdict, Want, change, judge};
 
 const ISOLATED_PATH: &str = "/sys/devices/system/cpu/isolated";
 
@@ -40,15 +40,20 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "boot.tuned.non_isolcpus",
+        change: change::processes::to_housekeeping,
         name: "tuned.non_isolcpus=",
-        reason: "Read by TuneD's hook in the initial RAM disk, not by the kernel. It keeps early user \
-                 processes on the housekeeping CPUs. isolcpus= does the same in the kernel.",
-        effective: "Process 1 has the mask in Cpus_allowed of /proc/1/status.",
+        reason: "Process 1 passes its CPUs on to every process that it starts. TuneD's hook in the initial RAM disk \
+                 reads this parameter, and TuneD sets systemd's CPUAffinity=; both keep user processes on the \
+                 housekeeping CPUs. isolcpus= does the same in the kernel.",
+        cost: "Programs that need an isolated CPU must request it.",
+        impact: Impact::Medium,
+        effective: "`taskset -cp 1` and `taskset -cp $$` in a new shell print the housekeeping CPUs.",
         guide: Want::Derived(housekeeping_mask),
-        hazard: "Works only with the initial RAM disk that TuneD built. The guide computes it in a shell \
-                 script, which gives a wrong mask from 64 CPUs on.",
-        sources: &[GUIDE, CPU_PARTITIONING],
-        judge: non_isolcpus,
+        hazard: "The parameter works only with the initial RAM disk that TuneD built, so the plan also sets \
+                 CPUAffinity= for systemd's manager. The guide computes the mask in a shell script, which gives a \
+                 wrong one from 64 CPUs on.",
+        sources: &[GUIDE, CPU_PARTITIONING, "systemd-system.conf(5): CPUAffinity="],
+        judge: first_process,
         ..BOOT
     },
 ];
@@ -128,25 +133,25 @@ fn irqaffinity(context: &Context<'_>, setting: &Setting) -> Judgement {
 
 fn housekeeping_mask(context: &Context<'_>) -> Option<String> {
     judge::housekeeping_list(context)?;
-    Some(context.allocation.housekeeping.to_mask_padded(context.host.topology.cpu_count()))
+    // TuneD writes groups of eight digits.
+    let bits = context.host.topology.cpu_count().next_multiple_of(32);
+    Some(context.allocation.housekeeping.to_mask_padded(bits))
 }
 
-/// Compared as sets, regardless of padding.
-fn non_isolcpus(context: &Context<'_>, _: &Setting) -> Judgement {
-    let line = match judge::command_line(context.host) {
-        Ok(line) => line,
-        Err(judgement) => return judgement,
+/// Judged by the CPUs of process 1, however they were set.
+fn first_process(context: &Context<'_>, _: &Setting) -> Judgement {
+    let path = "/proc/1/status";
+    let reading = &context.host.tasks.first_process_cpus;
+    let Reading::Known(cpus) = reading else { return judge::missing(reading, path) };
+    let observed = format!("process 1 may use {cpus:#}");
+    let reached = cpus.intersection(&context.allocation.isolated);
+    let judgement = if reached.is_empty() {
+        Judgement::good(observed)
+    } else if context.host.kernel.tokens().has("tuned.non_isolcpus") {
+        let because = "the parameter is on the command line, but nothing in the initial RAM disk reads it";
+        Judgement::new(Verdict::Ineffective, observed, because)
+    } else {
+        Judgement::wrong(observed, format!("so every process may run on isolated {reached:#}"))
     };
-    let judgement = match line.last("tuned.non_isolcpus") {
-        None => Judgement::wrong("not on the command line", ""),
-        Some(mask) => {
-            let token = format!("tuned.non_isolcpus={mask}");
-            match CpuSet::parse_mask(mask) {
-                Err(error) => Judgement::new(Verdict::Ineffective, token, error.to_string()),
-                Ok(cpus) if cpus == context.allocation.housekeeping => Judgement::good(token),
-                Ok(cpus) => Judgement::wrong(token, format!("the mask means {cpus:#}")),
-            }
-        }
-    };
-    judgement.at("/proc/cmdline")
+    judgement.at(path)
 }

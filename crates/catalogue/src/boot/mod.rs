@@ -4,6 +4,7 @@
 pub(super) mod clock;
 pub(super) mod idle;
 pub(super) mod isolation;
+pub(super) mod kernel;
 pub(super) mod line;
 pub(super) mod memory;
 pub(super) mod protection;

@@ -2,6 +2,7 @@
 //! lowlat never does so unasked.
 
 use super::{BOOT, CPU_PARTITIONING, GUIDE, HAZARDS, PARAMETERS};
+use lowlat_host::Reading;
 use lowlat_settings::{Context, Judgement, Needs, Risk, Setting, Verdict, Want, judge};
 
 pub(crate) const SETTINGS: &[Setting] = &[
@@ -18,6 +19,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         hazard: "Gives up a protection that many firms must keep, to speed up calls that the hot path should \
                  not make.",
         sources: &[GUIDE, HAZARDS, PARAMETERS],
+        judge: selinux,
         ..BOOT
     },
     Setting {
@@ -127,6 +129,18 @@ pub(crate) const SETTINGS: &[Setting] = &[
         ..BOOT
     },
 ];
+
+/// Not applicable once it is on the line of a kernel that does not know it, as Debian's do not. The guide's line keeps it.
+fn selinux(context: &Context<'_>, setting: &Setting) -> Judgement {
+    let judgement = judge::boot_token(context, setting);
+    let option = context.host.kernel.config_option("SECURITY_SELINUX_BOOTPARAM");
+    if judgement.verdict != Verdict::Good || option != Reading::Known(None) {
+        return judgement;
+    }
+    let because =
+        "this kernel is built without CONFIG_SECURITY_SELINUX_BOOTPARAM and does not know the parameter";
+    Judgement { verdict: Verdict::NotApplicable, because: because.to_owned(), ..judgement }
+}
 
 /// Reported but never advised: the row is neither good nor wrong.
 fn mitigations(context: &Context<'_>, _: &Setting) -> Judgement {

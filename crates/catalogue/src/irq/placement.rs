@@ -25,7 +25,9 @@ pub(crate) const SETTINGS: &[Setting] = &[
         effective: "irqaffinity= on the command line sets it from boot; new interrupts show it in \
                     smp_affinity_list.",
         trading: Want::Derived(housekeeping),
-        guide: Want::Nothing,
+        guide: Want::Derived(housekeeping),
+        hazard: "The guide moves the interrupts that exist and leaves the default, so those of drivers loaded later go \
+                 to isolated CPUs.",
         judge: default_affinity,
         sources: &[DOC, "kernel Documentation/admin-guide/kernel-parameters.txt: irqaffinity="],
         ..ROW
@@ -38,7 +40,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
                  CPUs get some, regardless of any manual affinity.",
         effective: "irqbalance --debug prints the banned CPUs; interrupts stay in place.",
         trading: Want::State("irqbalance stopped, or every isolated CPU banned"),
-        guide: Want::Nothing,
+        guide: Want::State("irqbalance stopped, or every isolated CPU banned"),
+        hazard: "The guide neither stops nor configures irqbalance, which moves the interrupts back.",
         judge: irqbalance_banned,
         sources: &["irqbalance(1): IRQBALANCE_BANNED_CPULIST, IRQBALANCE_BANNED_CPUS", DOC],
         ..ROW

@@ -1,5 +1,6 @@
 //! Settings below /proc/sys: the guide's twenty, and others that a modern host needs.
 
+pub(super) mod console;
 pub(super) mod file;
 pub(super) mod net;
 pub(super) mod numa;

@@ -1,8 +1,8 @@
 //! The scheduler's sysctls.
 
-use super::{GUIDE, KERNEL_DOC, NETWORK_LATENCY, SYSCTL, number};
+use super::{GUIDE, KERNEL_DOC, NETWORK_LATENCY, SYSCTL};
 use lowlat_host::kernel_version::KernelVersion;
-use lowlat_settings::{Context, Impact, Judgement, Needs, Risk, Setting, Want, judge};
+use lowlat_settings::{Context, Impact, Judgement, Needs, Risk, Setting, Want, change, judge};
 
 const MOVED: &str = "TuneD 2.28 plugin_scheduler: where the knobs moved";
 
@@ -52,26 +52,29 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysctl.kernel.sched_rt_runtime_us",
         name: "kernel.sched_rt_runtime_us",
-        reason: "How much of each second real-time threads may use. With the default of 950000 a spinning \
-                 SCHED_FIFO thread is stopped for the remainder of the second. With -1 it never is, and \
-                 kernel threads of its CPU may never run. Spinning threads of the default policy are not \
-                 affected.",
+        reason: "How much of each second real-time threads may use. With 950000, the default before kernel 7.2, a \
+                 spinning SCHED_FIFO thread is stopped for the remainder of the second. With -1 or the whole period \
+                 it never is, and kernel threads of its CPU may never run. Spinning threads of the default policy \
+                 are not affected.",
         cost: "With -1 a spinning SCHED_FIFO thread can starve kernel threads bound to its CPU until the \
                host hangs.",
         risk: Risk::Availability,
         impact: Impact::Medium,
         effective: "A spinning SCHED_FIFO thread shows no gap of tens of milliseconds each second in `lowlat jitter`.",
-        reads: &["/proc/sys/kernel/sched_rt_runtime_us"],
+        reads: &["/proc/sys/kernel/sched_rt_runtime_us", "/proc/sys/kernel/sched_rt_period_us"],
         trading: Want::OneOf(&["950000", "-1"]),
         guide: Want::Value("-1"),
         hazard: "A spinning SCHED_FIFO thread can starve kernel threads. Since kernel 6.12 the fair server \
-                 does the throttling, and this value no longer controls it (see debugfs.sched.fair_server).",
+                 does the throttling, and this value no longer controls it (see debugfs.sched.fair_server). Kernel \
+                 7.2 has no limit by default.",
         sources: &[
             GUIDE,
             "kernel Documentation/scheduler/sched-rt-group.rst",
-            "kernel commit \"sched/rt: Remove default bandwidth control\" (6.12)",
+            "kernel commit 5f6bd380c7bd \"sched/rt: Remove default bandwidth control\" (6.12)",
+            "kernel commit c2e390197ad1: a default of the whole period (7.2)",
         ],
         judge: rt_runtime,
+        change: change::servers::limit,
         ..SYSCTL
     },
     Setting {
@@ -109,19 +112,23 @@ pub(crate) const SETTINGS: &[Setting] = &[
 
 /// The value, and its effect on a spinning SCHED_FIFO thread.
 fn rt_runtime(context: &Context<'_>, setting: &Setting) -> Judgement {
-    let judgement = judge::sysctl(context, setting);
+    let want = setting.want(context.profile);
+    let is_unlimited = |value: &str| change::servers::is_unlimited(context.host, value);
+    let judgement = judge::sysctl_where(context, setting, |value| {
+        is_unlimited(value) || judge::satisfies(context, &want, value)
+    });
     if judgement.verdict.is_fault() || !judgement.verdict.counts() {
         return judgement;
     }
     let is_governed_elsewhere = judge::kernel_at_least(context.host, FAIR_SERVER_SINCE) == Some(true)
         && context.host.kernel.config_option("RT_GROUP_SCHED").known() == Some(&None);
-    let because = match number(&judgement.observed) {
+    let because = match is_unlimited(&judgement.observed) {
         _ if is_governed_elsewhere => {
             "on this kernel the fair server throttles real-time threads, not this value; see \
              debugfs.sched.fair_server"
         }
-        Some(-1) => "a spinning SCHED_FIFO thread can starve kernel threads of its CPU: leave them some time",
-        _ => {
+        true => "a spinning SCHED_FIFO thread can starve kernel threads of its CPU: leave them some time",
+        false => {
             "fine for spinning threads of the default policy; a SCHED_FIFO thread would be stopped each \
              second"
         }

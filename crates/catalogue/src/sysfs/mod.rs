@@ -1,5 +1,6 @@
 //! Settings below /sys: frequency and idle, topology, the platform.
 
+pub(super) mod extra;
 pub(super) mod guide;
 pub(super) mod platform;
 pub(super) mod power;

@@ -1,9 +1,12 @@
 //! What isolated CPUs share with others: cores, clusters, caches, and the scheduler's partitions.
 
-use lowlat_host::{CpuId, CpuSet, Reading};
+use lowlat_host::{
+    CpuId, CpuSet, Reading,
+    resctrl::{self, Resctrl},
+};
 use lowlat_settings::{
     Context, Impact, Judgement, Layer, Needs, Setting, Verdict, Want,
-    change::{Proposal, WhyLeftOut},
+    change::{Proposal, WhyLeftOut, cache},
     judge::{
         each::{isolated, list},
         missing,
@@ -108,6 +111,22 @@ pub(crate) const SETTINGS: &[Setting] = &[
             "kernel Documentation/ABI/testing/sysfs-devices-system-cpu",
             "kernel Documentation/scheduler/sched-capacity.rst",
         ],
+        ..ROW
+    },
+    Setting {
+        id: cache::SETTING,
+        change: cache::partition,
+        name: "resctrl schemata",
+        reason: "Housekeeping fills the last-level cache that it shares with isolated CPUs, whose next reads then go \
+                 to memory. Cache allocation (CAT) gives the isolated CPUs ways of their own.",
+        cost: "Each side has fewer ways than the whole cache, and less bandwidth where it is limited.",
+        impact: Impact::Medium,
+        effective: "The isolated CPUs' group has ways that /sys/fs/resctrl/schemata lacks.",
+        reads: resctrl::READS,
+        trading: Want::State("ways that housekeeping cannot fill"),
+        guide: Want::Nothing,
+        judge: ways,
+        sources: &["kernel Documentation/filesystems/resctrl.rst"],
         ..ROW
     },
     Setting {
@@ -246,6 +265,35 @@ fn llc_shared(context: &Context<'_>, _: &Setting) -> Judgement {
         "keep the whole cache for housekeeping, or use its other cores for work that tolerates cache misses",
     )
     .at(CACHES)
+}
+
+fn ways(context: &Context<'_>, _: &Setting) -> Judgement {
+    if let Err(judgement) = isolated(context) {
+        return judgement;
+    }
+    let host = context.host;
+    let shared = split(context, host.topology.llcs().into_iter().map(|llc| &llc.cpus));
+    if shared.is_empty() {
+        return Judgement::not_applicable("isolated CPUs share no last-level cache with housekeeping");
+    }
+    let shared = format!("one last-level cache for {}", list(&shared));
+    if let Some(found) = Resctrl::of(host) {
+        if cache::is_apart(context, &found) {
+            return Judgement::good("the isolated CPUs have ways of their own").at(resctrl::MOUNT);
+        }
+        let because = cache::used_by_others(&found).unwrap_or_else(|| "cache allocation would help".into());
+        return Judgement::wrong(shared, because).at(resctrl::MOUNT);
+    }
+    match &host.cpu.flags {
+        Reading::Known(flags) if cache::FLAGS.iter().any(|flag| flags.contains(*flag)) => Judgement::wrong(
+            shared,
+            "cache allocation would help: the CPU has it, and resctrl is not mounted",
+        ),
+        Reading::Known(_) => {
+            Judgement::not_applicable(format!("{shared}, but this CPU has no cache allocation"))
+        }
+        flags => missing(flags, "/proc/cpuinfo"),
+    }
 }
 
 fn efficiency_cores(context: &Context<'_>, _: &Setting) -> Judgement {

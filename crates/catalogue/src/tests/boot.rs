@@ -25,15 +25,14 @@ fn the_guides_own_line_has_no_wrong_row_in_the_guides_profile() {
         );
     }
     bench.says("boot.processor.max_cstate", Verdict::Ineffective, &["treats 0 as 1"]);
-    bench.says("boot.intel_pstate", Verdict::NotApplicable, &[]);
     let good = boot.iter().filter(|setting| bench.verdict(setting.id) == Verdict::Good).count();
-    assert_eq!(good, 20, "of 22 tokens all but processor.max_cstate and intel_pstate");
+    assert_eq!(good, 21, "of 22 tokens all but processor.max_cstate");
 }
 
 #[test]
 fn a_missing_token_of_the_guide_is_reported() {
-    // On an AMD host intel_pstate does not apply in either case.
-    for token in TOKENS.into_iter().filter(|token| *token != "intel_pstate") {
+    // TuneD's parameter is judged by its effect.
+    for token in TOKENS.into_iter().filter(|token| *token != "tuned.non_isolcpus") {
         let is_it = |word: &&str| word.split('=').next() == Some(token);
         let line: Vec<&str> = GUIDE_LINE.split_whitespace().filter(|word| !is_it(word)).collect();
         assert!(line.len() < GUIDE_LINE.split_whitespace().count(), "{token} was on the line");
@@ -65,12 +64,21 @@ fn equivalent_spellings_are_equal() {
     {
         assert_eq!(guide(line).verdict("boot.hugepagesz"), Verdict::Good, "{line}");
     }
-    for mask in ["00000101", "101", "0,00000101"] {
-        let bench = guide(&format!("tuned.non_isolcpus={mask}"));
-        assert_eq!(bench.verdict("boot.tuned.non_isolcpus"), Verdict::Good, "{mask}");
-    }
-    guide("tuned.non_isolcpus=0000fefe").says("boot.tuned.non_isolcpus", Verdict::Wrong, &["1-7,9-15"]);
-    guide("tuned.non_isolcpus=zz").says("boot.tuned.non_isolcpus", Verdict::Ineffective, &["zz"]);
+}
+
+#[test]
+fn the_cpus_of_user_processes_are_those_of_process_1_and_not_those_of_the_parameter() {
+    let id = "boot.tuned.non_isolcpus";
+    let bench = |line: &str, cpus| {
+        Bench::of(Profile::Guide57037).line(line).with(|bench| bench.host.tasks.first_process_cpus = cpus)
+    };
+    let known = |cpus| Reading::Known(list(cpus));
+    bench("quiet", known("0,8")).says(id, Verdict::Good, &["0,8"]);
+    bench("tuned.non_isolcpus=0000fefe", known("8")).says(id, Verdict::Good, &[]);
+    bench("quiet", known("0-15")).says(id, Verdict::Wrong, &["may use CPUs 0-15", "1-7,9-15"]);
+    bench("tuned.non_isolcpus=00000101", known("0-15")).says(id, Verdict::Ineffective, &["initial RAM disk"]);
+    bench("quiet", Reading::Absent).says(id, Verdict::Unknown, &["/proc/1/status"]);
+    bench("quiet", Reading::Denied).says(id, Verdict::Unknown, &["root"]);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! debugfs: values, and why they cannot be read.
 
-use crate::{testing::Bench, testing::junk};
+use crate::{CATALOGUE, testing::Bench, testing::junk};
 use lowlat_host::{Profile, Reading};
-use lowlat_settings::Verdict;
+use lowlat_settings::{Verdict, change::servers};
 
 const SLICE: &str = "/sys/kernel/debug/sched/base_slice_ns";
 
@@ -42,6 +42,33 @@ fn each_kernel_has_one_location_of_the_granularity() {
             assert_eq!(bench.verdict(id), wanted, "{id} on {kernel:?}");
         }
     }
+}
+
+/// The changes that a row proposes: target and value.
+fn proposed(bench: &Bench, id: &str) -> Vec<(String, String)> {
+    let proposal = CATALOGUE.find(id).unwrap().proposal(&bench.context());
+    proposal.steps.iter().map(|step| (step.target.kind().name(), step.after.clone())).collect()
+}
+
+#[test]
+fn the_limit_is_lifted_before_a_server_is_switched_off() {
+    let limit = "kernel.sched_rt_runtime_us";
+    let server = servers::runtime_path("fair_server", 3);
+    let bench = |us: &str| Bench::trading().knob(&server, "50000000").sysctl(limit, us);
+    let off = (server.clone(), "0".to_owned());
+    let lifted = (limit.to_owned(), "-1".to_owned());
+    let fair = "debugfs.sched.fair_server";
+    assert_eq!(proposed(&bench("950000"), fair), [lifted.clone(), off.clone()]);
+    bench("950000").says(fair, Verdict::Wrong, &["refuses", "950000"]);
+    for free in ["-1", "1000000"] {
+        assert_eq!(proposed(&bench(free), fair), std::slice::from_ref(&off), "{free}");
+    }
+    // The limit's own row agrees with it, and otherwise writes what it wants.
+    let row = "sysctl.kernel.sched_rt_runtime_us";
+    assert_eq!(proposed(&bench("500000"), row), [lifted]);
+    let without = bench("500000").knob(&server, "0");
+    assert_eq!(proposed(&without, row), [(limit.to_owned(), "950000".to_owned())]);
+    assert_eq!(proposed(&without, fair), []);
 }
 
 #[test]

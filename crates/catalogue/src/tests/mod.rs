@@ -5,6 +5,7 @@ mod cpus;
 mod debugfs;
 mod guide_rows;
 mod hardware;
+mod newer;
 mod service;
 mod sysctl;
 mod tuned;

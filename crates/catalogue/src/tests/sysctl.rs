@@ -111,8 +111,13 @@ fn real_time_runtime_is_explained() {
     runtime("0").says(id, Verdict::Wrong, &[]);
     runtime("-1").kernel(6, 12).config(&["SMP"]).says(id, Verdict::Good, &["fair server"]);
     runtime("-1").kernel(6, 12).config(&["RT_GROUP_SCHED"]).says(id, Verdict::Good, &["starve"]);
-    let guide = Bench::of(Profile::Guide57037).sysctl("kernel.sched_rt_runtime_us", "950000");
-    guide.says(id, Verdict::Wrong, &["950000"]);
+    let guide = |text| Bench::of(Profile::Guide57037).sysctl("kernel.sched_rt_runtime_us", text);
+    guide("950000").says(id, Verdict::Wrong, &["950000"]);
+    // The default since Linux 7.2, which limits nothing.
+    runtime("1000000").kernel(7, 3).config(&["SMP"]).says(id, Verdict::Good, &["fair server"]);
+    guide("1000000").says(id, Verdict::Good, &[]);
+    runtime("500000").sysctl("kernel.sched_rt_period_us", "500000").says(id, Verdict::Good, &["starve"]);
+    runtime("1000000").sysctl("kernel.sched_rt_period_us", "2000000").says(id, Verdict::Wrong, &[]);
 }
 
 #[test]

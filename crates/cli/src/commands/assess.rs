@@ -12,7 +12,7 @@ use crate::{
     signals,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use lowlat_host::CpuSet;
+use lowlat_host::{CpuSet, shell};
 use lowlat_result::{Measurement, ResultDocument};
 use lowlat_settings::audit::Audit;
 use std::{
@@ -72,7 +72,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let progress = Progress::new();
 
     progress.say("reading the host");
-    let host = arguments.host.read()?;
+    let host = arguments.host.read()?.with_boot_entry();
     progress.say("judging settings");
     let audit = Audit::of(&host.context());
     let (measurements, warnings) = measure(&arguments, &host, &stop, &progress)?;
@@ -108,20 +108,10 @@ fn next_command(host: &HostArgs) -> String {
     let profile = host.profile.map(|profile| profile.to_string());
     for (option, value) in [("--root", root), ("--role", role), ("--profile", profile)] {
         if let Some(value) = value {
-            command.extend([" ", option, " ", &quoted(&value)]);
+            command.extend([" ", option, " ", &shell::word(&value)]);
         }
     }
     command
-}
-
-/// Quotes a word for a shell.
-fn quoted(word: &str) -> String {
-    let is_plain =
-        |c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '=' | ':');
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// Targets of the page and the document.

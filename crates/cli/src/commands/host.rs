@@ -91,7 +91,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 
 impl Show {
     fn run(&self) -> anyhow::Result<Exit> {
-        let host = self.host.read()?;
+        let host = self.host.read()?.with_boot_entry();
         if self.json {
             output::print_json(&host.snapshot)?;
         } else {

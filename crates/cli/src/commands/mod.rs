@@ -3,6 +3,7 @@
 mod assess;
 mod audit;
 mod bios;
+mod cache;
 mod completions;
 mod cpus;
 mod host;
@@ -11,12 +12,15 @@ mod journal;
 mod man;
 mod net;
 mod onload;
+mod outputs;
 pub mod pipeline;
 mod run;
 mod tune;
+mod workload;
 
 use crate::output::Exit;
 use clap::{ArgMatches, Command};
+use std::ffi::OsStr;
 
 /// A subcommand.
 pub struct Subcommand {
@@ -39,6 +43,8 @@ pub const COMMANDS: &[Subcommand] = &[
     journal::COMMAND,
     tune::COMMAND,
     net::COMMAND,
+    cache::COMMAND,
+    workload::COMMAND,
     onload::COMMAND,
     pipeline::COMMAND,
     run::COMMAND,
@@ -48,7 +54,18 @@ pub const COMMANDS: &[Subcommand] = &[
 
 /// Declaration of the whole command line.
 pub fn cli() -> Command {
-    group(Command::new("lowlat"), COMMANDS)
+    cli_of(COMMANDS)
+}
+
+/// Declaration of what the first word of a command line needs: one subcommand, which a run of the pipeline starts a
+/// thousand times, or else all of them.
+pub fn cli_for(word: Option<&OsStr>) -> Command {
+    let typed = COMMANDS.iter().find(|command| word == Some(OsStr::new(command.name)));
+    cli_of(typed.map_or(COMMANDS, std::slice::from_ref))
+}
+
+fn cli_of(members: &[Subcommand]) -> Command {
+    group(Command::new("lowlat"), members)
         .bin_name("lowlat")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Turn a stock Linux server into a proven low-latency trading host")
@@ -79,6 +96,17 @@ fn examples(lines: &[(&str, &str)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_word_declares_its_command_and_any_other_all() {
+        let names = |word: Option<&str>| -> Vec<String> {
+            cli_for(word.map(OsStr::new)).get_subcommands().map(|c| c.get_name().to_owned()).collect()
+        };
+        assert_eq!(names(Some("pipeline")), ["pipeline"]);
+        for other in [None, Some("help"), Some("pipelin"), Some("--help")] {
+            assert_eq!(names(other).len(), COMMANDS.len(), "{other:?}");
+        }
+    }
 
     #[test]
     fn every_command_has_an_about_an_example_and_help_for_each_argument() {

@@ -1,4 +1,5 @@
-//! `lowlat run`: starts a command on chosen CPUs, with the scheduling, memory and network stack that it needs.
+//! `lowlat run`: starts a command or copies of it on chosen CPUs, with the scheduling, memory and network stack that it
+//! needs.
 
 use super::{Subcommand, examples};
 use crate::{
@@ -6,7 +7,6 @@ use crate::{
     output::{self, Exit},
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
-use lowlat_catalogue::CATALOGUE;
 use lowlat_host::{CpuSet, snapshot::SchedPolicy};
 use lowlat_launch::{
     Acceleration, Accelerator, CpuChoice, Launch, Memory, Mode, Place, Request, Surroundings, ThreadMap,
@@ -31,9 +31,9 @@ struct Arguments {
     /// Choose CPUs: spread, compact, near:IF, cluster-spread or cluster-pack [default: compact]
     #[arg(long, value_name = "RULE", value_parser = place)]
     place: Option<Place>,
-    /// Number of busy threads of the command
-    #[arg(long, value_name = "N", default_value = "1")]
-    threads: NonZeroU32,
+    /// Number of busy threads of the command [default: 1; with cluster-spread and cluster-pack as many as start]
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroU32>,
     /// Pin threads by name, such as md=3,worker*=4-5
     #[arg(long, value_name = "MAP", value_parser = ThreadMap::parse)]
     per_thread: Option<ThreadMap>,
@@ -57,6 +57,9 @@ struct Arguments {
     /// Print nothing but errors
     #[arg(long, short)]
     quiet: bool,
+    /// Start this many copies of the command, each on a CPU
+    #[arg(value_name = "N", value_parser = copies, conflicts_with_all = ["threads", "per_thread"])]
+    copies: Option<NonZeroU32>,
     /// Command with its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<String>,
@@ -101,6 +104,10 @@ fn place(text: &str) -> Result<Place, String> {
         .ok_or_else(|| "expected spread, compact, near:IF, cluster-spread or cluster-pack".to_owned())
 }
 
+fn copies(text: &str) -> Result<NonZeroU32, String> {
+    text.parse().map_err(|_| "expected a number of copies, then -- and the command".to_owned())
+}
+
 fn policy(text: &str) -> Result<(SchedPolicy, u32), String> {
     let (name, priority) = text.split_once(':').unwrap_or((text, ""));
     let real_time = |policy| match priority.parse() {
@@ -131,8 +138,11 @@ fn declare(command: Command) -> Command {
         .about("Run a command on chosen CPUs, with the scheduling, memory and network stack it needs")
         .after_help(format!(
             "Before it starts the command, lowlat checks that the CPUs exist and that each spinning thread has a core. It \
-             warns about CPUs that are not isolated or that handle interrupts. Signals are passed on.\n\n\
-             Exit codes: that of the command, 128 + N if signal N ended it, 2 if it was not started or was stopped.\n\n{}",
+             warns about CPUs that are not isolated or that handle interrupts. Signals are passed on.\n\
+             cluster-spread uses one CPU of each cluster (shared L2 cache) before a second of any, over NUMA nodes and \
+             last-level caches in turn. cluster-pack fills a cluster before the next, for threads that share data. SMT \
+             siblings come last. Threads that start later get the next CPUs.\n\n\
+             Exit codes: that of the command, the highest one of copies, 128 + N if signal N ended it, 2 if it was not started or was stopped.\n\n{}",
             examples(&[
                 ("lowlat run --threads 2 -- ./strategy", "Pin two spinning threads to isolated CPUs."),
                 (
@@ -147,6 +157,11 @@ fn declare(command: Command) -> Command {
                     "sudo lowlat run --place near:eth0 --sched fifo:50 --c-states off -- ./md",
                     "Run near a NIC, with real-time priority and without idle states.",
                 ),
+                (
+                    "lowlat run --place cluster-spread 16 -- ./solver",
+                    "Start 16 copies, spread over clusters.",
+                ),
+                ("lowlat run --place cluster-pack -- ./pipeline", "Keep threads that share data in one cluster."),
                 ("lowlat run --per-thread md=3,td=5 --cpus 1 --dry-run -- ./desk", "Show the shell line."),
             ])
         ))
@@ -155,7 +170,7 @@ fn declare(command: Command) -> Command {
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
     let root = Root::live();
-    let host = snapshot::read(&root, CATALOGUE);
+    let host = snapshot::read_without_knobs(&root);
     let request = request(&arguments);
     let environment = environment();
     let variable =
@@ -199,6 +214,7 @@ fn request(arguments: &Arguments) -> Request {
         accelerator: arguments.stack.accelerator(),
         cpus: choice,
         thread_count: arguments.threads,
+        copies: arguments.copies,
         policy: arguments.sched,
         memory: arguments.mem.unwrap_or_default(),
         has_huge_pages: arguments.hugepages,
@@ -236,6 +252,12 @@ fn report(planned: &Launch, ran: &launch::Ran) {
     }
     for thread in &ran.unpinned {
         output::talk(&format!("warning: cannot pin thread {thread}"));
+    }
+    if !ran.cpus_lost.is_empty() {
+        output::talk(&format!(
+            "warning: {:#} went offline: the kernel moved threads to other CPUs",
+            ran.cpus_lost
+        ));
     }
     let Some(accelerator) = &planned.accelerator else { return };
     let name = accelerator.name();

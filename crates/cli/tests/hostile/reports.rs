@@ -116,7 +116,12 @@ fn interrupted(cpu: CpuId) -> JitterCpu {
 
 fn explained() -> Explained {
     let worker = Cause { name: "kworker/3:1".into(), number: Some(41), ..Cause::of(CauseKind::Thread) };
-    let step = |offset_ns, change| TimelineStep { offset_ns, depth: 0, change, cause: worker.clone() };
+    let step = |offset_ns, change| TimelineStep {
+        offset_ns,
+        change,
+        cause: worker.clone(),
+        ..TimelineStep::default()
+    };
     let part = |cause: Cause, ns| CausePart { cause, ns };
     Explained {
         interruption: INTERRUPTION,

@@ -38,7 +38,8 @@ fn told_to_stop(signal: Signal) {
     let run = UnderWay::start(&mut runs::jitter(directory.path(), &LONG));
     let pid = run.child.id();
     if runs::may_trace("the instance of a run under way") {
-        assert_eq!(run.instances().len(), 1, "it traces");
+        // One of the measured CPUs, and one of what all send to them if the kernel traces that.
+        assert!(matches!(run.instances().len(), 1 | 2), "it traces: {:?}", run.instances());
     }
     run.signal(signal);
     let output = run.wait();
@@ -96,7 +97,7 @@ fn what_a_killed_run_left_is_removed_at_the_next_start() {
     let run = UnderWay::start(&mut runs::jitter(directory.path(), &LONG));
     let pid = run.child.id();
     let left = run.instances();
-    assert_eq!(left.len(), 1);
+    assert!(matches!(left.len(), 1 | 2), "{left:?}");
     run.signal(Signal::KILL);
     let (output, alone) = run.wait_and_stay_alone();
     assert_eq!(output.status.code(), None, "it was killed");
@@ -104,8 +105,10 @@ fn what_a_killed_run_left_is_removed_at_the_next_start() {
     let document = runs::measure_alone(&alone, directory.path(), &["--duration", "500ms"]);
     assert_eq!(runs::instances_of(pid), [""; 0]);
     assert!(
-        left.iter()
-            .all(|name| runs::warns(&document, &format!("{name} of a lowlat that was killed was removed"))),
+        left.iter().all(|name| runs::warns(
+            &document,
+            &format!("Removed the trace {name} of a lowlat process that was killed")
+        )),
         "{}",
         runs::warnings(&document)
     );

@@ -113,6 +113,6 @@ fn another_tracer_is_told_of() {
     let document = runs::measure(directory.path(), &["--duration", "500ms"]);
     let name = other.0.file_name().unwrap().to_string_lossy().into_owned();
     drop(other);
-    assert!(runs::warns(&document, "Another tracer is at work"), "{}", runs::warnings(&document));
+    assert!(runs::warns(&document, "Another tracer is active"), "{}", runs::warnings(&document));
     assert!(runs::warns(&document, &name) && runs::warns(&document, "sched_process_exec"));
 }

@@ -1,4 +1,7 @@
 //! `lowlat net`.
 
+mod compare;
 mod import;
 mod pingpong;
+mod stream;
+mod xdp;

@@ -9,15 +9,25 @@ use std::{
 };
 
 /// A server for one run on a free port.
-struct Server {
+pub struct Server {
     child: Child,
-    address: String,
+    pub address: String,
 }
 
 impl Server {
-    fn start() -> Self {
+    pub fn start() -> Self {
+        Self::start_with(&["--once"])
+    }
+
+    /// A server for any number of runs.
+    pub fn start_for_many() -> Self {
+        Self::start_with(&[])
+    }
+
+    fn start_with(arguments: &[&str]) -> Self {
         let mut child = Command::new(common::binary())
-            .args(["net", "pingpong", "server", "--once", "--listen", "127.0.0.1:0"])
+            .args(["net", "pingpong", "server", "--listen", "127.0.0.1:0"])
+            .args(arguments)
             .stderr(Stdio::piped())
             .spawn()
             .expect("the binary starts");
@@ -93,11 +103,65 @@ fn a_run_gives_a_table_a_document_a_page_and_a_log() {
 }
 
 #[test]
+fn parts_are_shown_and_kept_in_the_document_and_on_the_page() {
+    let server = Server::start();
+    let dir = tempfile::tempdir().unwrap();
+    let [result, report] = ["r.json", "r.html"].map(|name| at(dir.path(), name));
+    let outputs = ["--sizes", "32", "--parts", "--result", &result, "--report", &report];
+    let (code, text, said) = client(&[&["udp", &server.address][..], &outputs].concat());
+    assert_eq!(code, Some(0), "{said}");
+    for part in [
+        "Where a round trip of 32 bytes spends its time",
+        "server: send call",
+        "add up to the measured time",
+        "Hardware time stamps: not available",
+        "The slowest 100 round trips of 32 bytes",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let document: Value = serde_json::from_str(&std::fs::read_to_string(&result).unwrap()).unwrap();
+    let size = &document["measurements"][0]["record"]["sizes"][0];
+    assert_eq!((&size["lost_count"], &size["parts"]["parts"][0]["part"]), (&0.into(), &"client_send".into()));
+    assert!(std::fs::read_to_string(report).unwrap().contains("Where the time goes"));
+    let output = common::lowlat(&["net", "pingpong", "--from", &result]);
+    assert_eq!(common::text(&output.stdout), text);
+    let (code, _, said) = client(&["pipe", "--parts"]);
+    assert!(
+        code == Some(2) && said.contains("cannot be split into parts") && said.contains("\nhint: "),
+        "{said}"
+    );
+}
+
+#[test]
 fn both_ends_run_in_one_process_over_unix_sockets() {
     let (code, text, said) =
         client(&["unix-seqpacket", "--sizes", "64", "--muxer", "poll", "--format", "sfnt"]);
     assert_eq!(code, Some(0), "{said}");
     assert!(text.contains("# reporting: 1/2 RTT") && text.contains("\t64\t"), "{text}");
+}
+
+#[test]
+fn raw_files_hold_every_sample_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let prefix = at(dir.path(), "run");
+    let arguments = ["unix-datagram", "--sizes", "0,32", "--raw", &prefix, "--json"];
+    let (code, text, said) = client(&arguments);
+    assert_eq!(code, Some(0), "{said}");
+    let document: Value = serde_json::from_str(&text).unwrap();
+    for (place, size) in [0, 32].into_iter().enumerate() {
+        let file = format!("{prefix}-{size}.dat");
+        let samples = std::fs::read_to_string(&file).unwrap();
+        let mut samples: Vec<u64> = samples.lines().map(|line| line.parse().unwrap()).collect();
+        assert!(said.contains(&format!("wrote {file}")), "{said}");
+        let figures = &document["measurements"][0]["record"]["sizes"][place]["figures"];
+        assert!(!samples.is_sorted(), "in the order of sending");
+        samples.sort_unstable();
+        assert_eq!((&figures["iterations"], &figures["min_ns"]), (&500.into(), &samples[0].into()));
+        assert_eq!(figures["max_ns"], *samples.last().unwrap());
+    }
+    // The files are checked before anything is measured.
+    let (code, _, said) = client(&["pipe", "--sizes", "1", "--raw", "/nowhere/run"]);
+    assert_eq!((code, said.contains("/nowhere") && said.contains("--raw")), (Some(2), true), "{said}");
 }
 
 #[test]

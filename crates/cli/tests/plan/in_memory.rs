@@ -76,6 +76,10 @@ fn boot(tokens: &[BootToken], line: &str, host: &mut HostSnapshot) {
                 host.topology.nohz_full = Reading::Known(cpus(value));
                 continue;
             }
+            "nosmt" => {
+                host.cpu.smt_control = Reading::Known("off".into());
+                continue;
+            }
             "transparent_hugepage" => {
                 host.memory.thp_enabled = Reading::Known(value.into());
                 continue;
@@ -124,6 +128,13 @@ fn owned_file(path: &str, after: &str, host: &mut HostSnapshot) {
     if path.contains("irqbalance") {
         let list = after.lines().find_map(|line| line.strip_prefix("Environment=IRQBALANCE_BANNED_CPULIST="));
         host.services.irqbalance.banned_cpus = Reading::Known(cpus(list.expect("the list")));
+        return;
+    }
+    if path.starts_with("/etc/modprobe.d/") {
+        host.files.insert(path.to_owned(), Reading::Known(after.to_owned()));
+        if let Reading::Known(modules) = &mut host.kernel.modules {
+            modules.retain(|module| !after.contains(&format!("install {module} /bin/false\n")));
+        }
         return;
     }
     let lines = after.lines().enumerate().filter_map(|(at, line)| {

@@ -7,9 +7,10 @@
 //! nics = ["eth0"]
 //! accept-risk = ["boot.selinux"]
 //! busy-poll = true
+//! isolate-by = "cpuset"
 //! ```
 
-use super::Role;
+use super::{IsolateBy, Role};
 use crate::spelling;
 use crate::{CpuSet, HostSnapshot, Profile};
 use serde::Deserialize;
@@ -36,6 +37,8 @@ struct Fields {
     accept_risk: Vec<Spanned<String>>,
     #[serde(default)]
     busy_poll: bool,
+    #[serde(default)]
+    isolate_by: IsolateBy,
 }
 
 /// An error in a role file, with its location.
@@ -92,6 +95,8 @@ impl RoleFile {
             nics: self.nics(host)?,
             accepted_risks: self.accepted_risks(setting_ids)?,
             is_busy_polling: self.fields.busy_poll,
+            is_partitioning_cache: false,
+            isolate_by: self.fields.isolate_by,
         };
         self.check_overlap(&role)?;
         Ok(role)

@@ -24,6 +24,42 @@ pub struct Role {
     /// find packets.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_busy_polling: bool,
+    /// Whether the isolated CPUs get ways of the cache that housekeeping cannot fill.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_partitioning_cache: bool,
+    /// What isolates CPUs from the scheduler.
+    #[serde(default, skip_serializing_if = "IsolateBy::is_boot")]
+    pub isolate_by: IsolateBy,
+}
+
+/// What isolates CPUs from the scheduler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum IsolateBy {
+    /// Boot parameters: isolcpus=, nohz_full=, rcu_nocbs=.
+    #[default]
+    Boot,
+    /// An isolated cpuset partition, which takes effect without a reboot.
+    Cpuset,
+}
+
+impl IsolateBy {
+    /// The names in role files and on the command line.
+    pub const NAMES: [&str; 2] = ["boot", "cpuset"];
+
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_boot(&self) -> bool {
+        *self == Self::Boot
+    }
+
+    /// The choice of this name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "boot" => Some(Self::Boot),
+            "cpuset" => Some(Self::Cpuset),
+            _ => None,
+        }
+    }
 }
 
 impl Role {

@@ -12,6 +12,12 @@ pub struct FirmwareFacts {
     pub bios_version: Reading<String>,
     /// BIOS release date as written (type 0): "04/29/2020".
     pub bios_date: Reading<String>,
+    /// BIOS revision (type 0): "1.24".
+    #[serde(default, skip_serializing_if = "Reading::is_absent")]
+    pub bios_revision: Reading<String>,
+    /// Firmware revision of the embedded or management controller (type 0, else its IPMI driver): iLO's "2.30".
+    #[serde(default, skip_serializing_if = "Reading::is_absent")]
+    pub controller_revision: Reading<String>,
     /// System manufacturer (type 1).
     pub system_vendor: Reading<String>,
     /// System product name (type 1): "ProLiant DL385 Gen10 Plus".

@@ -24,6 +24,15 @@ pub struct KernelFacts {
     pub tainted: Reading<u64>,
     /// The current lockdown mode: "none", "integrity", "confidentiality".
     pub lockdown: Reading<String>,
+    /// SELinux: "enforcing", "permissive" or "disabled", as the running kernel has it.
+    #[serde(default, skip_serializing_if = "Reading::is_absent")]
+    pub selinux: Reading<String>,
+    /// SELINUX= of /etc/selinux/config, the mode of later boots.
+    #[serde(default, skip_serializing_if = "Reading::is_absent")]
+    pub selinux_configured: Reading<String>,
+    /// The default boot entry: its kernel's image, then the arguments. Absent if not read, as in captures.
+    #[serde(default, skip_serializing_if = "Reading::is_absent")]
+    pub default_boot_line: Reading<String>,
     /// Whether it is a PREEMPT_RT kernel (/sys/kernel/realtime).
     pub is_realtime: Reading<bool>,
     /// Load averages over 1, 5 and 15 minutes.

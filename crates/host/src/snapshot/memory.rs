@@ -26,6 +26,9 @@ pub struct MemoryFacts {
     pub modules: Reading<Vec<MemoryModule>>,
     /// Slots for modules, including empty ones.
     pub module_slots: Reading<u32>,
+    /// The most memory that these slots support (SMBIOS type 16).
+    #[serde(default, skip_serializing_if = "Reading::is_absent")]
+    pub capacity_bytes_max: Reading<u64>,
 }
 
 /// One pool of huge pages.
@@ -73,4 +76,19 @@ pub struct MemoryModule {
     pub part_number: String,
     /// Ranks.
     pub ranks: Option<u32>,
+    /// Width including the bits for error correction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total_width_bits: Option<u32>,
+    /// Width of the data alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_width_bits: Option<u32>,
+    /// Lowest voltage that the module supports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voltage_mv_min: Option<u32>,
+    /// Highest voltage that the module supports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voltage_mv_max: Option<u32>,
+    /// Voltage at which the module runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub voltage_mv: Option<u32>,
 }

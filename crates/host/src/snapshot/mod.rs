@@ -11,6 +11,7 @@ mod interrupts;
 mod kernel;
 mod memory;
 mod nic;
+mod scheduler;
 mod services;
 mod tasks;
 
@@ -24,6 +25,7 @@ pub use nic::{
     Channels, Coalescing, Disk, Eee, Fec, Napi, NapiField, Nic, Pause, PcieLink, QueueMask, Rings,
     Timestamping,
 };
+pub use scheduler::{NamedDomain, SchedDomain, SchedulerFacts};
 pub use services::{CpusetPartition, IrqbalanceFacts, Service, ServiceFacts, ServiceSource, TunedFacts};
 pub use tasks::{KernelThread, SchedPolicy, TaskFacts, Workqueue};
 
@@ -50,6 +52,9 @@ pub struct HostSnapshot {
     pub kernel: KernelFacts,
     /// Interrupts and their affinities.
     pub interrupts: InterruptFacts,
+    /// The scheduler's domains and balancing.
+    #[serde(default, skip_serializing_if = "SchedulerFacts::is_unread")]
+    pub scheduler: SchedulerFacts,
     /// Kernel threads and workqueues.
     pub tasks: TaskFacts,
     /// Services, tuned, irqbalance, control groups.

@@ -11,6 +11,9 @@ pub struct ServiceFacts {
     pub source: ServiceSource,
     /// Units by full name: "chronyd.service".
     pub units: BTreeMap<String, Service>,
+    /// The target that systemd starts: "multi-user.target".
+    #[serde(default, skip_serializing_if = "Reading::is_absent")]
+    pub default_target: Reading<String>,
     /// TuneD.
     pub tuned: TunedFacts,
     /// irqbalance.

@@ -14,6 +14,9 @@ pub struct TaskFacts {
     pub workqueue_cpus: Reading<CpuSet>,
     /// CPUs that the reading process may use.
     pub allowed_cpus: Reading<CpuSet>,
+    /// CPUs that process 1 may use, and with it every process that requests none.
+    #[serde(default, skip_serializing_if = "Reading::is_absent")]
+    pub first_process_cpus: Reading<CpuSet>,
 }
 
 /// One kernel thread.

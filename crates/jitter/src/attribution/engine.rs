@@ -7,13 +7,14 @@ use super::{
     queue::Queue,
     record::RecordWriter,
     replay::Replay,
+    senders::{Inbox, Note, SenderId, SenderSums},
     totals::Totals,
     windows::Windows,
 };
 use crate::{CauseKind, CpuCauses};
 use lowlat_host::{CpuId, TickScale, ticks_between};
-use lowlat_trace::{TraceEvent, TraceNames, TraceStep};
-use std::collections::BTreeSet;
+use lowlat_trace::{Activity, Channel, TraceEvent, TraceNames, TraceStep, Vector};
+use std::{collections::BTreeSet, sync::Arc};
 
 /// How much of a gap before, between or after activities counts as the kernel's entry, exit or scheduler, and
 /// so belongs to an adjacent activity. An entry or exit takes a few hundred instructions and a switch a few
@@ -25,6 +26,9 @@ pub const ENTRY_EXIT_NS_MAX: u64 = 10_000;
 /// events per second.
 pub const EVENTS_MAX: usize = 50_000;
 
+/// Events after an interrupt's start among which the functions that it runs are searched.
+const AHEAD_MAX: usize = 64;
+
 /// Parameters of an attributor.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AttributionPlan {
@@ -33,7 +37,7 @@ pub struct AttributionPlan {
     /// Thread ID of its sampler.
     pub sampler_tid: i32,
     /// Thread IDs of lowlat itself.
-    pub own_tids: BTreeSet<i32>,
+    pub own_tids: Arc<BTreeSet<i32>>,
     /// Frequency of the counter in hertz.
     pub hz: u64,
     /// Reading of the counter at the start of the run.
@@ -46,6 +50,9 @@ pub struct AttributionPlan {
     pub worst_count: usize,
     /// Number of first interruptions kept.
     pub first_count: usize,
+    /// Whether the thread sleeps, as one that waits for messages: an interruption may then start while others run, which
+    /// is known from the last switch before it. A sampler never sleeps, and runs right before each interruption.
+    pub is_sleeper: bool,
     /// Events that may wait ([`EVENTS_MAX`]); at least as many as one round of the collector can push.
     pub events_max: usize,
 }
@@ -84,6 +91,11 @@ pub struct CpuAttributor {
     totals: Totals,
     keeper: Keeper,
     windows: Windows,
+    /// What other CPUs have sent here; `None` if that is not traced.
+    inbox: Option<Inbox>,
+    senders: SenderSums,
+    /// The thread on the CPU after the events that were consumed.
+    running: Option<i32>,
     attributed_count: u64,
     attributed_ticks: u64,
     kernel_count: u64,
@@ -107,6 +119,9 @@ impl CpuAttributor {
             totals: Totals::new(),
             keeper: Keeper::new(plan.worst_count, plan.first_count),
             windows: Windows::default(),
+            inbox: None,
+            senders: SenderSums::default(),
+            running: None,
             attributed_count: 0,
             attributed_ticks: 0,
             kernel_count: 0,
@@ -116,6 +131,30 @@ impl CpuAttributor {
             event_lost_count: 0,
             ring_lost_count: 0,
             plan,
+        }
+    }
+
+    /// Finds out who sent what arrives from other CPUs: [`CpuAttributor::take_note`].
+    #[must_use]
+    pub fn with_senders(mut self) -> Self {
+        self.inbox = Some(Inbox::new(self.scale));
+        self.senders.reserve();
+        self.replay.senders.reserve();
+        self
+    }
+
+    /// Takes what was sent to this CPU, in any order. Everything that was sent before an interruption's end must
+    /// have been taken when it is attributed.
+    pub fn take_note(&mut self, note: Note) {
+        if let Some(inbox) = &mut self.inbox {
+            inbox.push(note);
+        }
+    }
+
+    /// States that all notes so far were taken. Call it before attributing.
+    pub fn settle_notes(&mut self) {
+        if let Some(inbox) = &mut self.inbox {
+            inbox.settle();
         }
     }
 
@@ -146,6 +185,7 @@ impl CpuAttributor {
             self.note_kernel(length);
         }
         self.totals.add(&self.replay.parts, main.0);
+        self.senders.add(&self.replay.senders);
         self.keeper.keep(span, self.windows.open(), &self.replay, &self.keys);
         main.1
     }
@@ -166,6 +206,11 @@ impl CpuAttributor {
         let end = i64::try_from(span.length).unwrap_or(i64::MAX);
         self.replay.begin(span.length, self.keeper.wants(span));
         self.pass(before);
+        let sampler = self.plan.sampler_tid;
+        if let Some(running) = self.running.filter(|running| self.plan.is_sleeper && *running != sampler) {
+            let step = TraceStep::Switch { from: sampler, to: running };
+            self.replay.step(-slack, step, None, &mut self.keys);
+        }
         self.replay_while(before, |_, offset, _| offset < 0);
         self.replay.enter();
         self.replay_while(before, |_, offset, _| offset <= end);
@@ -177,13 +222,13 @@ impl CpuAttributor {
     }
 
     fn replay_while(&mut self, before: u64, belongs: impl Fn(&Replay, i64, TraceStep) -> bool) {
-        while let Some(event) = self.queue.front() {
+        while let Some(event) = self.queue.front().copied() {
             let offset = event.ticks.wrapping_sub(before).cast_signed();
             if !belongs(&self.replay, offset, event.step) {
                 return;
             }
-            self.replay.step(offset, event.step, &mut self.keys);
-            self.queue.pop();
+            let sender = self.consume();
+            self.replay.step(offset, event.step, sender, &mut self.keys);
         }
     }
 
@@ -208,7 +253,35 @@ impl CpuAttributor {
     pub fn pass(&mut self, ticks: u64) {
         let keep_from = ticks.wrapping_sub(self.plan.slack_ticks);
         while self.queue.front().is_some_and(|event| event.ticks.wrapping_sub(keep_from).cast_signed() < 0) {
-            self.queue.pop();
+            self.consume();
+        }
+    }
+
+    /// Drops the first event, follows the thread on the CPU, and returns what sent the event from another CPU.
+    fn consume(&mut self) -> Option<SenderId> {
+        let event = self.queue.pop()?;
+        match event.step {
+            TraceStep::Switch { to, .. } => self.running = Some(to),
+            TraceStep::Lost(_) => self.running = None,
+            _ => {}
+        }
+        let inbox = self.inbox.as_mut()?;
+        match event.step {
+            TraceStep::Called { function, request } if request != 0 => {
+                Some(inbox.function(event.ticks, request, function))
+            }
+            TraceStep::Enter(Activity::Vector(Vector::Reschedule)) => {
+                Some(inbox.interrupt(event.ticks, Channel::Reschedule))
+            }
+            TraceStep::Enter(Activity::Vector(Vector::CallFunction | Vector::CallFunctionSingle)) => {
+                let sender = inbox.interrupt(event.ticks, Channel::Call);
+                Some(if sender == SenderId::UNKNOWN { sender_of_all(inbox, &self.queue) } else { sender })
+            }
+            TraceStep::Lost(_) => {
+                inbox.forget_until(event.ticks);
+                None
+            }
+            _ => None,
         }
     }
 
@@ -264,9 +337,32 @@ impl CpuAttributor {
             totals: record.totals(self.attributed_ticks, self.totals.finish(self.windows, &self.keys)),
             event_count,
             event_lost_count,
+            senders: self.senders.finish(self.scale),
             worst: worst.iter().map(|kept| record.explained(kept)).collect(),
             first: first.iter().map(|kept| record.explained(kept)).collect(),
             ..CpuCauses::default()
         }
     }
+}
+
+/// The sender of all functions that an interrupt runs, which has just started; unknown if they have several.
+fn sender_of_all(inbox: &Inbox, queue: &Queue) -> SenderId {
+    let mut sender = None;
+    for event in queue.iter().take(AHEAD_MAX) {
+        match event.step {
+            TraceStep::Called { function, request } => {
+                let found = inbox.peek(event.ticks, request, function);
+                if sender.is_some_and(|sender| sender != found) {
+                    return SenderId::UNKNOWN;
+                }
+                sender = Some(found);
+            }
+            TraceStep::Exit(Activity::Vector(Vector::CallFunction | Vector::CallFunctionSingle)) => {
+                return sender.unwrap_or(SenderId::UNKNOWN);
+            }
+            TraceStep::Lost(_) => break,
+            _ => {}
+        }
+    }
+    SenderId::UNKNOWN
 }

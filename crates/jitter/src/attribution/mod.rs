@@ -20,6 +20,7 @@ mod parts;
 mod queue;
 mod record;
 mod replay;
+mod senders;
 mod share;
 mod timeline;
 mod totals;
@@ -32,3 +33,4 @@ pub use engine::{AttributionPlan, CpuAttributor, ENTRY_EXIT_NS_MAX, EVENTS_MAX, 
 pub use groups::{GROUPS_WORST_MAX, GroupFinder, GroupPlan, Hit};
 pub use keys::{CauseKey, KEYS_MAX};
 pub use names::{CauseNames, IDLE_NAME};
+pub use senders::{NOTES_MAX, Note, SENDERS_MAX, SenderBook, SenderId, SenderNames};

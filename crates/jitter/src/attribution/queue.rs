@@ -50,6 +50,11 @@ impl Queue {
         self.events.front()
     }
 
+    /// Waiting events, oldest first.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &TraceEvent> {
+        self.events.iter()
+    }
+
     pub(super) fn pop(&mut self) -> Option<TraceEvent> {
         let event = self.events.pop_front();
         if self.events.is_empty() {

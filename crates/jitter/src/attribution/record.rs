@@ -4,6 +4,7 @@ use super::{
     kept::Kept,
     keys::{CauseKey, KeyId, KeyTable},
     names::CauseNames,
+    senders::SenderId,
     share::share_out,
     timeline::RawStep,
     totals::Sum,
@@ -72,6 +73,7 @@ impl RecordWriter<'_> {
             depth: step.depth,
             change: step.change,
             cause: self.cause(step.key),
+            sender: step.sender.and_then(SenderId::place),
         }
     }
 }

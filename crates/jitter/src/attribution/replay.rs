@@ -4,6 +4,7 @@ use super::{
     keys::{KeyId, KeyTable},
     nesting::{can_run_on, ends, gives_way_to, has_value},
     parts::Parts,
+    senders::{SenderId, SenderParts},
     timeline::Timeline,
 };
 use crate::{CauseKind, Change};
@@ -17,6 +18,7 @@ const DEPTH_MAX: usize = 24;
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     key: KeyId,
+    sender: Option<SenderId>,
     activity: Activity,
     began: i64,
     /// Its own ticks since it started, or since its last inner activity ended. They go to an inner activity
@@ -26,6 +28,9 @@ struct Frame {
     known_until: i64,
     known_place: usize,
 }
+
+/// A cause, and what sent it from another CPU.
+type Owner = (KeyId, Option<SenderId>);
 
 /// Replays events onto one interruption after another. Every tick of an interruption is assigned to exactly
 /// one cause.
@@ -47,11 +52,12 @@ pub(super) struct Replay {
     /// run.
     outside: u64,
     /// The activity that ended last and left the stack empty.
-    last_base: Option<KeyId>,
+    last_base: Option<Owner>,
     /// A signal of the sampler whose handling was interrupted by another thread.
     set_aside: Option<Activity>,
     stack: Vec<Frame>,
     pub(super) parts: Parts,
+    pub(super) senders: SenderParts,
     pub(super) timeline: Timeline,
 }
 
@@ -71,6 +77,7 @@ impl Replay {
             set_aside: None,
             stack: Vec::with_capacity(DEPTH_MAX),
             parts: Parts::new(),
+            senders: SenderParts::default(),
             timeline: Timeline::new(),
         }
     }
@@ -83,6 +90,7 @@ impl Replay {
         (self.last_base, self.set_aside) = (None, None);
         self.stack.clear();
         self.parts.clear();
+        self.senders.clear();
         self.timeline.clear(wants_timeline);
     }
 
@@ -91,11 +99,15 @@ impl Replay {
         let wants_timeline = self.timeline.is_wanted();
         self.timeline.clear(wants_timeline);
         self.parts.clear();
+        self.senders.clear();
         self.has_event = !self.stack.is_empty();
         (self.has_lost, self.is_after_loss, self.last_base) = (false, false, None);
         for (depth, frame) in self.stack.iter_mut().enumerate() {
             self.parts.begin(frame.key);
-            self.timeline.add(frame.began, depth, Change::Begins, frame.key);
+            if let Some(sender) = frame.sender {
+                self.senders.add(sender, 0);
+            }
+            self.timeline.add_sent(frame.began, depth, Change::Begins, frame.key, frame.sender);
             (frame.known_until, frame.known_place) = (frame.began, self.timeline.place());
         }
     }
@@ -131,20 +143,33 @@ impl Replay {
 
     /// Replays one event, stamped this many ticks after the start of the interruption. Stamps outside it, and
     /// stamps before the previous event, are moved to the nearest possible moment.
-    pub(super) fn step(&mut self, offset: i64, step: TraceStep, keys: &mut KeyTable) {
+    /// `sender`: what caused it from another CPU.
+    pub(super) fn step(
+        &mut self,
+        offset: i64,
+        step: TraceStep,
+        sender: Option<SenderId>,
+        keys: &mut KeyTable,
+    ) {
         let at = u64::try_from(offset).unwrap_or(0).clamp(self.cursor, self.length);
         // The timeline shows a stamp outside the interruption unchanged, and one out of order where it was
         // counted.
         let is_outside = (offset < 0 && self.cursor == 0) || at == self.length;
         let offset = if is_outside { offset } else { signed(at) };
-        if let TraceStep::Lost(_) = step {
-            return self.lose(at, offset);
+        match step {
+            TraceStep::Lost(_) => return self.lose(at, offset),
+            TraceStep::Wakes(_) => return,
+            _ => {}
         }
         self.has_event = true;
         match step {
             TraceStep::Enter(activity) => {
                 self.advance(at);
-                self.enter_activity(activity, offset, keys);
+                self.enter_activity(activity, sender, offset, keys);
+            }
+            TraceStep::Called { function, .. } => {
+                self.advance(at);
+                self.enter_activity(Activity::CallFunction(function), sender, offset, keys);
             }
             TraceStep::Exit(activity) => {
                 self.advance(at);
@@ -159,7 +184,7 @@ impl Replay {
                 self.advance(at);
                 self.switch(from, to, offset, keys);
             }
-            TraceStep::Lost(_) => {}
+            TraceStep::Lost(_) | TraceStep::Wakes(_) => {}
         }
     }
 
@@ -187,6 +212,9 @@ impl Replay {
             Some(top) => {
                 top.unclaimed += ticks;
                 self.parts.add(top.key, ticks);
+                if let Some(sender) = top.sender {
+                    self.senders.add(sender, ticks);
+                }
             }
             None => self.gap += ticks,
         }
@@ -194,7 +222,7 @@ impl Replay {
 
     /// Ends a gap. Up to a limit it was the entry to or exit from its owner; without an owner, it counts as
     /// entry and exit.
-    fn close_gap(&mut self, owner: Option<KeyId>) {
+    fn close_gap(&mut self, owner: Option<Owner>) {
         let gap = std::mem::take(&mut self.gap);
         if std::mem::take(&mut self.is_after_loss) {
             return self.parts.add_kind(CauseKind::NotTraced, gap);
@@ -203,12 +231,16 @@ impl Replay {
         if gap == self.cursor && self.cursor < self.length {
             self.outside += gap - explained;
         }
-        self.parts.add_entry_exit(owner.unwrap_or(KeyId::of_kind(CauseKind::EntryExit)), explained);
+        let (key, sender) = owner.unwrap_or((KeyId::of_kind(CauseKind::EntryExit), None));
+        self.parts.add_entry_exit(key, explained);
+        if let Some(sender) = sender {
+            self.senders.add(sender, explained);
+        }
         let rest = if self.has_lost { CauseKind::NotTraced } else { CauseKind::Unexplained };
         self.parts.add_kind(rest, gap - explained);
     }
 
-    fn push(&mut self, activity: Activity, offset: i64, keys: &mut KeyTable) {
+    fn push(&mut self, activity: Activity, sender: Option<SenderId>, offset: i64, keys: &mut KeyTable) {
         if self.stack.len() >= DEPTH_MAX {
             return;
         }
@@ -217,13 +249,17 @@ impl Replay {
             // The scheduler ran for the thread that it chose; otherwise the previous activity is still
             // exiting.
             let is_chosen = matches!(activity, Activity::Thread(_));
-            self.close_gap(self.last_base.filter(|_| !is_chosen).or(Some(key)));
+            self.close_gap(self.last_base.filter(|_| !is_chosen).or(Some((key, sender))));
         }
         self.parts.begin(key);
-        self.timeline.add(offset, self.stack.len(), Change::Begins, key);
+        if let Some(sender) = sender {
+            self.senders.add(sender, 0);
+        }
+        self.timeline.add_sent(offset, self.stack.len(), Change::Begins, key, sender);
         let known_place = self.timeline.place();
         self.stack.push(Frame {
             key,
+            sender,
             activity,
             began: offset,
             unclaimed: 0,
@@ -237,7 +273,7 @@ impl Replay {
         self.timeline.add(offset, self.stack.len(), Change::Ends, over.key);
         let is_interrupt = matches!(over.activity, Activity::Irq(_) | Activity::Vector(_) | Activity::Nmi);
         if self.stack.is_empty() {
-            self.last_base = Some(over.key);
+            self.last_base = Some((over.key, over.sender));
         }
         if let Some(below) = self.stack.last_mut().filter(|_| !is_interrupt) {
             below.unclaimed = 0;
@@ -259,9 +295,15 @@ impl Replay {
         }
     }
 
-    fn enter_activity(&mut self, activity: Activity, offset: i64, keys: &mut KeyTable) {
+    fn enter_activity(
+        &mut self,
+        activity: Activity,
+        sender: Option<SenderId>,
+        offset: i64,
+        keys: &mut KeyTable,
+    ) {
         self.pop_what_cannot_be_below(activity, offset);
-        self.push(activity, offset, keys);
+        self.push(activity, sender, offset, keys);
     }
 
     /// The depth of the activity that an exit event ends: the innermost with its name, otherwise the
@@ -285,7 +327,7 @@ impl Replay {
         let key = keys.id(activity);
         match self.stack.last_mut() {
             None => {
-                (self.is_after_loss, self.last_base) = (false, Some(key));
+                (self.is_after_loss, self.last_base) = (false, Some((key, None)));
                 let gap = std::mem::take(&mut self.gap);
                 self.parts.add(key, gap);
                 self.timeline.add(signed(self.cursor - gap), 0, Change::Begins, key);
@@ -295,6 +337,9 @@ impl Replay {
             Some(below) => {
                 let ticks = std::mem::take(&mut below.unclaimed);
                 let (from, place, began) = (below.key, below.known_place, below.known_until);
+                if let Some(sender) = below.sender {
+                    self.senders.remove(sender, ticks);
+                }
                 self.parts.give(from, key, ticks);
                 self.timeline.insert_begin(place, began, self.stack.len(), key);
             }
@@ -312,8 +357,8 @@ impl Replay {
         self.advance(at - taken);
         let key = keys.id(activity);
         if self.stack.is_empty() {
-            self.close_gap(self.last_base.or(Some(key)));
-            self.last_base = Some(key);
+            self.close_gap(self.last_base.or(Some((key, None))));
+            self.last_base = Some((key, None));
         }
         self.cursor = at;
         self.parts.add(key, taken);
@@ -333,7 +378,7 @@ impl Replay {
             self.pop(offset);
         }
         if self.stack.is_empty() {
-            self.push(activity, offset, keys);
+            self.push(activity, None, offset, keys);
         } else {
             self.timeline.add(offset, self.stack.len(), Change::Happens, keys.id(activity));
         }
@@ -354,10 +399,10 @@ impl Replay {
         if to == self.sampler_tid {
             self.timeline.add(offset, 0, Change::Returns, KeyId::of_kind(CauseKind::EntryExit));
             if let Some(signal) = self.set_aside.take() {
-                self.push(signal, offset, keys);
+                self.push(signal, None, offset, keys);
             }
         } else {
-            self.push(Activity::Thread(to), offset, keys);
+            self.push(Activity::Thread(to), None, offset, keys);
         }
     }
 
@@ -369,6 +414,9 @@ impl Replay {
         if told != thread && base.unclaimed > 0 {
             let (key, ticks) = (base.key, std::mem::take(&mut base.unclaimed));
             let (place, began) = (base.known_place, base.known_until);
+            if let Some(sender) = base.sender {
+                self.senders.remove(sender, ticks);
+            }
             let not_traced = KeyId::of_kind(CauseKind::NotTraced);
             self.parts.give(key, not_traced, ticks);
             self.pop_to(1, offset);

@@ -1,6 +1,6 @@
 //! The events of one interruption in time order, while it is being analysed.
 
-use super::keys::KeyId;
+use super::{keys::KeyId, senders::SenderId};
 use crate::{Change, TIMELINE_STEPS_MAX};
 
 /// A step whose cause has no name yet.
@@ -11,6 +11,7 @@ pub(super) struct RawStep {
     pub(super) depth: u8,
     pub(super) change: Change,
     pub(super) key: KeyId,
+    pub(super) sender: Option<SenderId>,
 }
 
 /// The first [`TIMELINE_STEPS_MAX`] steps. Written only on request: few interruptions are kept.
@@ -42,6 +43,18 @@ impl Timeline {
     }
 
     pub(super) fn add(&mut self, offset: i64, depth: usize, change: Change, key: KeyId) {
+        self.add_sent(offset, depth, change, key, None);
+    }
+
+    /// Adds a step with what sent it from another CPU.
+    pub(super) fn add_sent(
+        &mut self,
+        offset: i64,
+        depth: usize,
+        change: Change,
+        key: KeyId,
+        sender: Option<SenderId>,
+    ) {
         if !self.is_wanted {
             return;
         }
@@ -50,7 +63,7 @@ impl Timeline {
             return;
         }
         let depth = u8::try_from(depth).unwrap_or(u8::MAX);
-        self.steps.push(RawStep { offset, depth, change, key });
+        self.steps.push(RawStep { offset, depth, change, key, sender });
     }
 
     /// The index of the next step.
@@ -77,7 +90,7 @@ impl Timeline {
             step.depth = step.depth.saturating_add(1);
         }
         let depth = u8::try_from(depth).unwrap_or(u8::MAX);
-        self.steps.insert(place, RawStep { offset, depth, change: Change::Begins, key });
+        self.steps.insert(place, RawStep { offset, depth, change: Change::Begins, key, sender: None });
     }
 
     pub(super) fn steps(&self) -> &[RawStep] {

@@ -130,8 +130,8 @@ impl Gate {
     pub fn evaluate(&self, study: &JitterStudy) -> GateOutcome {
         let mut rows = Vec::new();
         for clause in self.clauses() {
-            if clause.key.is_cause_share() {
-                rows.push(row(clause, None, judge_share(clause, study)));
+            if clause.key.is_of_all() {
+                rows.push(row(clause, None, judge_all(clause, study)));
             } else if study.cpus.is_empty() && study.missing.is_empty() {
                 rows.push(row(clause, None, Judged::not_shown("no CPU was measured")));
             } else {
@@ -164,7 +164,27 @@ fn row(clause: &GateClause, cpu: Option<CpuId>, judged: Judged) -> GateRow {
     }
 }
 
-/// Evaluates one CPU against a clause that is not a share of causes.
+/// Evaluates all CPUs together against a clause.
+fn judge_all(clause: &GateClause, study: &JitterStudy) -> Judged {
+    match clause.key {
+        GateKey::Threshold => Judged::plain(clause, study.threshold_ns as f64),
+        GateKey::RateAll => {
+            let Some(rate) = RateInterval::of(study.all.count, study.all.core_seconds) else {
+                return Judged::not_shown("nothing was sampled");
+            };
+            let judged = judge_rate(clause, &rate);
+            let is_whole = study.missing.is_empty() && study.cpus.iter().all(|cpu| cpu.missed_s <= 0.0);
+            if judged.verdict == Verdict::Held && !is_whole {
+                let note = "held, but not every CPU was sampled for the whole run".to_owned();
+                return Judged { verdict: Verdict::NotShown, note, ..judged };
+            }
+            judged
+        }
+        _ => judge_share(clause, study),
+    }
+}
+
+/// Evaluates one CPU against a clause that is not about all together.
 fn judge(clause: &GateClause, cpu: &CpuStudy, threshold_ns: u64) -> Judged {
     // Also if it is not a number, as a hostile document may have it.
     if cpu.runtime_s.is_nan() || cpu.runtime_s <= 0.0 {
@@ -192,7 +212,10 @@ fn judge(clause: &GateClause, cpu: &CpuStudy, threshold_ns: u64) -> Judged {
         GateKey::RateHigh => Judged::of(clause, cpu.rate.map(|rate| rate.per_s_high), not_carried),
         GateKey::Count => Judged::plain(clause, cpu.count as f64),
         GateKey::Lost => Judged::of(clause, cpu.lost_share.map(|share| share * 100.0), not_carried),
-        GateKey::Named
+        GateKey::Runtime => Judged::plain(clause, cpu.runtime_s * 1e9),
+        GateKey::RateAll
+        | GateKey::Threshold
+        | GateKey::Named
         | GateKey::EntryExit
         | GateKey::Firmware
         | GateKey::Unexplained

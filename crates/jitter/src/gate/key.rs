@@ -30,8 +30,14 @@ pub enum GateKey {
     Rate,
     /// Upper limit of the rate's 95 % interval.
     RateHigh,
+    /// Interruptions per core-second of all CPUs together.
+    RateAll,
     /// Interruptions.
     Count,
+    /// The shortest gap that counts as an interruption.
+    Threshold,
+    /// Sampled time.
+    Runtime,
     /// Share of the sampled time that was lost.
     Lost,
     /// Share of the interruption time with a tracepoint's name.
@@ -47,7 +53,7 @@ pub enum GateKey {
 }
 
 /// Keys as written. A dash also stands for an underscore.
-pub(super) const KEYS: [(&str, GateKey); 25] = [
+pub(super) const KEYS: [(&str, GateKey); 28] = [
     ("max", GateKey::Max),
     ("mean", GateKey::Mean),
     ("p50", GateKey::Percentile(0.5)),
@@ -66,7 +72,10 @@ pub(super) const KEYS: [(&str, GateKey); 25] = [
     ("time_p99.9999", GateKey::TimePercentile(0.999_999)),
     ("rate", GateKey::Rate),
     ("rate_high", GateKey::RateHigh),
+    ("rate_all", GateKey::RateAll),
     ("count", GateKey::Count),
+    ("threshold", GateKey::Threshold),
+    ("runtime", GateKey::Runtime),
     ("lost", GateKey::Lost),
     ("named", GateKey::Named),
     ("entry_exit", GateKey::EntryExit),
@@ -116,10 +125,13 @@ impl GateKey {
     /// The units that its limit can have.
     pub fn units(self) -> &'static [GateUnit] {
         match self {
-            Self::Max | Self::Mean | Self::Percentile(_) | Self::TimePercentile(_) => {
-                &[GateUnit::Ns, GateUnit::Us, GateUnit::Ms, GateUnit::S]
-            }
-            Self::Rate | Self::RateHigh => &[GateUnit::PerS],
+            Self::Max
+            | Self::Mean
+            | Self::Percentile(_)
+            | Self::TimePercentile(_)
+            | Self::Threshold
+            | Self::Runtime => &[GateUnit::Ns, GateUnit::Us, GateUnit::Ms, GateUnit::S],
+            Self::Rate | Self::RateHigh | Self::RateAll => &[GateUnit::PerS],
             Self::Count => &[GateUnit::Plain],
             Self::Lost
             | Self::Named
@@ -130,7 +142,12 @@ impl GateKey {
         }
     }
 
-    /// Whether it is a share of the interruption time, which is known only for all CPUs together.
+    /// Whether it is known only for all CPUs together.
+    pub fn is_of_all(self) -> bool {
+        self.is_cause_share() || matches!(self, Self::RateAll | Self::Threshold)
+    }
+
+    /// Whether it is a share of the interruption time.
     pub fn is_cause_share(self) -> bool {
         matches!(self, Self::Named | Self::EntryExit | Self::Firmware | Self::Unexplained | Self::NotTraced)
     }

@@ -1,7 +1,8 @@
 //! Gates: limits that a jitter run must meet, such as `max<10us,rate<0.01/s`.
 //!
 //! ```text
-//! gate       = clause { "," clause }
+//! gate       = part { "," part }
+//! part       = clause | name of a ready gate
 //! clause     = key comparison number unit
 //! comparison = "<" | "<=" | ">" | ">="
 //! ```
@@ -14,7 +15,10 @@
 //! | `time_p50` ... `time_p99.9999` | percentiles over time: the wait at a moment chosen at random | ns us ms s | each CPU |
 //! | `rate` | interruptions per core-second, as counted | /s | each CPU |
 //! | `rate_high` | upper limit of its 95 % interval | /s | each CPU |
+//! | `rate_all` | interruptions per core-second | /s | all CPUs together |
 //! | `count` | interruptions | none | each CPU |
+//! | `threshold` | the shortest gap that counts as an interruption | ns us ms s | all CPUs together |
+//! | `runtime` | sampled time | ns us ms s | each CPU |
 //! | `lost` | share of the sampled time that interruptions took | % | each CPU |
 //! | `named` `entry_exit` `firmware` `unexplained` `not_traced` | shares of the time of all interruptions | % | all CPUs together |
 //!
@@ -31,6 +35,9 @@
 //! `rate` is judged by the measured count; if its interval crosses the limit, the row says so. `rate_high`
 //! requires proof: it holds only if the run was long enough. A CPU without an interruption holds each limit
 //! on `max` that is not below the threshold, and each upper limit on shares.
+//!
+//! A ready gate ([`READY`]) stands for its clauses: `guide-57037` for a run as long and as quiet as the one of
+//! [`crate::GUIDE_RUN`].
 
 mod evaluate;
 mod key;
@@ -41,6 +48,22 @@ pub use key::{Comparison, GateClause, GateKey, GateUnit};
 pub use parse::GateError;
 
 use std::fmt::{self, Display, Formatter};
+
+/// A gate with a name, which stands for its clauses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadyGate {
+    /// The name.
+    pub name: &'static str,
+    /// The clauses.
+    pub clauses: &'static str,
+}
+
+/// Every ready gate.
+pub const READY: [ReadyGate; 1] = [ReadyGate {
+    // The guide's run had 10 interruptions in 8,540 core-seconds.
+    name: "guide-57037",
+    clauses: "threshold<=100ns,runtime>=600s,rate_all<=0.001171/s",
+}];
 
 /// Limits that a run must keep.
 #[derive(Debug, Clone, PartialEq)]

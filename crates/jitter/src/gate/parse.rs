@@ -1,7 +1,7 @@
 //! The grammar of gates.
 
 use super::{
-    Gate,
+    Gate, READY, ReadyGate,
     key::{Comparison, GateClause, GateKey, GateUnit, KEYS},
 };
 use std::ops::Range;
@@ -61,7 +61,10 @@ impl Gate {
         let mut reader = Reader { text, at: 0 };
         let mut clauses = Vec::new();
         loop {
-            clauses.push(reader.clause()?);
+            match reader.ready() {
+                Some(ready) => clauses.extend(Self::parse(ready.clauses)?.clauses),
+                None => clauses.push(reader.clause()?),
+            }
             if reader.skip_space().is_empty() {
                 return Ok(Self { clauses });
             }
@@ -116,6 +119,15 @@ impl<'a> Reader<'a> {
         GateError { text: self.text.to_owned(), span, found, expected: expected.into() }
     }
 
+    /// Consumes the name of a ready gate if one comes next.
+    fn ready(&mut self) -> Option<ReadyGate> {
+        self.skip_space();
+        let word = self.rest().get(..self.word_length())?;
+        let ready = READY.into_iter().find(|ready| ready.name == word)?;
+        self.at += word.len();
+        Some(ready)
+    }
+
     fn clause(&mut self) -> Result<GateClause, GateError> {
         let key = self.key()?;
         self.skip_space();
@@ -136,7 +148,9 @@ impl<'a> Reader<'a> {
         let Some((_, key)) = KEYS.iter().find(|(known, _)| *known == name) else {
             let known: Vec<&str> = KEYS.iter().map(|(name, _)| *name).collect();
             let length = if end > 0 { end } else { self.word_length() };
-            return Err(self.wrong(length, format!("one of the keys {}", known.join(", "))));
+            let ready = READY.map(|ready| ready.name).join(", ");
+            let expected = format!("one of the keys {}, or the ready gate {ready}", known.join(", "));
+            return Err(self.wrong(length, expected));
         };
         self.at += end;
         Ok(*key)

@@ -264,3 +264,47 @@ proptest! {
         }
     }
 }
+
+/// The guide's 14 CPUs: six with one interruption, one with four, seven with none.
+fn guide_run() -> JitterStudy {
+    let counts = [1, 1, 0, 0, 4, 0, 0, 1, 1, 0, 0, 1, 0, 1];
+    let cpus = (1..).zip(counts).map(|(cpu, count)| if count == 0 { quiet(cpu) } else { busy(cpu, count) });
+    study(cpus.collect(), None)
+}
+
+#[test]
+fn the_ready_gate_is_what_the_guide_measured() {
+    let guide = Gate::parse("guide-57037").unwrap();
+    assert_eq!(guide.to_string(), READY[0].clauses);
+    assert_eq!(Gate::parse(&guide.to_string()).unwrap(), guide);
+    let run = guide_run();
+    let all = &run.all;
+    assert_eq!(all.count, u64::from(crate::GUIDE_RUN.interruption_count));
+    assert!((all.count as f64 / all.core_seconds - crate::GUIDE_RUN.rate_per_s()).abs() < 1e-9);
+    let outcome = guide.evaluate(&run);
+    assert!(outcome.is_held(), "{outcome:?}");
+    assert_eq!(
+        outcome.rows.last().unwrap().line(),
+        "all CPUs: rate_all 0.00117096/s, limit <=0.001171/s: held (held, but the interval reaches \
+         0.00215344/s: run longer to show it)"
+    );
+}
+
+#[test]
+fn the_ready_gate_breaks_on_one_more_a_shorter_run_and_a_coarser_threshold() {
+    let verdict = |run: &JitterStudy| Gate::parse("guide-57037").unwrap().evaluate(run).verdict;
+    let mut more = guide_run();
+    more.all.count += 1;
+    assert_eq!(verdict(&more), Verdict::Broken);
+    let mut coarse = guide_run();
+    coarse.threshold_ns = 250;
+    assert_eq!(verdict(&coarse), Verdict::Broken);
+    let mut short = guide_run();
+    short.cpus[3].runtime_s = 60.0;
+    assert_eq!(verdict(&short), Verdict::Broken);
+    let mut died = guide_run();
+    died.missing = CpuSet::of(15);
+    assert_eq!(verdict(&died), Verdict::NotShown);
+    assert_eq!(Gate::parse("guide-57037,max<10us").unwrap().clauses().len(), 4);
+    assert!(Gate::parse("guide-57038").is_err());
+}

@@ -239,7 +239,9 @@ fn every_setting_is_in_the_catalogue_and_every_action_is_one_sentence() {
         let lower = |pattern: &&str| pattern.chars().all(|c| !c.is_ascii_uppercase());
         assert!(rule.names.iter().all(lower), "names are compared in lower case: {:?}", rule.names);
     }
-    for bench in [unknown(), tuned(), stock(), virtual_machine(), nothing(), Bench::guide()] {
+    let benches: [fn() -> Bench; 6] = [unknown, tuned, stock, virtual_machine, nothing, Bench::guide];
+    for bench in benches {
+        let bench = bench();
         for (kind, name, _) in CASES {
             for (cause, cpus) in
                 [(cause(*kind, name), "3"), (numbered(*kind, name, 47), "1-3"), (cause(*kind, name), "0")]
@@ -283,6 +285,11 @@ fn the_tick_knows_what_is_in_force() {
         "debugfs.sched.fair_server",
         &["echo 0 > /sys/kernel/debug/sched/fair_server/cpu4/runtime"],
     );
+    let limited = tuned()
+        .knob("/sys/kernel/debug/sched/fair_server/cpu4/runtime", "50000000")
+        .sysctl("kernel.sched_rt_runtime_us", "950000");
+    let lift = "sysctl -w kernel.sched_rt_runtime_us=-1 && echo 0 > /sys";
+    limited.advises(&tick, "3-4", "debugfs.sched.fair_server", &[lift]);
     let older = served.kernel(6, 6);
     older.advises(&tick, "3-4", "boot.nohz_full", &["already"]);
     let hpet = older.with(|bench| bench.host.cpu.clocksource = Reading::Known("hpet".into()));

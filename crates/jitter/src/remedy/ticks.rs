@@ -2,6 +2,7 @@
 
 use super::{Advice, by_program, case::Case, isolation::isolate};
 use lowlat_host::{CpuId, kernel_version::KernelVersion};
+use lowlat_settings::change::servers;
 
 /// The first kernel with the fair server.
 const FAIR_SERVER_SINCE: KernelVersion = KernelVersion::new(6, 12);
@@ -49,7 +50,7 @@ pub(super) fn tick(case: &Case<'_>) -> Advice {
 /// The fair server of kernels since 6.12, unless it is known to be off on the CPUs of the case.
 fn fair_server(case: &Case<'_>) -> Option<Advice> {
     let version = case.context.host.kernel.version.known()?;
-    let runtime = |cpu| case.knob(&format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime"));
+    let runtime = |cpu| case.knob(&servers::runtime_path("fair_server", cpu));
     let on = case.cpus.iter().find(|cpu| runtime(*cpu).map(str::trim) != Some("0"))?;
     (*version >= FAIR_SERVER_SINCE).then(|| {
         Advice::Elsewhere(
@@ -77,7 +78,13 @@ pub(super) fn deadline_timer(case: &Case<'_>) -> Advice {
 fn fair_server_off(case: &Case<'_>, cpu: CpuId) -> String {
     let rest =
         if case.cpus.len() > 1 { format!(", and the same for each of {}", case.on()) } else { String::new() };
-    format!("echo 0 > /sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime{rest}")
+    // Linux 6.12 refuses the write under a limit.
+    let lift = if servers::is_limited(case.context.host) {
+        format!("sysctl -w {}=-1 && ", servers::LIMIT)
+    } else {
+        String::new()
+    };
+    format!("{lift}echo 0 > {}{rest}", servers::runtime_path("fair_server", cpu))
 }
 
 /// A thread that slept on this CPU is woken by its timer.

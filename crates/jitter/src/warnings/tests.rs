@@ -55,6 +55,8 @@ fn every_warning() -> Vec<Warning> {
         Warning::TraceNotOn { error: error() },
         Warning::TraceBroken { cpu: 2, error: error() },
         Warning::SwitchesMissed { count: 9 },
+        Warning::SendersTooMany { count: 31 },
+        Warning::SendersMissed { count: 2 },
         Warning::EventsDropped { cpus: cpus(), count: 900 },
         Warning::NotAnalysed { cpus: cpus(), count: 900 },
         Warning::FunctionsUnnamed { error: error() },

@@ -148,23 +148,33 @@ pub struct Consumer {
 impl Consumer {
     /// Takes all current entries, oldest first, as readings before and after an interruption. Returns their
     /// number, at most the ring's capacity.
-    pub fn drain(&mut self, mut each: impl FnMut(u64, u64)) -> u64 {
+    pub fn drain(&mut self, each: impl FnMut(u64, u64)) -> u64 {
+        self.drain_until(u64::MAX, each)
+    }
+
+    /// Like [`Consumer::drain`], but leaves the first entry that ended after `limit` and all behind it.
+    pub fn drain_until(&mut self, limit: u64, mut each: impl FnMut(u64, u64)) -> u64 {
         // Acquire: pairs with the Release store in `Producer::push`, so that the slots up to `tail` are written.
         let tail = self.shared.written.0.tail.load(Ordering::Acquire);
-        let count = tail - self.head;
-        while self.head < tail {
+        let first = self.head;
+        let mut is_over = false;
+        while self.head < tail && !is_over {
             let end = tail.min(self.head + READ_AT_ONCE);
-            while self.head < end {
+            while self.head < end && !is_over {
                 let slot = self.shared.slot(self.head);
                 slot.claim.read();
-                each(slot.before.load(Ordering::Relaxed), slot.now.load(Ordering::Relaxed));
-                self.head += 1;
+                let (before, now) = (slot.before.load(Ordering::Relaxed), slot.now.load(Ordering::Relaxed));
+                is_over = now > limit;
+                if !is_over {
+                    each(before, now);
+                    self.head += 1;
+                }
             }
             // Release: pairs with the Acquire load in `Producer::push`, so that the slots have been read by
             // then.
             self.shared.head.0.store(self.head, Ordering::Release);
         }
-        count
+        self.head - first
     }
 
     /// Discards all entries and the count of losses so far.

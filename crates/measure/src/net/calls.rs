@@ -51,6 +51,33 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     counted(unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) })
 }
 
+/// Sends on a socket without waiting for room.
+pub fn send_now(socket: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    // SAFETY: the buffer is alive and as long as stated; the descriptor is borrowed, so it is open.
+    counted(unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) })
+}
+
+/// Returns how many messages the kernel has dropped because the socket was full (SK_MEMINFO_DROPS, Linux 4.12).
+pub fn dropped(socket: BorrowedFd<'_>) -> Option<u32> {
+    const SO_MEMINFO: i32 = 55;
+    const DROPS: usize = 8;
+    let mut values = [0_u32; 16];
+    let mut length = libc::socklen_t::try_from(size_of_val(&values)).unwrap_or(0);
+    // SAFETY: values and length are alive and writable, and the length is that of the values.
+    let read = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_MEMINFO,
+            values.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    let count = usize::try_from(length).unwrap_or(0) / size_of::<u32>();
+    values.get(DROPS).copied().filter(|_| read == 0 && count > DROPS)
+}
+
 /// Writes to a pipe.
 pub fn write(pipe: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
     // SAFETY: the buffer is alive and as long as stated; the descriptor is borrowed, so it is open.
@@ -62,6 +89,23 @@ pub fn poll_in(fd: BorrowedFd<'_>, wait: Wait) -> io::Result<bool> {
     let mut one = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: the array of one entry is alive and writable during the call.
     ready(unsafe { libc::poll(&raw mut one, 1, timeout(wait)) })
+}
+
+/// Waits until a descriptor has what its entry asks for, or the time has passed.
+pub fn poll_each(entries: &mut [libc::pollfd], timeout_ms: i32) -> io::Result<()> {
+    let count = libc::nfds_t::try_from(entries.len()).unwrap_or(0);
+    // SAFETY: the array of so many entries is alive and writable during the call.
+    match ready(unsafe { libc::poll(entries.as_mut_ptr(), count, timeout_ms) }) {
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the kernel send what is in the ring of an AF_XDP socket.
+pub fn kick(socket: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the call reads no memory; the descriptor is borrowed, so it is open.
+    let sent = unsafe { libc::send(socket.as_raw_fd(), std::ptr::null(), 0, libc::MSG_DONTWAIT) };
+    counted(sent).map(drop)
 }
 
 /// Asks by `select` whether a descriptor is readable.
@@ -136,6 +180,11 @@ pub fn option(socket: BorrowedFd<'_>, level: i32, name: i32) -> io::Result<i32> 
         libc::getsockopt(socket.as_raw_fd(), level, name, (&raw mut value).cast(), &raw mut length)
     };
     if read == 0 { Ok(value) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Size of the datagram that says that one of this size was lost: the next smaller one, if there is one.
+pub fn lost_bytes(bytes: usize) -> usize {
+    bytes.checked_sub(1).unwrap_or(1)
 }
 
 fn counted(result: isize) -> io::Result<usize> {

@@ -6,6 +6,7 @@ use super::{
     error::PingpongError,
     facts,
     link::{Link, Shared, Wires},
+    parts::PartsRun,
     ping::Pinger,
     place,
     pong::{Batch, serve},
@@ -13,8 +14,9 @@ use super::{
     watch::{Outcome, Watch, watch},
 };
 use crate::clock::{ArchCounter, TickScale, frequency_of};
+use lowlat_host::CpuId;
 use lowlat_net::pingpong::{
-    EndFacts, PingpongRecord, Route, Scenario, Setup, Severity, SizeRecord, Transport, judge,
+    End, EndFacts, PingpongRecord, Route, Scenario, Setup, Severity, SizeRecord, Transport, Waiting, judge,
     protocol::Message,
 };
 use lowlat_sys::{Root, idle_hold::IdleHold};
@@ -29,6 +31,9 @@ use std::{
 /// Longest wait for a connection or an answer of the server.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
 
+/// The same for AF_XDP: some cards lose their carrier for seconds when a program is attached.
+const XDP_ANSWER_TIME_MAX: Duration = Duration::from_secs(15);
+
 /// What the client is to do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClientOptions {
@@ -42,6 +47,8 @@ pub struct ClientOptions {
     pub percentile: f64,
     /// Measures unsound set-ups too.
     pub is_forced: bool,
+    /// Keeps every sample in the order of sending: [`SizeRecord::samples_ns`].
+    pub keeps_samples: bool,
 }
 
 /// Measures a scenario: connects to the server, or starts one in this process for a local transport. Ends early, with
@@ -55,6 +62,24 @@ pub fn run(
     stop: &AtomicBool,
     on_size: &(dyn Fn(&SizeRecord) + Sync),
 ) -> Result<PingpongRecord, PingpongError> {
+    let mut run = prepare(root, options, stop, on_size)?;
+    let _idle = run.hold_idle();
+    let outcome =
+        if run.record.scenario.is_local() { run.local() } else { run.network(&options.server, Run::measure) };
+    outcome?;
+    Ok(run.record)
+}
+
+/// Checks a scenario, chooses the client's CPU and reads the facts of this end.
+///
+/// # Errors
+/// [`PingpongError`] if nothing can be measured.
+pub fn prepare<'a>(
+    root: &'a Root,
+    options: &ClientOptions,
+    stop: &'a AtomicBool,
+    on_size: &'a (dyn Fn(&SizeRecord) + Sync),
+) -> Result<Run<'a>, PingpongError> {
     let mut scenario = options.scenario.clone();
     scenario.check()?;
     let cpu = scenario.client_cpu.or_else(|| place::choose(root, scenario.server_cpu));
@@ -64,12 +89,13 @@ pub fn run(
     scenario.client_cpu = cpu;
     let frequency = frequency_of(ArchCounter::KIND, root)?;
     let client = facts::of_this_end(root, cpu);
-    let mut run = Run {
+    Ok(Run {
         root,
         scale: TickScale::new(frequency.hz),
         stop,
         on_size,
         is_forced: options.is_forced,
+        keeps_samples: options.keeps_samples,
         record: PingpongRecord {
             scenario,
             server_name: options.server.clone(),
@@ -80,24 +106,26 @@ pub fn run(
             percentile: options.percentile,
             ..PingpongRecord::default()
         },
-    };
-    let _idle = run.hold_idle();
-    let outcome = if run.record.scenario.is_local() { run.local() } else { run.network(&options.server) };
-    outcome?;
-    Ok(run.record)
+    })
 }
 
-struct Run<'a> {
+/// A run in progress.
+pub struct Run<'a> {
     root: &'a Root,
-    scale: TickScale,
-    stop: &'a AtomicBool,
+    /// Scale of the client's counter.
+    pub scale: TickScale,
+    /// Ends the run.
+    pub stop: &'a AtomicBool,
     on_size: &'a (dyn Fn(&SizeRecord) + Sync),
     is_forced: bool,
-    record: PingpongRecord,
+    keeps_samples: bool,
+    /// What is known so far.
+    pub record: PingpongRecord,
 }
 
 impl Run<'_> {
-    fn hold_idle(&mut self) -> Option<IdleHold> {
+    /// Holds idle states off, if the scenario says so.
+    pub fn hold_idle(&mut self) -> Option<IdleHold> {
         if !self.record.scenario.holds_idle {
             return None;
         }
@@ -152,12 +180,19 @@ impl Run<'_> {
         })
     }
 
-    /// The server in another process, here or elsewhere.
-    fn network(&mut self, server: &str) -> Result<(), PingpongError> {
+    /// The server in another process, here or elsewhere. `measure` uses the connected data path.
+    pub fn network(
+        &mut self,
+        server: &str,
+        measure: impl FnOnce(&mut Self, &Control, &Wires) -> Result<(), PingpongError>,
+    ) -> Result<(), PingpongError> {
         let address = resolve(server)?;
         let shown = address.to_string();
         let (control, local, peer) = connect(address)?;
-        let failed = |source: ControlError| PingpongError::Control { address: shown.clone(), source };
+        let failed = |source: ControlError| match source {
+            ControlError::Xdp(error) => PingpongError::Xdp(error),
+            source => PingpongError::Control { address: shown.clone(), source },
+        };
         let (token, udp_port) = self.open(&control).map_err(failed)?;
         self.record.client.address = local.ip().to_string();
         self.record.server.address = peer.ip().to_string();
@@ -171,7 +206,7 @@ impl Run<'_> {
         let wires = self.data_path(&control, address, (local, peer), &token, udp_port).map_err(failed)?;
         facts::add_acceleration(self.root, &mut self.record.client, wires.receiving());
         self.judge(route)?;
-        let outcome = self.measure(&control, &wires);
+        let outcome = measure(self, &control, &wires);
         // The server notices a closed connection too.
         let _ = control.send(&Message::End);
         // The server closes the connection when it is ready for the next run.
@@ -185,7 +220,10 @@ impl Run<'_> {
         let (scenario, client) = (self.record.scenario.clone(), Box::new(self.record.client.clone()));
         control.send(&Message::Open { scenario, client })?;
         match control.receive(ANSWER_TIME_MAX)? {
-            Message::Opened { token, server, udp_port } => {
+            Message::Opened { has_stamps: false, .. } if self.record.scenario.has_parts => {
+                Err(ControlError::Refused("the server's version of lowlat takes no time stamps".to_owned()))
+            }
+            Message::Opened { token, server, udp_port, .. } => {
                 self.record.server = *server;
                 Ok((token, udp_port))
             }
@@ -195,7 +233,7 @@ impl Run<'_> {
 
     /// Connects the data path.
     fn data_path(
-        &self,
+        &mut self,
         control: &Control,
         address: SocketAddr,
         (local, peer): (SocketAddr, SocketAddr),
@@ -203,8 +241,9 @@ impl Run<'_> {
         udp_port: Option<u16>,
     ) -> Result<Wires, ControlError> {
         let scenario = &self.record.scenario;
-        let joined = |control: &Control| match control.receive(ANSWER_TIME_MAX)? {
-            Message::Joined => Ok(()),
+        let limit = if scenario.transport == Transport::Xdp { XDP_ANSWER_TIME_MAX } else { ANSWER_TIME_MAX };
+        let joined = |control: &Control| match control.receive(limit)? {
+            Message::Joined { xdp } => Ok(xdp),
             other => Err(unexpected(&other)),
         };
         if scenario.transport == Transport::Tcp {
@@ -216,9 +255,17 @@ impl Run<'_> {
         }
         let udp = Udp::bind(local, scenario)?;
         let own_port = udp.port()?;
-        let wires = udp.connect(peer, udp_port.unwrap_or_default())?;
+        let port = udp_port.unwrap_or_default();
+        let wires = match scenario.xdp_of(End::Client) {
+            None => udp.connect(peer, port)?,
+            Some(options) => {
+                let (wires, facts) = udp.connect_xdp(peer, port, scenario, options)?;
+                self.record.client.xdp = Some(facts);
+                wires
+            }
+        };
         control.send(&Message::Peer { udp_port: own_port })?;
-        joined(control)?;
+        self.record.server.xdp = joined(control)?;
         Ok(wires)
     }
 
@@ -248,21 +295,17 @@ impl Run<'_> {
         let link = Link::new(wires.clone(), &scenario, Arc::clone(&shared)).map_err(failed)?;
         let batch = Batch::default();
         let (events, watched) = mpsc::channel();
-        let control_cpus = scenario.client_cpu.zip(scenario.server_cpu).filter(|(a, b)| {
-            let is_possible = self.record.is_same_host && a != b;
-            is_possible && place::is_usable(*b)
-        });
-        if control_cpus.is_none() {
-            self.record.control_missing = Some(self.why_no_control());
-        }
+        let control_cpus = self.control_cpus();
+        let parts = scenario.has_parts.then(|| PartsRun::new(self.root, self.scale, &self.record));
         let (outcome, aborted) = thread::scope(|scope| -> Result<_, PingpongError> {
             let (scenario, batch) = (&scenario, &batch);
-            let (scale, percentile) = (self.scale, self.record.percentile);
+            let (scale, percentile, keeps_samples) = (self.scale, self.record.percentile, self.keeps_samples);
             let body = move || {
                 if let Err(sentence) = place::pin(scenario.client_cpu) {
                     return Outcome { warning: Some(sentence), ..Outcome::default() };
                 }
                 let pinger = Pinger::new(control, link, scenario, scale, percentile, batch);
+                let pinger = pinger.keeping(keeps_samples).splitting(parts);
                 measure_sizes(pinger, scenario, control_cpus, scale, &events)
             };
             let measuring = thread::Builder::new().name("lowlat-client".into()).spawn_scoped(scope, body);
@@ -272,18 +315,37 @@ impl Run<'_> {
                 wires.wake();
                 control.close();
             };
-            let watched = Watch { events: watched, shared: &shared, batch, scenario, abort: &abort };
+            let give_up = |bytes| wires.give_up(bytes);
+            let watched =
+                Watch { events: watched, shared: &shared, batch, scenario, give_up: &give_up, abort: &abort };
             let aborted = watch(&watched, self.stop, self.on_size);
             let outcome = measuring.join().unwrap_or_else(|_| Outcome::died());
             Ok((outcome, aborted))
         })?;
         self.record.sizes = outcome.sizes;
         self.record.controls = outcome.controls;
+        self.record.parts = outcome.parts;
         let [client, server] = outcome.napi_ids;
         (self.record.client.napi_id, self.record.server.napi_id) = (client, server);
+        if scenario.waiting == Waiting::SuspendedIrq {
+            self.record.client.irq_suspend = facts::irq_suspend(client);
+            self.record.server.irq_suspend = outcome.server_irq_suspend;
+        }
         self.record.warnings.extend(aborted.or(outcome.warning));
         self.record.warnings.extend(outcome.control_warning);
         Ok(())
+    }
+
+    /// The CPUs of both ends, if a control between them is possible; the record says why not.
+    pub fn control_cpus(&mut self) -> Option<(CpuId, CpuId)> {
+        let PingpongRecord { scenario, is_same_host, .. } = &self.record;
+        let cpus = scenario.client_cpu.zip(scenario.server_cpu);
+        let cpus =
+            cpus.filter(|(client, server)| *is_same_host && client != server && place::is_usable(*server));
+        if cpus.is_none() {
+            self.record.control_missing = Some(self.why_no_control());
+        }
+        cpus
     }
 
     fn why_no_control(&self) -> String {
@@ -324,12 +386,16 @@ fn measure_sizes(
             outcome.sizes.push(record);
         }
         outcome.napi_ids = pinger.napi_ids();
+        outcome.server_irq_suspend = pinger.server_irq_suspend();
         if let Err(error) = result {
             outcome.warning = Some(super::watch::sentence(*size, &error));
-            return outcome;
+            break;
         }
     }
-    control(&mut outcome);
+    if outcome.warning.is_none() {
+        control(&mut outcome);
+    }
+    outcome.parts = pinger.into_parts();
     outcome
 }
 

@@ -1,5 +1,6 @@
 //! The control connection: frames with deadlines.
 
+use super::xdp::XdpError;
 use lowlat_net::pingpong::protocol::{self, HEAD_BYTES, Message, ProtocolError};
 use socket2::Socket;
 use std::{
@@ -30,6 +31,9 @@ pub enum ControlError {
     /// The peer sent another message than the protocol allows here.
     #[error("the peer sent an unexpected message: {0}")]
     Unexpected(String),
+    /// This end cannot use AF_XDP.
+    #[error(transparent)]
+    Xdp(#[from] XdpError),
     /// The connection failed.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -141,14 +145,15 @@ mod tests {
     #[test]
     fn messages_arrive_whole_however_they_are_cut() {
         let (near, far) = pair();
-        let frame = [protocol::encode(&Message::Ready), protocol::encode(&Message::End)].concat();
+        let frame =
+            [protocol::encode(&Message::Joined { xdp: None }), protocol::encode(&Message::End)].concat();
         let sender = std::thread::spawn(move || {
             for byte in frame {
                 (&near.socket).write_all(&[byte]).unwrap();
             }
             near
         });
-        assert_eq!(far.receive(LATE).unwrap(), Message::Ready);
+        assert_eq!(far.receive(LATE).unwrap(), Message::Joined { xdp: None });
         assert_eq!(far.receive(LATE).unwrap(), Message::End);
         drop(sender.join().unwrap());
         assert!(matches!(far.receive(LATE), Err(ControlError::Closed)));

@@ -1,6 +1,6 @@
 //! Errors of ping-pong, with hints.
 
-use super::control::ControlError;
+use super::{control::ControlError, xdp::XdpError};
 use crate::clock::ClockError;
 use lowlat_net::pingpong::{ScenarioError, Unsound, protocol::ProtocolError};
 use std::io;
@@ -39,6 +39,9 @@ pub enum PingpongError {
         /// The cause.
         source: ControlError,
     },
+    /// This end cannot use AF_XDP.
+    #[error(transparent)]
+    Xdp(XdpError),
     /// The server cannot listen.
     #[error("cannot listen on {address}: {source}\nhint: choose another address with --listen")]
     Listen {
@@ -61,6 +64,11 @@ pub enum PingpongError {
     /// A thread cannot be started.
     #[error("cannot start a thread: {0}\nhint: raise the limit on threads")]
     Thread(io::Error),
+    /// The ends have no counter in common.
+    #[error(
+        "cannot measure one-way latency: the ends run on two hosts, whose counters differ\nhint: use --latency echo"
+    )]
+    NoSharedCounter,
     /// The counter cannot be used.
     #[error(transparent)]
     Clock(#[from] ClockError),

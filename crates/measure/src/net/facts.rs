@@ -2,10 +2,11 @@
 
 use crate::affinity;
 use lowlat_host::{CpuId, digest};
-use lowlat_net::pingpong::{EndFacts, Preload};
+use lowlat_net::pingpong::{EndFacts, IrqSuspend, Preload};
 use lowlat_sys::{
     Root,
     idle_hold::{self, IdleHold},
+    snapshot::napi_instance,
 };
 use std::{
     env,
@@ -45,6 +46,12 @@ pub fn hold_idle() -> Result<IdleHold, String> {
     IdleHold::new().map_err(|error| {
         format!("Idle states could not be held off: cannot write {}: {error}.", idle_hold::FILE)
     })
+}
+
+/// Reads how long the interrupts of the queue with this id are suspended; `None` where the kernel does not tell.
+pub fn irq_suspend(napi_id: Option<u32>) -> Option<IrqSuspend> {
+    let found = napi_instance(napi_id.filter(|id| *id > 0)?).into_known()?;
+    Some(IrqSuspend { interface: found.interface, timeout_ns: found.irq_suspend_timeout_ns? })
 }
 
 /// Reads which library was to replace the kernel's sockets.

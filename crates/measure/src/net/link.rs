@@ -1,15 +1,20 @@
 //! One end of the data path: sends a message, waits for one.
 
+mod stamped;
+
 use super::{
     calls::{self, Wait},
     ring::Ring,
+    stamps::Stamper,
+    xdp,
 };
+use lowlat_host::CpuId;
 use lowlat_net::pingpong::{Muxer, Scenario, Waiting};
 use std::{
     fmt, io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
@@ -18,8 +23,15 @@ use std::{
 const SO_BUSY_POLL: i32 = 46;
 /// Id of the queue that delivered the last message (SOL_SOCKET).
 const SO_INCOMING_NAPI_ID: i32 = 56;
+/// CPU on which the last packet was handled (SOL_SOCKET).
+const SO_INCOMING_CPU: i32 = 49;
 /// Prefers busy polling to the interrupt of the queue (SOL_SOCKET, Linux 5.11).
 const SO_PREFER_BUSY_POLL: i32 = 69;
+
+/// Times that an end answers that a message was lost.
+const GIVE_UP_TIMES: u32 = 3;
+/// Datagrams thrown away after a loss: a socket that is shut down always has one more.
+const DRAINED_MAX: u32 = 1_000;
 
 /// Why messages ended.
 #[derive(Debug)]
@@ -28,6 +40,8 @@ pub enum Ended {
     Stopped,
     /// The other end closed.
     Closed,
+    /// The other end has given up a message that was lost.
+    Lost,
     /// A datagram of another size than expected arrived.
     WrongSize {
         /// Its size.
@@ -44,6 +58,7 @@ impl fmt::Display for Ended {
         match self {
             Self::Stopped => f.write_str("stopped"),
             Self::Closed => f.write_str("the peer closed the data connection"),
+            Self::Lost => f.write_str("a message was lost"),
             Self::WrongSize { bytes, expected } => {
                 write!(f, "a message of {bytes} bytes arrived instead of {expected}")
             }
@@ -100,6 +115,13 @@ pub enum Wires {
         /// The other side of `receive`, to wake the thread that reads it.
         wake: Arc<OwnedFd>,
     },
+    /// AF_XDP sockets.
+    Xdp {
+        /// A socket of the kernel that keeps the port.
+        udp: Arc<OwnedFd>,
+        /// The sockets, until a link takes them.
+        port: Arc<Mutex<Option<Box<xdp::Port>>>>,
+    },
 }
 
 impl Wires {
@@ -122,12 +144,23 @@ impl Wires {
                 // A full pipe has a reader that is awake.
                 let _ = calls::write(wake.as_fd(), &[0]);
             }
+            // Its thread never sleeps for long.
+            Self::Xdp { .. } => {}
+        }
+    }
+
+    /// Sends the datagram that says that one of this size was lost. It is repeated until the other end answers with the
+    /// same, so it may be lost too.
+    pub fn give_up(&self, bytes: usize) {
+        if let Self::Sockets { send, .. } = self {
+            let _ = calls::send(send.as_fd(), &vec![0x5a; calls::lost_bytes(bytes)]);
         }
     }
 
     /// The descriptor where messages arrive.
     pub fn receiving(&self) -> BorrowedFd<'_> {
-        let (Self::Sockets { receive, .. } | Self::Pipes { receive, .. }) = self;
+        let (Self::Sockets { receive, .. } | Self::Pipes { receive, .. } | Self::Xdp { udp: receive, .. }) =
+            self;
         receive.as_fd()
     }
 
@@ -135,11 +168,9 @@ impl Wires {
         matches!(self, Self::Pipes { .. })
     }
 
-    /// Returns the id of the queue that delivered the last message; `None` where the kernel knows none.
-    pub fn napi_id(&self) -> Option<u32> {
-        let Self::Sockets { receive, .. } = self else { return None };
-        let id = calls::option(receive.as_fd(), libc::SOL_SOCKET, SO_INCOMING_NAPI_ID).ok()?;
-        Some(id.cast_unsigned())
+    /// AF_XDP sockets, with the socket of the kernel that keeps their port.
+    pub fn xdp(udp: impl Into<OwnedFd>, port: xdp::Port) -> Self {
+        Self::Xdp { udp: Arc::new(udp.into()), port: Arc::new(Mutex::new(Some(Box::new(port)))) }
     }
 }
 
@@ -154,6 +185,8 @@ enum Waiter {
     Epoll(OwnedFd, Wait),
     /// In `io_uring`.
     Ring(Box<Ring>, Wait),
+    /// In the rings of AF_XDP sockets.
+    Xdp(Box<xdp::Port>),
 }
 
 /// One end of the data path.
@@ -164,8 +197,12 @@ pub struct Link {
     shared: Arc<Shared>,
     buffer: Vec<u8>,
     is_stream: bool,
+    /// Whether a message can be lost without the run ending.
+    may_lose: bool,
     is_quickack: bool,
     arrived: u64,
+    /// Time stamps of the batch in progress, if it is to have some.
+    stamper: Option<Box<Stamper>>,
 }
 
 impl Link {
@@ -180,12 +217,47 @@ impl Link {
         let buffer = vec![0x5a; usize::try_from(bytes).unwrap_or(0) + 1];
         let is_stream = scenario.transport.is_stream();
         let is_quickack = scenario.is_quickack && scenario.transport == lowlat_net::pingpong::Transport::Tcp;
-        Ok(Self { wires, waiter, shared, buffer, is_stream, is_quickack, arrived: 0 })
+        let may_lose = scenario.transport.may_lose();
+        Ok(Self {
+            wires,
+            waiter,
+            shared,
+            buffer,
+            is_stream,
+            may_lose,
+            is_quickack,
+            arrived: 0,
+            stamper: None,
+        })
     }
 
-    /// The descriptors.
-    pub fn wires(&self) -> &Wires {
-        &self.wires
+    /// Returns the id of the queue that delivered the last message; `None` where the kernel knows none.
+    pub fn napi_id(&self) -> Option<u32> {
+        let socket = match (&self.wires, &self.waiter) {
+            (_, Waiter::Xdp(port)) => port.active()?,
+            (Wires::Sockets { receive, .. }, _) => receive.as_fd(),
+            _ => return None,
+        };
+        let id = calls::option(socket, libc::SOL_SOCKET, SO_INCOMING_NAPI_ID).ok()?;
+        Some(id.cast_unsigned())
+    }
+
+    /// Returns the CPU on which the kernel handled the last packet; `None` where it knows none.
+    pub fn incoming_cpu(&self) -> Option<CpuId> {
+        let Wires::Sockets { receive, .. } = &self.wires else { return None };
+        let cpu = calls::option(receive.as_fd(), libc::SOL_SOCKET, SO_INCOMING_CPU).ok()?;
+        CpuId::try_from(cpu).ok()
+    }
+
+    /// Returns how many datagrams the kernel has dropped because the socket was full; `None` where it does not count
+    /// them, or counts other things there.
+    pub fn dropped(&self) -> Option<u32> {
+        if self.is_stream { None } else { calls::dropped(self.wires.receiving()) }
+    }
+
+    /// The message that arrived last; longer if that was short.
+    pub fn message(&self) -> &[u8] {
+        &self.buffer
     }
 
     /// Sends a message of this size.
@@ -194,10 +266,15 @@ impl Link {
     /// [`Ended`] if it cannot be sent.
     pub fn send(&mut self, bytes: usize) -> Result<(), Ended> {
         let mut left = self.buffer.get(..bytes).unwrap_or_default();
+        if let Waiter::Xdp(port) = &mut self.waiter {
+            return port.send(left, || self.shared.is_stopped());
+        }
         loop {
             let result = match &self.wires {
                 Wires::Sockets { send, .. } => calls::send(send.as_fd(), left),
                 Wires::Pipes { send, .. } => calls::write(send.as_fd(), left),
+                // Its waiter has sent above.
+                Wires::Xdp { .. } => return Err(Ended::Closed),
             };
             match result {
                 Ok(sent) if sent >= left.len() => return Ok(()),
@@ -209,6 +286,20 @@ impl Link {
             if self.shared.is_stopped() {
                 return Err(Ended::Stopped);
             }
+        }
+    }
+
+    /// Answers that a message of this size was lost: more than once, because the answer can be lost as well.
+    pub fn give_up(&self, bytes: usize) {
+        (0..GIVE_UP_TIMES).for_each(|_| self.wires.give_up(bytes));
+    }
+
+    /// Throws away what has arrived for a batch that has ended.
+    pub fn drain(&mut self) {
+        let fd = self.wires.receiving();
+        let mut left = if self.may_lose { DRAINED_MAX } else { 0 };
+        while left > 0 && calls::receive(fd, &mut self.buffer, Wait::Not).is_ok() {
+            left -= 1;
         }
     }
 
@@ -232,7 +323,9 @@ impl Link {
                 return Err(Ended::Stopped);
             }
             if length != bytes {
-                return Err(Ended::WrongSize { bytes: length, expected: bytes });
+                let is_lost = self.may_lose && length == calls::lost_bytes(bytes);
+                let wrong = Ended::WrongSize { bytes: length, expected: bytes };
+                return Err(if is_lost { Ended::Lost } else { wrong });
             }
         }
         self.arrived += 1;
@@ -247,8 +340,11 @@ impl Link {
 
     /// Receives what is there, into a part of the buffer, and waits until something is.
     fn receive_some(&mut self, from: usize, to: usize) -> Result<usize, Ended> {
-        let Self { wires, waiter, shared, buffer, .. } = self;
+        let Self { wires, waiter, shared, buffer, stamper, .. } = self;
         let into = buffer.get_mut(from..to).unwrap_or_default();
+        if let Waiter::Xdp(port) = waiter {
+            return port.receive(into, || shared.is_stopped());
+        }
         let fd = wires.receiving();
         if let Waiter::Ring(ring, wait) = waiter {
             return ring.receive(fd, into, *wait, || shared.is_stopped());
@@ -258,12 +354,16 @@ impl Link {
                 Waiter::Receive(_) => Ok(true),
                 Waiter::Call(call, wait) => call(fd, *wait),
                 Waiter::Epoll(epoll, wait) => calls::epoll_in(epoll.as_fd(), *wait),
-                Waiter::Ring(..) => Ok(false),
+                Waiter::Ring(..) | Waiter::Xdp(_) => Ok(false),
             };
+            let is_muxed = !matches!(waiter, Waiter::Receive(_)) && matches!(is_ready, Ok(true));
             let wait = if let Waiter::Receive(wait) = waiter { *wait } else { Wait::Not };
             let received = match is_ready {
                 Ok(true) if wires.is_pipe() => calls::read(fd, into),
-                Ok(true) => calls::receive(fd, into, wait),
+                Ok(true) => match stamper.as_mut() {
+                    None => calls::receive(fd, into, wait),
+                    Some(stamper) => stamper.receive(into, wait),
+                },
                 Ok(false) => Err(io::ErrorKind::WouldBlock.into()),
                 Err(error) => Err(error),
             };
@@ -274,6 +374,10 @@ impl Link {
                 {
                     if shared.is_stopped() {
                         return Err(Ended::Stopped);
+                    }
+                    // Departures make a socket ready for a muxer, which would then not wait.
+                    if let (Some(stamper), true) = (stamper.as_mut(), is_muxed) {
+                        stamper.read_departures();
                     }
                 }
                 Err(error) => return Err(Ended::Failed(error)),
@@ -290,18 +394,32 @@ impl Link {
     }
 }
 
+/// Makes calls on a socket poll the queue of its NIC for so long.
+pub fn busy_poll(fd: BorrowedFd<'_>, busy_poll_us: u32) -> io::Result<()> {
+    let micros = i32::try_from(busy_poll_us).unwrap_or(i32::MAX);
+    calls::set_option(fd, libc::SOL_SOCKET, SO_BUSY_POLL, micros)?;
+    prefer_busy_poll(fd);
+    Ok(())
+}
+
+fn prefer_busy_poll(fd: BorrowedFd<'_>) {
+    // Kernels before 5.11 lack it; polling works without.
+    let _ = calls::set_option(fd, libc::SOL_SOCKET, SO_PREFER_BUSY_POLL, 1);
+}
+
 /// Sets the waiting mode on the descriptors.
 fn waiter(wires: &Wires, scenario: &Scenario) -> io::Result<Waiter> {
+    if let Wires::Xdp { port, .. } = wires {
+        let taken = port.lock().unwrap_or_else(PoisonError::into_inner).take();
+        return taken.map(Waiter::Xdp).ok_or_else(|| io::Error::other("the AF_XDP sockets are in use"));
+    }
     let fd = wires.receiving();
     let (waiting, busy_poll_us) = (scenario.waiting, scenario.busy_poll_us);
     let wait = if waiting.spins() { Wait::Not } else { Wait::Sleep };
     if waiting == Waiting::BusyPoll && scenario.muxer != Muxer::IoUring {
-        let micros = i32::try_from(busy_poll_us).unwrap_or(i32::MAX);
-        calls::set_option(fd, libc::SOL_SOCKET, SO_BUSY_POLL, micros)?;
-    }
-    if waiting.polls_queue() {
-        // Kernels before 5.11 lack it; polling works without.
-        let _ = calls::set_option(fd, libc::SOL_SOCKET, SO_PREFER_BUSY_POLL, 1);
+        busy_poll(fd, busy_poll_us)?;
+    } else if waiting.polls_queue() {
+        prefer_busy_poll(fd);
     }
     if wires.is_pipe()
         && (scenario.muxer != Muxer::None || wait == Wait::Not)

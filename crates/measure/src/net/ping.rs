@@ -1,12 +1,18 @@
 //! The client's side of a run: times round trips.
 
+mod stamped;
+
 use super::{
     control::{Control, ControlError, unexpected},
+    cpu_time::CpuClock,
     link::{Ended, Link},
+    parts::{PartsRun, Thread},
     pong::Batch,
 };
 use crate::clock::{ArchCounter, Counter, TickScale};
-use lowlat_net::pingpong::{Figures, Scenario, SizeRecord, protocol::Message};
+use lowlat_net::pingpong::{
+    CpuUse, Figures, IrqSuspend, Scenario, SizeRecord, parts::PartsFacts, protocol::Message,
+};
 use std::{
     hint,
     time::{Duration, Instant},
@@ -16,8 +22,12 @@ use std::{
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(10);
 /// Round trips of a batch of the warm-up.
 const WARM_UP_BATCH: u64 = 200;
+/// Messages of one size that may be lost.
+pub const LOSSES_MAX: u64 = 20;
 /// Sizes after the first are warmed up for this part of the time.
 const WARM_UP_PART: u64 = 10;
+/// Turns per second of the loop that waits until a message is due, at least: a turn takes no longer than 20 us.
+const TURNS_PER_S_MIN: u64 = 50_000;
 const NS_PER_MS: u64 = 1_000_000;
 
 /// Why a run ended early.
@@ -27,6 +37,8 @@ pub enum PingError {
     Control(ControlError),
     /// The data path failed.
     Data(Ended),
+    /// More messages of a size were lost than [`LOSSES_MAX`].
+    Losses,
 }
 
 impl From<ControlError> for PingError {
@@ -54,8 +66,25 @@ pub struct Pinger<'a> {
     samples: Vec<u64>,
     /// With a rate: the same from the time of sending.
     from_send: Vec<u64>,
+    /// Whether records keep the samples in the order of sending.
+    keeps_samples: bool,
     /// The server's queue, as it last reported.
     server_napi_id: Option<u32>,
+    server_irq_suspend: Option<IrqSuspend>,
+    /// What this thread used in the batches of the current size.
+    client_cpu: CpuUse,
+    /// What the server's thread used, if it reports that.
+    server_cpu: Option<CpuUse>,
+    /// Messages of the current size that were lost.
+    lost: u64,
+    /// Ticks in which the current batch has spun until messages were due.
+    paced: u64,
+    /// Ticks of the longest turn of that loop on a CPU.
+    turn_max: u64,
+    /// The server's thread, as it last reported.
+    server: Thread,
+    /// Splits round trips into parts, if the scenario asks for it.
+    parts: Option<PartsRun<'a>>,
 }
 
 impl<'a> Pinger<'a> {
@@ -71,12 +100,53 @@ impl<'a> Pinger<'a> {
         let count = usize::try_from(scenario.iterations_max).unwrap_or(usize::MAX);
         let samples = touched(count);
         let from_send = if scenario.rate_per_s.is_some() { touched(count) } else { Vec::new() };
-        Self { control, link, scenario, scale, percentile, batch, samples, from_send, server_napi_id: None }
+        Self {
+            control,
+            link,
+            scenario,
+            scale,
+            percentile,
+            batch,
+            samples,
+            from_send,
+            keeps_samples: false,
+            server_napi_id: None,
+            server_irq_suspend: None,
+            client_cpu: CpuUse::default(),
+            server_cpu: None,
+            lost: 0,
+            paced: 0,
+            turn_max: scale.hz() / TURNS_PER_S_MIN,
+            server: Thread::default(),
+            parts: None,
+        }
+    }
+
+    /// Makes records keep the samples in the order of sending.
+    pub fn keeping(mut self, keeps_samples: bool) -> Self {
+        self.keeps_samples = keeps_samples;
+        self
+    }
+
+    /// Makes it split round trips into parts.
+    pub fn splitting(mut self, parts: Option<PartsRun<'a>>) -> Self {
+        self.parts = parts;
+        self
     }
 
     /// Ids of the queues that delivered messages: the client's, the server's.
     pub fn napi_ids(&self) -> [Option<u32>; 2] {
-        [self.link.wires().napi_id(), self.server_napi_id]
+        [self.link.napi_id(), self.server_napi_id]
+    }
+
+    /// How long the interrupts of the server's queue are suspended, as it last reported.
+    pub fn server_irq_suspend(&self) -> Option<IrqSuspend> {
+        self.server_irq_suspend.clone()
+    }
+
+    /// How the parts of the run were found, if they were asked for.
+    pub fn into_parts(self) -> Option<PartsFacts> {
+        self.parts.map(PartsRun::finish)
     }
 
     /// Measures a size. A run that ends early returns what it measured, with the error.
@@ -87,14 +157,27 @@ impl<'a> Pinger<'a> {
     ) -> (Option<SizeRecord>, Result<(), PingError>) {
         self.samples.clear();
         self.from_send.clear();
+        self.lost = 0;
         let start = Instant::now();
         let result = self.warm_up(size_bytes, is_first).and_then(|()| {
             self.samples.clear();
             self.from_send.clear();
+            (self.client_cpu, self.server_cpu) = (CpuUse::default(), None);
+            self.begin_parts();
             self.batches(size_bytes)
         });
         let elapsed_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        (self.record(size_bytes, elapsed_ns), result)
+        let parts = self.parts.as_mut().map(PartsRun::end_size);
+        let mut record = self.record(size_bytes, elapsed_ns);
+        if let Some(record) = &mut record {
+            record.lost_count = self.lost;
+        }
+        if let Some((record, mut parts)) = record.as_mut().zip(parts) {
+            let figures = record.from_send.as_ref().unwrap_or(&record.figures);
+            parts.plain_median_ns = figures.median_ns.saturating_mul(2);
+            record.parts = Some(parts);
+        }
+        (record, result)
     }
 
     /// Unmeasured round trips, by time.
@@ -113,19 +196,31 @@ impl<'a> Pinger<'a> {
     fn batches(&mut self, size_bytes: u32) -> Result<(), PingError> {
         let Scenario { time_ms_max, iterations_min, iterations_max, .. } = *self.scenario;
         let (start, time_ns) = (Instant::now(), time_ms_max.saturating_mul(NS_PER_MS));
-        let mut next = iterations_min.min(iterations_max);
+        // The time that losses take does not count.
+        let (lost_before, lost_ns) = (self.lost, self.scenario.timeout_ms.saturating_mul(NS_PER_MS));
+        // Rounds with time stamps alternate with rounds without, so that whatever happens to the host happens to both.
+        let stamped = self.parts.as_ref().map(|_| PartsRun::batch_count(self.scenario.rate_per_s));
+        let mut next = iterations_min.min(iterations_max).min(stamped.unwrap_or(u64::MAX));
         loop {
             self.run_batch(size_bytes, next)?;
+            if stamped.is_some() {
+                self.run_stamped_batch(size_bytes, next)?;
+            }
             let done = self.samples.len() as u64;
             let elapsed_ns = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            let elapsed_ns = elapsed_ns.saturating_sub((self.lost - lost_before) * lost_ns);
             let left = iterations_max.saturating_sub(done);
-            if left == 0 || elapsed_ns >= time_ns {
+            if left == 0 || (elapsed_ns >= time_ns && done >= iterations_min) {
                 return Ok(());
+            }
+            if let Some(stamped) = stamped {
+                next = stamped.min(left);
+                continue;
             }
             // As many as fit into the time at the pace so far, but no more than there are already: a pause of the host
             // in an early batch must not decide the length of the last.
             let per_round_trip_ns = (elapsed_ns / done.max(1)).max(1);
-            let fitting = (time_ns - elapsed_ns) / per_round_trip_ns;
+            let fitting = time_ns.saturating_sub(elapsed_ns) / per_round_trip_ns;
             next = fitting.clamp(1, done.max(1)).min(left);
         }
     }
@@ -133,23 +228,66 @@ impl<'a> Pinger<'a> {
     /// Announces a batch, runs it, and waits until the server has finished it. One round trip more than counted goes
     /// first: both ends have slept until then.
     fn run_batch(&mut self, size_bytes: u32, count: u64) -> Result<(), PingError> {
-        self.control.send(&Message::Batch { size_bytes, count: count + 1 })?;
-        match self.control.receive(ANSWER_TIME_MAX)? {
-            Message::Ready => {}
-            other => return Err(unexpected(&other).into()),
-        }
+        self.announce(size_bytes, count, false)?;
         let bytes = usize::try_from(size_bytes).unwrap_or(usize::MAX);
         let batch = self.batch;
-        batch.during(|| {
+        self.paced = 0;
+        let clock = CpuClock::start();
+        let passed = batch.during(size_bytes, || {
             self.link.send(bytes)?;
             self.link.receive(bytes)?;
             match self.scenario.rate_per_s {
                 None => self.closed_loop(bytes, count),
                 Some(rate) => self.scheduled(bytes, count, rate),
             }
-        })?;
+        });
+        if self.has_lost(passed)? {
+            return self.done_late();
+        }
+        let mut used = clock.used();
+        used.cpu_ns = used.cpu_ns.saturating_sub(self.scale.ns(self.paced));
+        self.client_cpu.add(used);
+        self.done()
+    }
+
+    /// Counts a loss, which has ended a batch at both ends.
+    fn has_lost(&mut self, passed: Result<(), Ended>) -> Result<bool, PingError> {
+        match passed {
+            Err(Ended::Lost) if self.lost >= LOSSES_MAX => Err(PingError::Losses),
+            Err(Ended::Lost) => {
+                self.lost += 1;
+                Ok(true)
+            }
+            passed => Ok(passed.map(|()| false)?),
+        }
+    }
+
+    /// Ends a batch with a loss, and throws away what came too late.
+    fn done_late(&mut self) -> Result<(), PingError> {
+        self.done()?;
+        self.link.drain();
+        Ok(())
+    }
+
+    fn announce(&mut self, size_bytes: u32, count: u64, is_stamped: bool) -> Result<(), PingError> {
+        self.control.send(&Message::Batch { size_bytes, count: count + 1, is_stamped })?;
         match self.control.receive(ANSWER_TIME_MAX)? {
-            Message::Done { napi_id } => self.server_napi_id = napi_id,
+            Message::Ready { thread_id: id, incoming_cpu } => {
+                self.server = Thread { id, incoming_cpu, ..Thread::default() };
+                Ok(())
+            }
+            other => Err(unexpected(&other).into()),
+        }
+    }
+
+    fn done(&mut self) -> Result<(), PingError> {
+        match self.control.receive(ANSWER_TIME_MAX)? {
+            Message::Done { napi_id, irq_suspend, cpu } => {
+                (self.server_napi_id, self.server_irq_suspend) = (napi_id, irq_suspend);
+                if let Some(cpu) = cpu {
+                    self.server_cpu.get_or_insert_default().add(cpu);
+                }
+            }
             other => return Err(unexpected(&other).into()),
         }
         Ok(())
@@ -175,11 +313,7 @@ impl<'a> Pinger<'a> {
         let first = ArchCounter.now();
         for place in 0..count {
             let due = first.wrapping_add(ticks(interval * (place + 1) as f64));
-            let mut start = ArchCounter.now();
-            while start < due {
-                hint::spin_loop();
-                start = ArchCounter.now();
-            }
+            let start = self.wait_until(due);
             self.link.send(bytes)?;
             self.link.receive(bytes)?;
             let end = ArchCounter.now();
@@ -187,6 +321,22 @@ impl<'a> Pinger<'a> {
             self.from_send.push(end.saturating_sub(start));
         }
         Ok(())
+    }
+
+    /// Spins until a message is due. Returns the time of its sending, and counts the spinning.
+    fn wait_until(&mut self, due: u64) -> u64 {
+        let mut now = ArchCounter.now();
+        while now < due {
+            hint::spin_loop();
+            let next = ArchCounter.now();
+            let turn = next.saturating_sub(now);
+            // A longer turn: the thread was off its CPU, and used no CPU time.
+            if turn < self.turn_max {
+                self.paced += turn;
+            }
+            now = next;
+        }
+        now
     }
 
     /// The record of the samples, as half round trips. With a rate, the wait before sending counts whole.
@@ -205,8 +355,11 @@ impl<'a> Pinger<'a> {
         for sample in from_send.iter_mut() {
             *sample = half(*sample);
         }
+        let samples_ns = if self.keeps_samples { samples.clone() } else { Vec::new() };
         let mut record = SizeRecord::of(size_bytes, samples, *percentile, elapsed_ns)?;
+        record.samples_ns = samples_ns;
         record.from_send = Figures::of(from_send, *percentile);
+        (record.client_cpu, record.server_cpu) = (Some(self.client_cpu), self.server_cpu);
         Some(record)
     }
 }

@@ -33,16 +33,6 @@ pub fn is_usable(cpu: CpuId) -> bool {
     affinity::settable(&CpuSet::of(cpu)).is_ok_and(|cpus| !cpus.is_empty())
 }
 
-/// Takes this thread off the measured CPUs if another is left.
-pub fn step_aside(measured: impl IntoIterator<Item = CpuId>) {
-    let measured: CpuSet = measured.into_iter().collect();
-    let rest = affinity::current().map(|now| now.difference(&measured)).unwrap_or_default();
-    if !rest.is_empty() {
-        // The measurement works without.
-        let _ = affinity::pin_to(&rest);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

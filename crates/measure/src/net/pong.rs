@@ -2,12 +2,23 @@
 
 use super::{
     control::{Control, ControlError, unexpected},
+    cpu_time::CpuClock,
+    facts,
     link::{Ended, Link, Shared},
+    stream::{RoundPlan, receive_round},
 };
-use lowlat_net::pingpong::{Scenario, protocol::Message};
+use crate::clock::TickScale;
+use lowlat_net::{
+    pingpong::{
+        Scenario, Waiting,
+        parts::Stamps,
+        protocol::{Message, STAMPED_BATCH_MAX, STAMPS_PER_FRAME},
+    },
+    stream::HEADER_BYTES,
+};
 use std::{
     fmt,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
     time::Duration,
 };
 
@@ -51,24 +62,34 @@ impl From<ControlError> for ServeError {
     }
 }
 
-/// Whether a thread waits for messages, for the thread that watches it.
+/// Whether a thread waits for messages, and of which size, for the thread that watches it.
 #[derive(Debug, Default)]
-pub struct Batch(AtomicBool);
+pub struct Batch {
+    is_running: AtomicBool,
+    size_bytes: AtomicU32,
+}
 
 impl Batch {
     /// Runs a part of which the other thread is to know.
-    pub fn during<T>(&self, part: impl FnOnce() -> T) -> T {
-        // Relaxed: pairs with the load in `is_running`; a moment's delay does not matter.
-        self.0.store(true, Ordering::Relaxed);
+    pub fn during<T>(&self, size_bytes: u32, part: impl FnOnce() -> T) -> T {
+        // Relaxed, all three: pair with the loads below; a moment's delay does not matter.
+        self.size_bytes.store(size_bytes, Ordering::Relaxed);
+        self.is_running.store(true, Ordering::Relaxed);
         let result = part();
-        self.0.store(false, Ordering::Relaxed);
+        self.is_running.store(false, Ordering::Relaxed);
         result
+    }
+
+    /// The size of the messages.
+    pub fn bytes(&self) -> usize {
+        // Relaxed: pairs with the store in `during`.
+        usize::try_from(self.size_bytes.load(Ordering::Relaxed)).unwrap_or(usize::MAX)
     }
 
     /// Whether messages are awaited.
     pub fn is_running(&self) -> bool {
         // Relaxed: pairs with the stores in `during`.
-        self.0.load(Ordering::Relaxed)
+        self.is_running.load(Ordering::Relaxed)
     }
 }
 
@@ -90,16 +111,58 @@ fn serve_batches(
     scenario: &Scenario,
     batch: &Batch,
 ) -> Result<(), ServeError> {
+    let (mut is_behind, mut irq_suspend) = (false, None);
     loop {
         match control.receive(IDLE_MAX)? {
-            Message::Batch { size_bytes, count } => {
-                if !scenario.sizes.contains(&size_bytes) || count > scenario.iterations_max.saturating_add(1)
-                {
+            Message::Batch { size_bytes, count, is_stamped } => {
+                let is_allowed = scenario.sizes.contains(&size_bytes)
+                    && count <= scenario.iterations_max.saturating_add(1)
+                    && (!is_stamped || (scenario.has_parts && count <= STAMPED_BATCH_MAX));
+                if !is_allowed {
                     return Err(ServeError::Batch { size_bytes, count });
                 }
-                control.send(&Message::Ready)?;
-                batch.during(|| echo(link, size_bytes, count)).map_err(ServeError::Data)?;
-                control.send(&Message::Done { napi_id: link.wires().napi_id() })?;
+                let thread_id = Some(rustix::thread::gettid().as_raw_nonzero().get());
+                let ready = Message::Ready { thread_id, incoming_cpu: link.incoming_cpu() };
+                if is_behind {
+                    // Answers to what the client had given up.
+                    link.drain();
+                }
+                if is_stamped {
+                    link.start_stamps(count, size_bytes).map_err(ControlError::Io)?;
+                }
+                control.send(&ready)?;
+                let clock = CpuClock::start();
+                let echoed = batch.during(size_bytes, || echo(link, size_bytes, count, is_stamped));
+                let used = clock.used();
+                let rows = link.end_stamps().map_err(ControlError::Io)?;
+                is_behind = matches!(echoed, Err(Ended::Lost));
+                if is_behind {
+                    link.give_up(usize::try_from(size_bytes).unwrap_or(usize::MAX));
+                } else {
+                    echoed.map_err(ServeError::Data)?;
+                    send_stamps(control, &rows)?;
+                }
+                let cpu = (!is_stamped && !is_behind).then_some(used);
+                let napi_id = link.napi_id();
+                if scenario.waiting == Waiting::SuspendedIrq && irq_suspend.is_none() {
+                    irq_suspend = facts::irq_suspend(napi_id);
+                }
+                control.send(&Message::Done { napi_id, irq_suspend: irq_suspend.clone(), cpu })?;
+            }
+            Message::Round { round, size_bytes, count, counter_hz } => {
+                let limits = (scenario.sizes.contains(&size_bytes), scenario.iterations_max);
+                // A header fits, so that the end of the round can be told.
+                let bytes = usize::try_from(size_bytes).unwrap_or(0);
+                if bytes < HEADER_BYTES || !limits.0 || count > limits.1 {
+                    return Err(ServeError::Batch { size_bytes, count });
+                }
+                control.send(&Message::Ready { thread_id: None, incoming_cpu: None })?;
+                let scale = counter_hz.filter(|hz| *hz > 0).map(TickScale::new);
+                let plan = RoundPlan { round, bytes, count, scale };
+                let received =
+                    batch.during(size_bytes, || receive_round(link, &plan)).map_err(ServeError::Data)?;
+                let napi_id = link.napi_id();
+                control.send(&Message::RoundDone { received: Box::new(received), napi_id })?;
             }
             Message::End => return Ok(()),
             other => return Err(unexpected(&other).into()),
@@ -107,11 +170,21 @@ fn serve_batches(
     }
 }
 
-fn echo(link: &mut Link, size_bytes: u32, count: u64) -> Result<(), Ended> {
+fn echo(link: &mut Link, size_bytes: u32, count: u64, is_stamped: bool) -> Result<(), Ended> {
     let bytes = usize::try_from(size_bytes).unwrap_or(usize::MAX);
+    if is_stamped {
+        return (0..count).try_for_each(|_| link.stamped_answer(bytes));
+    }
     for _ in 0..count {
         link.receive(bytes)?;
         link.send(bytes)?;
+    }
+    Ok(())
+}
+
+fn send_stamps(control: &Control, rows: &[Stamps]) -> Result<(), ControlError> {
+    for rows in rows.chunks(STAMPS_PER_FRAME) {
+        control.send(&Message::Stamps { rows: rows.to_vec() })?;
     }
     Ok(())
 }

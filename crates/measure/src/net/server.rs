@@ -197,7 +197,7 @@ impl State<'_> {
 
     fn open(&self, control: &Control, peer: String, scenario: Scenario, client: &EndFacts) {
         if let Err(error) = scenario.check() {
-            return self.refuse(control, peer, &error.to_string().replace("\nhint: ", "; "));
+            return self.refuse(control, peer, &on_one_line(&error));
         }
         if scenario.transport.is_local() {
             return self.refuse(control, peer, &format!("{} is a local transport", scenario.transport));
@@ -211,7 +211,7 @@ impl State<'_> {
         let started =
             |cpu| (self.on_event)(&ServerEvent::Started { peer: peer.clone(), what: what.clone(), cpu });
         let (answered, result) = run_session(self, &ends, scenario, &started);
-        let error = result.err().map(|error| error.to_string());
+        let error = result.err().map(|error| on_one_line(&error));
         if let Some(why) = &error {
             // The client may be gone.
             let _ = control.send(&Message::Refused { why: why.clone() });
@@ -242,6 +242,10 @@ impl State<'_> {
         control.close();
         (self.on_event)(&ServerEvent::Refused { peer, why: why.to_owned() });
     }
+}
+
+fn on_one_line(error: &impl ToString) -> String {
+    error.to_string().replace("\nhint: ", "; ")
 }
 
 fn describe(scenario: &Scenario) -> String {

@@ -8,9 +8,10 @@ use super::{
     pong::{Batch, ServeError, serve},
     server::{State, token},
     sockets::{self, Udp, plain},
+    stamps,
 };
 use lowlat_host::CpuId;
-use lowlat_net::pingpong::{EndFacts, Scenario, Transport, protocol::Message};
+use lowlat_net::pingpong::{End, EndFacts, Scenario, Transport, protocol::Message};
 use lowlat_sys::idle_hold::IdleHold;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::{
@@ -26,6 +27,8 @@ use std::{
 
 /// Longest wait for the client's data connection.
 const JOIN_TIME_MAX: Duration = Duration::from_secs(5);
+/// The same for AF_XDP: some cards lose their carrier for seconds when a program is attached.
+const XDP_JOIN_TIME_MAX: Duration = Duration::from_secs(15);
 /// Longest silence of a batch, beside the time between two scheduled messages.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 /// Time between two looks at the run.
@@ -128,25 +131,36 @@ fn connect(
     };
     let (local, peer) = (address(control.socket().local_addr())?, address(control.socket().peer_addr())?);
     let token = token()?;
+    let has_stamps = scenario.has_parts;
+    if has_stamps {
+        stamps::hold()?;
+    }
     if scenario.transport != Transport::Tcp {
         let udp = Udp::bind(local, scenario)?;
         let udp_port = Some(udp.port()?);
-        control.send(&Message::Opened { token, server: Box::new(server.clone()), udp_port })?;
-        let port = match control.receive(JOIN_TIME_MAX)? {
+        control.send(&Message::Opened { token, server: Box::new(server.clone()), udp_port, has_stamps })?;
+        let limit = if scenario.transport == Transport::Xdp { XDP_JOIN_TIME_MAX } else { JOIN_TIME_MAX };
+        let port = match control.receive(limit)? {
             Message::Peer { udp_port } => udp_port,
             other => return Err(unexpected(&other)),
         };
-        let wires = udp.connect(peer, port)?;
-        control.send(&Message::Joined)?;
+        let (wires, xdp) = match scenario.xdp_of(End::Server) {
+            None => (udp.connect(peer, port)?, None),
+            Some(options) => {
+                let (wires, facts) = udp.connect_xdp(peer, port, scenario, options)?;
+                (wires, Some(facts))
+            }
+        };
+        control.send(&Message::Joined { xdp })?;
         return Ok(wires);
     }
     let (sender, joined) = mpsc::channel();
     *state.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some((token.clone(), sender));
-    control.send(&Message::Opened { token, server: Box::new(server.clone()), udp_port: None })?;
+    control.send(&Message::Opened { token, server: Box::new(server.clone()), udp_port: None, has_stamps })?;
     let data = joined.recv_timeout(JOIN_TIME_MAX).map_err(|_| ControlError::TimedOut(JOIN_TIME_MAX))?;
     facts::add_acceleration(state.root, server, std::os::fd::AsFd::as_fd(&data));
     let data = Control::new(data);
-    data.send(&Message::Joined)?;
+    data.send(&Message::Joined { xdp: None })?;
     Ok(sockets::tcp(data.into_socket(), scenario)?)
 }
 

@@ -1,7 +1,13 @@
 //! Data sockets of every transport.
 
-use super::link::Wires;
-use lowlat_net::pingpong::{Scenario, Transport};
+use super::{
+    link::Wires,
+    xdp::{self, XdpError},
+};
+use lowlat_net::{
+    pingpong::{Scenario, Transport},
+    xdp::{XdpFacts, XdpOptions},
+};
 use rustix::pipe::{PipeFlags, pipe_with};
 use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 use std::{
@@ -17,7 +23,7 @@ pub fn local_pair(transport: Transport) -> io::Result<(Wires, Wires)> {
         Transport::UnixDatagram => Type::DGRAM,
         Transport::UnixSeqpacket => Type::SEQPACKET,
         Transport::Pipe => return pipes(),
-        Transport::Tcp | Transport::Udp | Transport::UdpMulticast => {
+        Transport::Tcp | Transport::Udp | Transport::UdpMulticast | Transport::Xdp => {
             return Err(io::Error::other(format!("{transport} is no local transport")));
         }
     };
@@ -86,6 +92,22 @@ impl Udp {
     pub fn port(&self) -> io::Result<u16> {
         let address = self.socket.local_addr()?.as_socket();
         Ok(address.map_or(0, |address| address.port()))
+    }
+
+    /// Opens AF_XDP sockets for the datagrams of a peer. This socket keeps the port.
+    pub fn connect_xdp(
+        self,
+        peer: SocketAddr,
+        port: u16,
+        scenario: &Scenario,
+        options: XdpOptions,
+    ) -> Result<(Wires, XdpFacts), XdpError> {
+        let (mut own, mut peer) = (self.local, plain(peer));
+        own.set_port(self.port().map_err(XdpError::Port)?);
+        peer.set_port(port);
+        let sockets = xdp::open(own, peer, scenario, options)?;
+        let facts = sockets.facts().clone();
+        Ok((Wires::xdp(self.socket, sockets), facts))
     }
 
     /// Connects it to the port of a peer, so that nobody else's datagrams arrive.

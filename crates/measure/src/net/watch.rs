@@ -2,10 +2,10 @@
 
 use super::{
     link::{Ended, Shared},
-    ping::PingError,
+    ping::{LOSSES_MAX, PingError},
     pong::Batch,
 };
-use lowlat_net::pingpong::{ControlRow, Scenario, SizeRecord};
+use lowlat_net::pingpong::{ControlRow, IrqSuspend, Scenario, SizeRecord, parts::PartsFacts};
 use std::{
     sync::{
         atomic::{AtomicBool, Ordering},
@@ -14,6 +14,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// How long a client tries to give a lost message up, beside the time limit.
+const RECOVERY_TIME_MAX: Duration = Duration::from_secs(2);
 /// Time between two looks at the measuring thread.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
@@ -24,8 +26,12 @@ pub struct Outcome {
     pub sizes: Vec<SizeRecord>,
     /// Controls between them.
     pub controls: Vec<ControlRow>,
+    /// How parts were found.
+    pub parts: Option<PartsFacts>,
     /// Queues of client and server.
     pub napi_ids: [Option<u32>; 2],
+    /// How long the interrupts of the server's queue are suspended.
+    pub server_irq_suspend: Option<IrqSuspend>,
     /// Why it ended early.
     pub warning: Option<String>,
     /// Why a control is missing.
@@ -52,6 +58,8 @@ pub struct Watch<'a> {
     pub batch: &'a Batch,
     /// The scenario, for its time limit.
     pub scenario: &'a Scenario,
+    /// Tells the server that a message of this size was lost; its answer wakes the thread.
+    pub give_up: &'a dyn Fn(usize),
     /// Ends the thread, whatever it waits for.
     pub abort: &'a dyn Fn(),
 }
@@ -79,6 +87,11 @@ pub fn watch(
         if aborted.is_none() && stop.load(Ordering::Relaxed) {
             aborted = Some("The run was interrupted.".to_owned());
             (watched.abort)();
+        } else if aborted.is_none()
+            && watched.scenario.transport.may_lose()
+            && (limit..limit + RECOVERY_TIME_MAX).contains(&since.elapsed())
+        {
+            (watched.give_up)(watched.batch.bytes());
         } else if aborted.is_none() && since.elapsed() > limit {
             aborted = Some(format!(
                 "No answer came within {} s: a message was lost, or the server stopped. The sizes measured before are \
@@ -103,6 +116,9 @@ pub fn sentence(size_bytes: u32, error: &PingError) -> String {
     match error {
         PingError::Data(Ended::Stopped) => format!("The run ended in size {size_bytes}."),
         PingError::Data(ended) => format!("The run ended in size {size_bytes}: {ended}."),
+        PingError::Losses => {
+            format!("The run ended in size {size_bytes}: more than {LOSSES_MAX} messages were lost.")
+        }
         PingError::Control(error) => format!("The run ended in size {size_bytes}: {error}."),
     }
 }

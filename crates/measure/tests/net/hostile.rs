@@ -2,9 +2,12 @@
 
 use super::{Server, alone, check, client, short};
 use lowlat_measure::net::ServerEvent;
-use lowlat_net::pingpong::{
-    EndFacts, Scenario, Transport,
-    protocol::{self, HEAD_BYTES, Message},
+use lowlat_net::{
+    pingpong::{
+        EndFacts, Scenario, Transport,
+        protocol::{self, HEAD_BYTES, Message},
+    },
+    stream::{FLAG_END, Header},
 };
 use std::{
     io::{Read, Write},
@@ -42,7 +45,7 @@ fn garbage_is_refused_and_does_no_harm() {
     let server = Server::start();
     let long = [b"LWPP\0\x01\xff\xff\xff\xff".as_slice(), &vec![b'x'; 100_000]].concat();
     let version = [b"LWPP\0\x09\0\0\0\x02".as_slice(), b"{}"].concat();
-    let wrong_first = protocol::encode(&Message::Batch { size_bytes: 1, count: 1 });
+    let wrong_first = protocol::encode(&Message::Batch { size_bytes: 1, count: 1, is_stamped: false });
     for garbage in [b"GET / HTTP/1.1\r\n\r\n".to_vec(), long, version, wrong_first, vec![0xff; 1 << 20]] {
         let mut stream = connect(&server);
         // The server may close before it has read everything.
@@ -101,7 +104,7 @@ fn opened(server: &Server, scenario: Scenario) -> (TcpStream, TcpStream) {
     let Some(Message::Opened { token, .. }) = answer(&mut control) else { panic!("not opened") };
     let mut data = connect(server);
     data.write_all(&protocol::encode(&Message::Join { token })).unwrap();
-    assert_eq!(answer(&mut data), Some(Message::Joined));
+    assert_eq!(answer(&mut data), Some(Message::Joined { xdp: None }));
     (control, data)
 }
 
@@ -111,16 +114,20 @@ fn a_client_that_vanishes_within_a_message_frees_the_server() {
     let server = Server::start();
     for waiting in [lowlat_net::pingpong::Waiting::Block, lowlat_net::pingpong::Waiting::Spin] {
         let (mut control, mut data) = opened(&server, Scenario { waiting, ..short(Transport::Tcp) });
-        control.write_all(&protocol::encode(&Message::Batch { size_bytes: 4_000, count: 10 })).unwrap();
-        assert_eq!(answer(&mut control), Some(Message::Ready));
+        control
+            .write_all(&protocol::encode(&Message::Batch { size_bytes: 4_000, count: 10, is_stamped: false }))
+            .unwrap();
+        assert!(matches!(answer(&mut control), Some(Message::Ready { .. })));
         data.write_all(&[1; 1_234]).unwrap();
         drop((control, data));
         let ended = server.wait_for(|event| matches!(event, ServerEvent::Ended { .. }));
         assert!(matches!(ended, ServerEvent::Ended { error: Some(_), .. }), "{ended:?}");
         // Half closed: the data connection stays, the control connection goes.
         let (mut control, data) = opened(&server, Scenario { waiting, ..short(Transport::Tcp) });
-        control.write_all(&protocol::encode(&Message::Batch { size_bytes: 1, count: 10 })).unwrap();
-        assert_eq!(answer(&mut control), Some(Message::Ready));
+        control
+            .write_all(&protocol::encode(&Message::Batch { size_bytes: 1, count: 10, is_stamped: false }))
+            .unwrap();
+        assert!(matches!(answer(&mut control), Some(Message::Ready { .. })));
         control.shutdown(Shutdown::Write).unwrap();
         server.wait_for(|event| matches!(event, ServerEvent::Ended { .. }));
         drop(data);
@@ -134,7 +141,9 @@ fn batches_outside_of_the_scenario_end_the_run() {
     let server = Server::start();
     for (size_bytes, count) in [(33, 10), (32, u64::MAX)] {
         let (mut control, _data) = opened(&server, short(Transport::Tcp));
-        control.write_all(&protocol::encode(&Message::Batch { size_bytes, count })).unwrap();
+        control
+            .write_all(&protocol::encode(&Message::Batch { size_bytes, count, is_stamped: false }))
+            .unwrap();
         let refused = answer(&mut control);
         assert!(
             matches!(&refused, Some(Message::Refused { why }) if why.contains("excludes")),
@@ -142,6 +151,40 @@ fn batches_outside_of_the_scenario_end_the_run() {
         );
         server.wait_for(|event| matches!(event, ServerEvent::Ended { .. }));
     }
+    serves(&server);
+}
+
+#[test]
+fn rounds_outside_of_the_scenario_end_the_run_and_foreign_messages_are_not_counted() {
+    let _alone = alone();
+    let server = Server::start();
+    let sizes = vec![8, 32];
+    let scenario = Scenario { sizes, ..short(Transport::Tcp) };
+    let round = |size_bytes, count| Message::Round { round: 1, size_bytes, count, counter_hz: Some(1) };
+    // Another size than the scenario's, one without room for a header, more messages than it allows.
+    for (size_bytes, count) in [(33, 10), (8, 10), (32, u64::MAX)] {
+        let (mut control, _data) = opened(&server, scenario.clone());
+        control.write_all(&protocol::encode(&round(size_bytes, count))).unwrap();
+        let refused = answer(&mut control);
+        assert!(
+            matches!(&refused, Some(Message::Refused { why }) if why.contains("excludes")),
+            "{refused:?}"
+        );
+        server.wait_for(|event| matches!(event, ServerEvent::Ended { .. }));
+    }
+    let (mut control, mut data) = opened(&server, scenario);
+    control.write_all(&protocol::encode(&round(32, 10))).unwrap();
+    assert_eq!(answer(&mut control), Some(Message::Ready { thread_id: None, incoming_cpu: None }));
+    let good = Header { sequence: 3, due_ticks: u64::MAX, round: 1, flags: 0 };
+    let ended = Header { flags: FLAG_END, ..good };
+    // Another round, a number beyond the round, one good message twice, the end.
+    for header in [Header { round: 2, ..good }, Header { sequence: u64::MAX, ..good }, good, good, ended] {
+        data.write_all(&[&header.to_bytes()[..], &[0xff; 8]].concat()).unwrap();
+    }
+    let Some(Message::RoundDone { received, .. }) = answer(&mut control) else { panic!("no result") };
+    assert_eq!((received.messages, received.duplicates, received.gaps), (1, 1, 1));
+    drop((control, data));
+    server.wait_for(|event| matches!(event, ServerEvent::Ended { .. }));
     serves(&server);
 }
 
@@ -164,7 +207,7 @@ fn a_second_client_is_refused_and_a_wrong_token_has_no_effect() {
     );
     let mut data = connect(&server);
     data.write_all(&protocol::encode(&Message::Join { token })).unwrap();
-    assert_eq!(answer(&mut data), Some(Message::Joined));
+    assert_eq!(answer(&mut data), Some(Message::Joined { xdp: None }));
     drop((control, data));
     server.wait_for(|event| matches!(event, ServerEvent::Ended { .. }));
     serves(&server);

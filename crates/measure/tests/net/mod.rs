@@ -1,8 +1,13 @@
 //! Ping-pong between a client and a server, over loopback and inside this process.
 
+mod choose;
 mod hostile;
+mod losses;
+mod parts;
 mod runs;
+mod stream;
 mod veth;
+mod xdp;
 
 use lowlat_measure::net::{ClientOptions, PingpongError, ServerEvent, ServerOptions, run_client, run_server};
 use lowlat_net::pingpong::{PingpongRecord, Scenario, Transport};
@@ -104,6 +109,7 @@ fn client_until(
         command_line: "test".to_owned(),
         percentile: 99.0,
         is_forced: true,
+        keeps_samples: false,
     };
     run_client(&Root::live(), &options, stop, &|_| {})
 }

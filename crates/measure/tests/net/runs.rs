@@ -12,7 +12,7 @@ use std::{
 const LOCAL: [Transport; 4] =
     [Transport::UnixStream, Transport::UnixDatagram, Transport::UnixSeqpacket, Transport::Pipe];
 
-fn cpus() -> usize {
+pub fn cpus() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
@@ -61,6 +61,22 @@ fn tcp_and_udp_work_with_every_muxer_over_both_families() {
             }
         }
     }
+}
+
+#[test]
+fn both_ends_report_their_cpu_time() {
+    let _alone = alone();
+    let server = Server::start();
+    let share = |rate_per_s| {
+        let scenario = Scenario { rate_per_s, sizes: vec![32], iterations_max: 100, ..short(Transport::Udp) };
+        let record = client(scenario, &server.address.to_string()).unwrap();
+        let size = &record.sizes[0];
+        [size.client_cpu, size.server_cpu].map(|cpu| cpu.and_then(|cpu| cpu.share()).expect("a share"))
+    };
+    // 100 messages in a second leave both ends idle; the client's spinning until each is due does not count.
+    let shares = share(Some(100.0));
+    assert!(shares.iter().all(|share| *share > 0.0 && *share < 0.5), "{shares:?}");
+    assert!(share(None).iter().all(|share| *share > 0.0));
 }
 
 #[test]

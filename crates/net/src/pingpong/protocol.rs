@@ -4,7 +4,9 @@
 //! big-endian. Both directions use it. The server accepts two first frames on a connection: [`Message::Open`] makes it
 //! the control connection of a run, [`Message::Join`] the data connection of an open run.
 
-use super::{EndFacts, Scenario};
+use super::{CpuUse, EndFacts, IrqSuspend, Scenario, parts::Stamps};
+use crate::{stream::Received, xdp::XdpFacts};
+use lowlat_host::CpuId;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -16,6 +18,10 @@ const MAGIC: [u8; 4] = *b"LWPP";
 pub const HEAD_BYTES: usize = 10;
 /// Longest body.
 pub const BODY_BYTES_MAX: usize = 64 << 10;
+/// Most messages of a batch with time stamps, one more than counted: both ends keep their stamps until its end.
+pub const STAMPED_BATCH_MAX: u64 = 1_025;
+/// Most rows of a [`Message::Stamps`], so that every row fits whatever its numbers.
+pub const STAMPS_PER_FRAME: usize = 300;
 
 /// One message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,6 +43,9 @@ pub enum Message {
         /// Its UDP port, if the scenario uses UDP.
         #[serde(default)]
         udp_port: Option<u16>,
+        /// Whether it takes time stamps, if the scenario asks for parts. Earlier versions do not.
+        #[serde(default)]
+        has_stamps: bool,
     },
     /// Client: its UDP port.
     Peer {
@@ -49,18 +58,63 @@ pub enum Message {
         token: String,
     },
     /// Server: the data connection is open, or the UDP socket is connected.
-    Joined,
+    Joined {
+        /// What the kernel gave it, if it uses AF_XDP.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        xdp: Option<XdpFacts>,
+    },
     /// Client: so many messages of this size follow, each to be answered with the same size.
     Batch {
         /// Size of each in bytes.
         size_bytes: u32,
         /// Number of messages.
         count: u64,
+        /// Whether the server is to send its time stamps of the batch before [`Message::Done`].
+        #[serde(default)]
+        is_stamped: bool,
     },
     /// Server: ready for the batch.
-    Ready,
+    Ready {
+        /// Id of the thread that answers.
+        #[serde(default)]
+        thread_id: Option<i32>,
+        /// CPU on which its packets arrive (SO_INCOMING_CPU).
+        #[serde(default)]
+        incoming_cpu: Option<CpuId>,
+    },
+    /// Server: its time stamps of the next messages of the batch, at most [`STAMPS_PER_FRAME`].
+    Stamps {
+        /// One row for each message, in order.
+        rows: Vec<Stamps>,
+    },
     /// Server: the batch is complete.
     Done {
+        /// The NIC queue that delivered its messages (SO_INCOMING_NAPI_ID).
+        #[serde(default)]
+        napi_id: Option<u32>,
+        /// How long that queue's interrupts are suspended, if the scenario suspends them.
+        #[serde(default)]
+        irq_suspend: Option<IrqSuspend>,
+        /// What its thread used during the batch; servers before this field send none.
+        #[serde(default)]
+        cpu: Option<CpuUse>,
+    },
+    /// Client: a round of a stream follows; its messages are not answered.
+    Round {
+        /// Number of the round, which its messages carry.
+        round: u32,
+        /// Size of each in bytes.
+        size_bytes: u32,
+        /// Most messages that follow.
+        count: u64,
+        /// Frequency of the counter, if both ends share it: the server measures latency.
+        #[serde(default)]
+        counter_hz: Option<u64>,
+    },
+    /// Server: the round has ended.
+    RoundDone {
+        /// What arrived.
+        received: Box<Received>,
         /// The NIC queue that delivered its messages (SO_INCOMING_NAPI_ID).
         #[serde(default)]
         napi_id: Option<u32>,
@@ -147,13 +201,26 @@ mod tests {
     fn every_message_survives() {
         for message in [
             Message::Open { scenario: Scenario::default(), client: Box::default() },
-            Message::Opened { token: "t".into(), server: Box::default(), udp_port: Some(7) },
+            Message::Opened {
+                token: "t".into(),
+                server: Box::default(),
+                udp_port: Some(7),
+                has_stamps: true,
+            },
             Message::Peer { udp_port: 9 },
             Message::Join { token: "t".into() },
-            Message::Joined,
-            Message::Batch { size_bytes: 32, count: 1_000 },
-            Message::Ready,
-            Message::Done { napi_id: None },
+            Message::Joined { xdp: None },
+            Message::Joined { xdp: Some(XdpFacts::default()) },
+            Message::Batch { size_bytes: 32, count: 1_000, is_stamped: true },
+            Message::Ready { thread_id: Some(4), incoming_cpu: None },
+            Message::Stamps { rows: vec![Stamps { arrived_ns: Some(1), ..Stamps::default() }] },
+            Message::Done {
+                napi_id: None,
+                irq_suspend: Some(IrqSuspend::default()),
+                cpu: Some(CpuUse { cpu_ns: 3, elapsed_ns: 4 }),
+            },
+            Message::Round { round: 1, size_bytes: 32, count: 9, counter_hz: Some(8) },
+            Message::RoundDone { received: Box::default(), napi_id: Some(7) },
             Message::End,
             Message::Refused { why: "busy".into() },
         ] {
@@ -165,11 +232,38 @@ mod tests {
     fn the_frame_is_the_documented_one() {
         let frame = encode(&Message::End);
         assert_eq!(frame, b"LWPP\0\x01\0\0\0\x11{\"message\":\"end\"}");
+        assert_eq!(decode(b"{\"message\":\"joined\"}"), Ok(Message::Joined { xdp: None }));
+    }
+
+    #[test]
+    fn messages_of_earlier_versions_are_read() {
+        let done = decode(br#"{"message":"done","napi_id":7}"#);
+        assert_eq!(done, Ok(Message::Done { napi_id: Some(7), irq_suspend: None, cpu: None }));
+        let ready = decode(br#"{"message":"ready"}"#);
+        assert_eq!(ready, Ok(Message::Ready { thread_id: None, incoming_cpu: None }));
+        let batch = decode(br#"{"message":"batch","size_bytes":1,"count":2}"#);
+        assert_eq!(batch, Ok(Message::Batch { size_bytes: 1, count: 2, is_stamped: false }));
+        let opened = decode(br#"{"message":"opened","token":"t","server":{}}"#);
+        assert!(matches!(opened, Ok(Message::Opened { has_stamps: false, udp_port: None, .. })));
+    }
+
+    #[test]
+    fn a_frame_of_stamps_fits_whatever_its_numbers() {
+        let widest = Some(u64::MAX);
+        let row = Stamps {
+            sending_ns: widest,
+            queued_ns: widest,
+            sent_ns: widest,
+            arrived_ns: widest,
+            received_ns: widest,
+        };
+        let frame = encode(&Message::Stamps { rows: vec![row; STAMPS_PER_FRAME] });
+        assert!(frame.len() - HEAD_BYTES <= BODY_BYTES_MAX, "{}", frame.len());
     }
 
     #[test]
     fn hostile_heads_and_bodies_are_refused() {
-        let mut frame = encode(&Message::Ready);
+        let mut frame = encode(&Message::Ready { thread_id: None, incoming_cpu: None });
         frame[5] = 2;
         assert_eq!(decoded(&frame), Err(ProtocolError::Version(2)));
         assert_eq!(body_bytes(*b"GET / HTTP"), Err(ProtocolError::Magic));

@@ -1,6 +1,10 @@
 //! What a run wrote down.
 
-use super::{Figures, Quantile, Scenario, Unsound};
+use super::{
+    CpuUse, Figures, Quantile, Scenario, Unsound,
+    parts::{PartsFacts, SizeParts},
+};
+use crate::xdp::XdpFacts;
 use hdrhistogram::Histogram;
 use lowlat_host::{
     CpuId,
@@ -62,6 +66,8 @@ pub struct PingpongRecord {
     pub controls: Vec<ControlRow>,
     /// Why there are none.
     pub control_missing: Option<String>,
+    /// How the parts of the round trips were found, if they were asked for.
+    pub parts: Option<PartsFacts>,
     /// What makes the set-up unsound.
     pub unsound: Vec<Unsound>,
     /// What makes the figures doubtful. One sentence each.
@@ -86,12 +92,26 @@ pub struct EndFacts {
     pub address: String,
     /// Id of the NIC queue that delivered the messages (SO_INCOMING_NAPI_ID). 0: none, so busy polling has no effect.
     pub napi_id: Option<u32>,
+    /// How long the interrupts of that queue are suspended, if the waiting mode suspends them and the kernel tells.
+    pub irq_suspend: Option<IrqSuspend>,
     /// Whether it held its CPUs out of idle states.
     pub holds_idle: bool,
     /// Library that replaces the kernel's sockets, if one was asked for.
     pub preload: Option<Preload>,
+    /// How it reached its NIC past the kernel's stack, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xdp: Option<XdpFacts>,
     /// What its waiting mode needed but could not get. One sentence each.
     pub warnings: Vec<String>,
+}
+
+/// The NIC queue of a socket, and how long its interrupts stay suspended.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct IrqSuspend {
+    /// The interface.
+    pub interface: String,
+    /// Its irq-suspend-timeout in nanoseconds; 0: never suspended.
+    pub timeout_ns: u64,
 }
 
 /// A library in LD_PRELOAD that replaces the kernel's sockets.
@@ -123,9 +143,24 @@ pub struct SizeRecord {
     /// messages.
     #[serde(default)]
     pub from_send: Option<Figures>,
+    /// Half round trips in nanoseconds in the order of sending, if the run keeps them. Documents have the histogram.
+    #[serde(skip)]
+    pub samples_ns: Vec<u64>,
     /// How long the size was measured.
     #[serde(default)]
     pub elapsed_ns: u64,
+    /// Messages that were lost on the way, there or back; they are in no figure.
+    #[serde(default)]
+    pub lost_count: u64,
+    /// CPU time of the client's thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_cpu: Option<CpuUse>,
+    /// CPU time of the server's thread, if the server reports it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_cpu: Option<CpuUse>,
+    /// Parts of the round trips, from rounds of their own with time stamps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<SizeParts>,
 }
 
 /// One control: the time that a cache line takes between the CPUs of both ends.
@@ -150,8 +185,13 @@ impl SizeRecord {
             figures,
             quantiles: Figures::quantiles(samples_ns),
             histogram: encoded(samples_ns),
+            samples_ns: Vec::new(),
             from_send: None,
             elapsed_ns,
+            lost_count: 0,
+            client_cpu: None,
+            server_cpu: None,
+            parts: None,
         })
     }
 
@@ -167,9 +207,7 @@ impl SizeRecord {
 impl PingpongRecord {
     /// Ratio of the slowest to the fastest control, by median; `None` with fewer than two.
     pub fn control_ratio(&self) -> Option<f64> {
-        let medians = || self.controls.iter().map(|row| row.figures.median_ns.max(1));
-        let (low, high) = (medians().min()?, medians().max()?);
-        (self.controls.len() > 1).then(|| high as f64 / low as f64)
+        super::control_ratio(&self.controls)
     }
 }
 

@@ -1,55 +1,33 @@
 //! What one run measures.
 
-use super::sizes::{COUNT_MAX, DATAGRAM_SIZES, STREAM_SIZES};
+use super::{
+    End,
+    sizes::{COUNT_MAX, DATAGRAM_SIZES, STREAM_SIZES},
+};
+use crate::{
+    words::words,
+    xdp::{XdpEnds, XdpOptions},
+};
 use lowlat_host::{CPU_ID_MAX, CpuId};
 use serde::{Deserialize, Serialize};
-use std::{fmt, net::IpAddr};
+use std::net::IpAddr;
 use thiserror::Error;
 
 /// Largest message of a byte stream, in bytes.
 const STREAM_BYTES_MAX: u32 = 16 << 20;
 /// Largest UDP payload over IPv4, in bytes.
 const UDP_BYTES_MAX: u32 = 65_507;
+/// Largest payload of a frame through AF_XDP, in bytes: a page without the room that the kernel takes and the headers.
+/// The MTU may allow less.
+const XDP_BYTES_MAX: u32 = 4_096 - 256 - 62;
+/// Largest UDP payload of an Ethernet frame of the usual size, in bytes.
+const ETHERNET_BYTES_MAX: u32 = 1_472;
 /// Largest local datagram, in bytes; the kernel's default send buffer carries it.
 const LOCAL_DATAGRAM_BYTES_MAX: u32 = 131_072;
-/// Most round trips per size. Each takes eight bytes of memory.
-const ITERATIONS_MAX: u64 = 100_000_000;
 /// Longest measurement of one size, in milliseconds: a day.
 const TIME_MS_MAX: u64 = 86_400_000;
 /// Highest rate, in messages per second.
 const RATE_MAX: f64 = 10_000_000.0;
-
-/// Declares an enum of words: variant, its word in arguments and documents.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $word:literal,)* }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        pub enum $name {
-            $($(#[$of])* #[serde(rename = $word)] $variant,)*
-        }
-
-        impl $name {
-            /// Every variant.
-            pub const ALL: &[Self] = &[$(Self::$variant),*];
-
-            /// Its word in arguments and documents.
-            pub fn word(self) -> &'static str {
-                match self { $(Self::$variant => $word),* }
-            }
-
-            /// The variant with this word.
-            pub fn of_word(word: &str) -> Option<Self> {
-                Self::ALL.iter().copied().find(|one| one.word() == word)
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.word())
-            }
-        }
-    };
-}
 
 words! {
     /// How messages travel.
@@ -60,6 +38,8 @@ words! {
         Udp = "udp",
         /// UDP to a multicast group, in both directions.
         UdpMulticast = "udp-multicast",
+        /// UDP in Ethernet frames through AF_XDP sockets, past the kernel's network stack.
+        Xdp = "xdp",
         /// A pair of Unix stream sockets.
         UnixStream = "unix-stream",
         /// A pair of Unix datagram sockets.
@@ -106,12 +86,17 @@ words! {
 impl Transport {
     /// Whether both ends are in one process.
     pub fn is_local(self) -> bool {
-        !matches!(self, Self::Tcp | Self::Udp | Self::UdpMulticast)
+        !matches!(self, Self::Tcp | Self::Udp | Self::UdpMulticast | Self::Xdp)
     }
 
     /// Whether messages have no boundaries.
     pub fn is_stream(self) -> bool {
         matches!(self, Self::Tcp | Self::UnixStream | Self::Pipe)
+    }
+
+    /// Whether a message can be lost on the way without the run ending.
+    pub fn may_lose(self) -> bool {
+        matches!(self, Self::Udp | Self::UdpMulticast)
     }
 
     /// Sizes of sfnt-pingpong for this transport.
@@ -120,6 +105,8 @@ impl Transport {
             _ if self.is_stream() => STREAM_SIZES.to_vec(),
             // A sequential packet of no bytes reads as the end of the connection.
             Self::UnixSeqpacket => DATAGRAM_SIZES.iter().copied().filter(|size| *size > 0).collect(),
+            // Frames are not cut into fragments.
+            Self::Xdp => DATAGRAM_SIZES.iter().copied().filter(|size| *size <= ETHERNET_BYTES_MAX).collect(),
             _ => DATAGRAM_SIZES.to_vec(),
         }
     }
@@ -127,6 +114,7 @@ impl Transport {
     fn size_limits(self) -> (u32, u32) {
         match self {
             Self::Udp | Self::UdpMulticast => (0, UDP_BYTES_MAX),
+            Self::Xdp => (0, XDP_BYTES_MAX),
             Self::UnixDatagram => (0, LOCAL_DATAGRAM_BYTES_MAX),
             Self::UnixSeqpacket => (1, LOCAL_DATAGRAM_BYTES_MAX),
             Self::Tcp | Self::UnixStream | Self::Pipe => (1, STREAM_BYTES_MAX),
@@ -149,6 +137,7 @@ impl Waiting {
 /// What one run measures, and how. The client sends it to the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a separate choice of the user")]
 pub struct Scenario {
     /// How messages travel.
     pub transport: Transport,
@@ -183,8 +172,13 @@ pub struct Scenario {
     pub holds_idle: bool,
     /// Multicast group, for [`Transport::UdpMulticast`].
     pub group: Option<IpAddr>,
+    /// What [`Transport::Xdp`] uses; its defaults if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xdp: Option<XdpOptions>,
     /// A message that is not answered for so long is lost, in milliseconds.
     pub timeout_ms: u64,
+    /// Whether each round trip is split into parts, in rounds of their own with time stamps.
+    pub has_parts: bool,
 }
 
 impl Default for Scenario {
@@ -206,7 +200,9 @@ impl Default for Scenario {
             server_cpu: None,
             holds_idle: false,
             group: None,
+            xdp: None,
             timeout_ms: 2_000,
+            has_parts: false,
         }
     }
 }
@@ -251,15 +247,28 @@ pub enum ScenarioError {
         /// What works.
         hint: &'static str,
     },
+    /// AF_XDP has its own way to wait.
+    #[error(
+        "xdp does not work with muxer {0} and waiting mode {1}\nhint: use muxer none with block, busy-poll or spin"
+    )]
+    Xdp(Muxer, Waiting),
     /// Local transports have no queue to poll.
     #[error("waiting mode {0} polls the queue of a NIC, and {1} has none\nhint: use block or spin")]
     NoQueue(Waiting, Transport),
     /// Multicast without a group, or a group that is none.
     #[error("{0} needs a multicast group\nhint: name one with --group, such as 239.255.1.1")]
     Group(Transport),
+    /// Parts need time stamps of sockets.
+    #[error(
+        "round trips cannot be split into parts with {0}\nhint: use tcp or udp, and another muxer than io_uring"
+    )]
+    Parts(String),
 }
 
 impl Scenario {
+    /// Most round trips per size. Each takes eight bytes of memory.
+    pub const ITERATIONS_MAX: u64 = 100_000_000;
+
     /// Checks that the scenario can be measured and costs bounded memory and time.
     ///
     /// # Errors
@@ -279,6 +288,11 @@ impl Scenario {
         if transport == Transport::UdpMulticast && !is_group {
             return Err(ScenarioError::Group(transport));
         }
+        let is_stamped = matches!(transport, Transport::Tcp | Transport::Udp);
+        if self.has_parts && (!is_stamped || self.muxer == Muxer::IoUring) {
+            let what = if is_stamped { self.muxer.to_string() } else { transport.to_string() };
+            return Err(ScenarioError::Parts(what));
+        }
         Ok(())
     }
 
@@ -286,7 +300,7 @@ impl Scenario {
         let cpu = |cpu: Option<CpuId>| cpu.map_or(0.0, f64::from);
         let limits = [
             ("the time per size in ms", self.time_ms_max as f64, 1.0, TIME_MS_MAX as f64),
-            ("the most iterations", self.iterations_max as f64, 1.0, ITERATIONS_MAX as f64),
+            ("the most iterations", self.iterations_max as f64, 1.0, Self::ITERATIONS_MAX as f64),
             ("the fewest iterations", self.iterations_min as f64, 1.0, self.iterations_max as f64),
             ("the warm-up in ms", self.warm_up_ms as f64, 0.0, TIME_MS_MAX as f64),
             ("the timeout in ms", self.timeout_ms as f64, 10.0, 60_000.0),
@@ -308,6 +322,10 @@ impl Scenario {
         if waiting.polls_queue() && self.transport.is_local() {
             return Err(ScenarioError::NoQueue(waiting, self.transport));
         }
+        let is_polled = matches!(waiting, Waiting::Block | Waiting::BusyPoll | Waiting::Spin);
+        if self.transport == Transport::Xdp && (muxer != Muxer::None || !is_polled) {
+            return Err(ScenarioError::Xdp(muxer, waiting));
+        }
         let hint = match (waiting, muxer) {
             (Waiting::EpollBusyPoll | Waiting::SuspendedIrq, muxer) if muxer != Muxer::Epoll => {
                 "--muxer epoll"
@@ -321,6 +339,13 @@ impl Scenario {
     /// Whether both ends are in one process.
     pub fn is_local(&self) -> bool {
         self.transport.is_local()
+    }
+
+    /// What an end asks of AF_XDP; `None` if it uses a socket of the kernel.
+    pub fn xdp_of(&self, end: End) -> Option<XdpOptions> {
+        let options = self.xdp.unwrap_or_default();
+        let is_used = end == End::Client || options.ends == XdpEnds::Both;
+        (self.transport == Transport::Xdp && is_used).then_some(options)
     }
 }
 
@@ -361,6 +386,9 @@ mod tests {
             assert!(matches!(error, ScenarioError::Limit { .. }), "{error}");
         }
         assert!(matches!(refused(|s| s.waiting = Waiting::EpollBusyPoll), ScenarioError::Mode { .. }));
+        let xdp = |s: &mut Scenario| (s.transport, s.sizes) = (Transport::Xdp, vec![0, 1_472]);
+        let muxed = refused(|s| (xdp(s), s.muxer = Muxer::Poll).0);
+        assert_eq!(muxed, ScenarioError::Xdp(Muxer::Poll, Waiting::Block));
         let local = refused(|s| (s.transport, s.waiting) = (Transport::Pipe, Waiting::BusyPoll));
         assert!(matches!(local, ScenarioError::NoQueue(..)));
         let group = refused(|s| {
@@ -368,6 +396,25 @@ mod tests {
             (s.transport, s.group) = (Transport::UdpMulticast, "10.0.0.1".parse().ok());
         });
         assert_eq!(group, ScenarioError::Group(Transport::UdpMulticast));
+        let parts = |change: fn(&mut Scenario)| {
+            refused(|s| {
+                s.has_parts = true;
+                change(s);
+            })
+        };
+        assert_eq!(parts(|s| s.transport = Transport::Pipe), ScenarioError::Parts("pipe".into()));
+        assert_eq!(parts(|s| s.muxer = Muxer::IoUring), ScenarioError::Parts("io_uring".into()));
+    }
+
+    #[test]
+    fn one_end_or_both_use_af_xdp() {
+        let scenario = |transport, xdp| Scenario { transport, xdp, ..Scenario::default() };
+        assert_eq!(scenario(Transport::Udp, None).xdp_of(End::Client), None);
+        let both = scenario(Transport::Xdp, None);
+        assert_eq!(both.xdp_of(End::Server), Some(XdpOptions::default()));
+        let one = XdpOptions { ends: XdpEnds::Client, ..XdpOptions::default() };
+        let one = scenario(Transport::Xdp, Some(one));
+        assert_eq!((one.xdp_of(End::Client).is_some(), one.xdp_of(End::Server)), (true, None));
     }
 
     #[test]

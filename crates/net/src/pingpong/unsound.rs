@@ -99,6 +99,13 @@ pub enum Unsound {
         /// The mode.
         waiting: Waiting,
     },
+    /// A mode suspends the interrupts of a queue, and the queue's timeout says never.
+    IrqNotSuspended {
+        /// The end.
+        end: End,
+        /// The interface of the queue.
+        interface: String,
+    },
 }
 
 impl Unsound {
@@ -155,6 +162,11 @@ impl fmt::Display for Unsound {
                 f,
                 "The {end}'s messages come from no queue that can be polled (NAPI id 0), so {waiting} has no effect there."
             ),
+            Self::IrqNotSuspended { end, interface } => write!(
+                f,
+                "The {end}'s queue never suspends its interrupts, because its irq-suspend-timeout is 0; set it there with \
+                 `lowlat net prepare {interface} --busy-poll`."
+            ),
         }
     }
 }
@@ -203,6 +215,9 @@ fn judge_end(end: End, facts: &EndFacts, setup: &Setup<'_>) -> Vec<Unsound> {
     }
     if waiting.polls_queue() && facts.napi_id == Some(0) {
         found.push(Unsound::NoQueueToPoll { end, waiting });
+    }
+    if let Some(suspend) = facts.irq_suspend.as_ref().filter(|suspend| suspend.timeout_ns == 0) {
+        found.push(Unsound::IrqNotSuspended { end, interface: suspend.interface.clone() });
     }
     found
 }
@@ -269,6 +284,20 @@ mod tests {
             found,
             [Unsound::IdleStates { end }, Unsound::NoQueueToPoll { end, waiting: Waiting::BusyPoll }]
         );
+    }
+
+    #[test]
+    fn a_queue_that_never_suspends_its_interrupts_is_marked() {
+        let with = |timeout_ns| EndFacts {
+            irq_suspend: Some(crate::pingpong::IrqSuspend { interface: "eth7".into(), timeout_ns }),
+            ..end(0)
+        };
+        let of = |timeout_ns| judged(Waiting::SuspendedIrq, Route::Nic, &end(1), &with(timeout_ns));
+        assert_eq!(of(20_000_000), []);
+        let found = of(0);
+        assert!(matches!(found[..], [Unsound::IrqNotSuspended { end: End::Server, .. }]), "{found:?}");
+        assert_eq!(found[0].severity(), Severity::Marked);
+        assert!(found[0].to_string().contains("`lowlat net prepare eth7 --busy-poll`"));
     }
 
     #[test]

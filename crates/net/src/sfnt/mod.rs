@@ -4,11 +4,13 @@ mod command_line;
 mod doubts;
 mod parse;
 pub mod reference;
+mod stream;
 mod write;
 
 pub use command_line::CommandLine;
 pub use doubts::doubts;
-pub use parse::{SfntError, parse};
+pub use parse::{BYTES_MAX, SfntError, parse};
+pub use stream::stream_text;
 pub use write::{HeaderFacts, InterfaceFacts, Version, log_of};
 
 use crate::pingpong::Figures;
@@ -16,7 +18,7 @@ use serde::Serialize;
 use std::fmt;
 
 /// Heads of the columns, in order.
-const COLUMNS: [&str; 8] = ["size", "mean", "min", "median", "max", "%ile", "stddev", "iter"];
+pub(crate) const COLUMNS: [&str; 8] = ["size", "mean", "min", "median", "max", "%ile", "stddev", "iter"];
 
 /// Output of one run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]

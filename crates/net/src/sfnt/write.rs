@@ -52,7 +52,8 @@ pub fn log_of(record: &PingpongRecord, facts: &HeaderFacts, version: Version) ->
     SfntLog { banner: Vec::new(), header: header(record, facts, version), rows }
 }
 
-fn header(record: &PingpongRecord, facts: &HeaderFacts, version: Version) -> Vec<HeaderLine> {
+/// The lines of the header.
+pub(super) fn header(record: &PingpongRecord, facts: &HeaderFacts, version: Version) -> Vec<HeaderLine> {
     let colon = |key: &str, value: String| HeaderLine { key: key.to_owned(), value, is_assigned: false };
     let equals = |key: &str, value: String| HeaderLine { key: key.to_owned(), value, is_assigned: true };
     let number = match version {

@@ -1,10 +1,12 @@
 //! Parts shared by the views of the matrix.
 
+pub mod findings;
 pub mod html;
 pub mod terminal;
 
 use lowlat_pipeline::{
     MatrixDocument, MatrixRow, RowFigures,
+    matrix::finding_of,
     reference::{MeanRange, ReferenceRow, reference},
 };
 use lowlat_text::units::count;
@@ -33,10 +35,11 @@ pub fn bounds(range: MeanRange) -> (f64, f64) {
     (range.low_ns as f64, range.high_ns as f64)
 }
 
-/// Rows by group, in the order of the document's groups.
+/// Rows of the tables by group, in the order of the document's groups; those of findings are in
+/// [`findings::MeasuredFinding`].
 pub fn groups<'r, 'a>(rows: &'r [MeasuredRow<'a>]) -> Vec<Vec<&'r MeasuredRow<'a>>> {
     let mut groups: Vec<Vec<&MeasuredRow<'a>>> = Vec::new();
-    for row in rows {
+    for row in rows.iter().filter(|row| finding_of(row.row.group).is_none()) {
         match groups
             .iter_mut()
             .find(|group| group.first().is_some_and(|first| first.row.group == row.row.group))

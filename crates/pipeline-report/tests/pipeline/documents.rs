@@ -1,16 +1,16 @@
 //! Documents that look like measured ones. Every figure is invented.
 
-use lowlat_host::CpuSet;
+use lowlat_host::{CpuSet, Topology, topology::Node};
 use lowlat_pipeline::{
     MatrixDocument, MatrixRow, Mode, PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord,
     made_up,
-    matrix::{self, platform_pins},
+    matrix::{self, MatrixPins},
     size::{
-        Answer, Capacity, CheckedPoint, Cores, Costs, Fit, Goal, Limit, Load, PlacedGroup, Placement,
-        SizeDocument, StrategyGroup, capacity, predict,
+        Answer, Capacity, CheckedPoint, Cores, Costs, Fit, Goal, HugePages, Limit, Load, PlacedGroup,
+        Placement, SizeDocument, StrategyGroup, capacity, predict,
     },
 };
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::LazyLock};
 
 /// One run of 80 strategies.
 pub fn run() -> PipelineDocument {
@@ -21,6 +21,14 @@ pub fn run() -> PipelineDocument {
 }
 
 /// A run with every problem that is reported.
+pub fn wire_run() -> PipelineDocument {
+    let mut document = run();
+    document.options.feed = Some("udp:239.1.1.1:5000".to_owned());
+    document.options.gateway = Some("tcp:10.0.0.1:5001".to_owned());
+    document.record.wire = Some(made_up::wire(8_000, 60_000));
+    document
+}
+
 pub fn broken_run() -> PipelineDocument {
     let mut record = made_up::run(400, 900_000);
     record.ticks_scheduled = 8_000;
@@ -49,9 +57,20 @@ fn document(record: PipelineRecord) -> PipelineDocument {
 /// How the invented latency varies with the scenario.
 const SHAPE: [f64; 12] = [1.3, 1.28, 1.2, 1.32, 1.24, 1.1, 1.02, 0.95, 0.88, 0.78, 0.7, 1.6];
 
-/// The matrix of a host of 12 CPUs.
+fn two_nodes() -> Topology {
+    let node = |(id, list)| Node { id, cpus: CpuSet::parse_list(list).unwrap(), ..Node::default() };
+    Topology { nodes: [(0, "0-5"), (1, "6-11")].map(node).into(), ..Topology::default() }
+}
+
+/// The matrix of a host of 12 CPUs, made once: it has half a million latencies.
 pub fn matrix() -> MatrixDocument {
-    let pins = platform_pins(&CpuSet::first(12)).unwrap();
+    static MATRIX: LazyLock<MatrixDocument> = LazyLock::new(make_matrix);
+    MATRIX.clone()
+}
+
+fn make_matrix() -> MatrixDocument {
+    let (cpus, topology) = (CpuSet::first(12), two_nodes());
+    let pins = MatrixPins::new(&cpus, &topology);
     let rows = matrix::rows().map(|row| {
         let base_ns = match row.group.letter {
             'A' => 52_000.0,
@@ -59,7 +78,14 @@ pub fn matrix() -> MatrixDocument {
             'C' => 31_000.0,
             'D' => 29_500.0,
             'S' => 24_000.0,
+            'T' => 36_000.0,
+            'R' => 20_000.0,
             'M' => 21_000.0,
+            'O' => 30_500.0,
+            'Q' => 61_000.0,
+            'X' => 32_000.0,
+            'Y' => 33_000.0,
+            'J' => 3_900.0,
             'H' => 9_000.0,
             _ => 2_400.0,
         };
@@ -68,7 +94,8 @@ pub fn matrix() -> MatrixDocument {
         let parameters = row.parameters(duration_s, &pins);
         let ticks = whole(duration_s * row.scenario.rate_per_s).max(1);
         let not_run = match row.group.letter {
-            'F' => Some("spinners: 82 processes spin on 12 CPUs: they would take whole time slices from each other, and that would be measured"),
+            'F' | 'G' => Some("spinners: 82 processes spin on 12 CPUs: they would take whole time slices from each other, and that would be measured"),
+            'L' => Some("its CPUs share one last-level cache, so none are far from each other"),
             'B' if number < 2 => Some("one tick takes 5.0 s, and a run of this budget 3.1 s"),
             _ => None,
         };
@@ -99,7 +126,10 @@ pub fn matrix() -> MatrixDocument {
         host: "Made-up server: made-up processor, 12 CPUs".into(),
         kernel: "Linux 6.12.0-made-up".into(),
         repeats: 2,
-        pinning: pins.how.clone(),
+        pinning: pins.how(),
+        platform:
+            "6 processes beside the strategies, as in the report: master, cached, md, td, and 2 others."
+                .into(),
         rows: rows.collect(),
         warnings: vec!["swap: 300 MiB in use: pages that come back from a disk take milliseconds.".into()],
     }
@@ -171,6 +201,11 @@ pub fn size() -> SizeDocument {
         goal,
         capacity,
         answer,
+        huge_pages: Some(HugePages {
+            strategies: 80,
+            not_tried: Some("48 MiB of 2 MiB pages are needed, 0 MiB are free".into()),
+            ..HugePages::default()
+        }),
         placement: Placement {
             pins: pins.map(|(role, cpus)| (role.to_owned(), cpus)).into(),
             groups: vec![PlacedGroup { group, cpus: CpuSet::parse_list("6-11").unwrap() }],

@@ -1,7 +1,7 @@
 //! The page of a matrix.
 
 use super::documents;
-use lowlat_pipeline_report::matrix_html;
+use lowlat_pipeline_report::{matrix_html, run_html};
 use std::path::Path;
 
 #[test]
@@ -21,6 +21,34 @@ fn the_page_has_every_row_and_names_the_other_machine() {
     assert!(page.contains("in the report, on another machine") && page.contains("Xeon E5-2643"));
     assert!(page.contains("82 processes spin on 12 CPUs"), "rows that were not run say why");
     assert!(!page.contains("NaN") && !page.contains("inf"), "no figure without a value");
+    assert!(
+        page.contains("Finding 7 of the report") && page.contains("Q11 takes 2.00 times as long as O11.")
+    );
+}
+
+#[test]
+fn the_page_of_a_run_has_each_part_and_loads_nothing() {
+    let page = run_html(&documents::wire_run());
+    // Written for manual inspection; the target directory is not kept.
+    std::fs::write(Path::new(env!("CARGO_TARGET_TMPDIR")).join("run.html"), &page).unwrap();
+    for part in [
+        "packet received to read by md",
+        "send call to packet sent",
+        "tick to trade",
+        "order: written to read",
+    ] {
+        assert!(page.contains(&format!(">{part}</th>")), "{part}");
+    }
+    assert_eq!(page.matches("class=\"part p-").count(), 7, "the whole is no part");
+    assert!(page.contains("8,000 of 8,000 messages, 0 missing"));
+    assert!(!page.contains("NaN") && !page.contains("http://") && !page.contains("url("));
+    let without = run_html(&documents::run());
+    assert!(!without.contains("Parts of tick to trade") && without.contains("Stages of tick to order"));
+    let mut hostile = documents::wire_run();
+    hostile.options.feed = Some("<script>alert(1)</script>\u{1b}".to_owned());
+    hostile.record.warnings.push("<img src=x>".to_owned());
+    let page = run_html(&hostile);
+    assert!(!page.contains("<script>alert") && !page.contains("<img src") && !page.contains('\u{1b}'));
 }
 
 #[test]
@@ -50,4 +78,13 @@ fn the_page_loads_nothing_and_runs_no_script_of_the_document() {
         assert!(!page.contains(['\u{1b}', '\u{202e}']));
     }
     assert!(matrix_html(&documents::hostile_matrix()).contains("No row was measured."));
+}
+
+#[test]
+fn a_rate_beyond_the_report_s_is_drawn_at_its_place() {
+    let mut document = documents::matrix();
+    document.rows.retain(|row| row.id == "A12");
+    assert!(!matrix_html(&document).contains(">1,000,000</text>"));
+    document.rows[0].parameters.rate_per_s = 200_000.0;
+    assert!(matrix_html(&document).contains(">1,000,000</text>"));
 }

@@ -1,7 +1,10 @@
 //! Terminal texts.
 
 use super::documents;
-use lowlat_pipeline::size::{Answer, Fit, SizeDocument};
+use lowlat_pipeline::{
+    made_up,
+    size::{Answer, Fit, HugePages, SizeDocument},
+};
 use lowlat_pipeline_report::{
     PipelineLive, matrix_plan_text, matrix_text, pipeline_live_lines, pipeline_text, size_text,
 };
@@ -22,6 +25,11 @@ fn a_run_fits_a_terminal_of_80_by_24() {
     let text = plain(&pipeline_text(&documents::run(), 80), 80);
     assert!(text.lines().count() < 24);
     insta::assert_snapshot!(text);
+}
+
+#[test]
+fn a_run_with_an_exchange_shows_tick_to_trade_by_part() {
+    insta::assert_snapshot!(plain(&pipeline_text(&documents::wire_run(), 80), 80));
 }
 
 #[test]
@@ -89,6 +97,29 @@ fn hostile_texts_are_cleaned() {
 #[test]
 fn a_sizing_shows_the_runs_behind_its_answer() {
     insta::assert_snapshot!(plain(&size_text(&documents::size(), 80), 80));
+}
+
+#[test]
+fn huge_pages_beside_usual_ones() {
+    let mut document = documents::size();
+    let runs = |ns: [u64; 2]| ns.map(|ns| made_up::run(5_000, ns)).to_vec();
+    document.huge_pages = Some(HugePages {
+        strategies: 80,
+        usual: runs([40_000, 41_000]),
+        huge: runs([32_000, 33_000]),
+        not_tried: None,
+    });
+    let text = plain(&size_text(&document, 80), 80);
+    assert!(text.contains("Huge pages\n") && text.contains("usual pages take 1.2"), "{text}");
+}
+
+#[test]
+fn a_finding_says_what_its_groups_show() {
+    let text = plain(&matrix_text(&documents::matrix(), 80), 80);
+    let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(joined.contains("Q10 takes 2.00 times as long as O10."), "{text}");
+    assert!(joined.contains("X10 and Y10: no difference shown"), "{text}");
+    assert!(joined.contains("L10-L12: its CPUs share one last-level cache"), "{text}");
 }
 
 #[test]

@@ -30,7 +30,11 @@ impl Processes {
 
     /// "md", "3 strategies".
     fn words(&self, count: usize) -> String {
-        if self.name == STRATEGIES { format!("{count} {}", self.name) } else { self.name.clone() }
+        match count {
+            _ if self.name != STRATEGIES => self.name.clone(),
+            1 => "1 strategy".to_owned(),
+            _ => format!("{count} {}", self.name),
+        }
     }
 
     /// Whether it takes so much of a CPU that others feel it: what lies on the way from a quote to its order, and a
@@ -42,8 +46,9 @@ impl Processes {
 
 const STRATEGIES: &str = "strategies";
 
-/// How many processes of a run never sleep: md with [`Mode::Fast`] and [`Mode::Mixed`], td and strategies with
-/// [`Mode::Fast`], and a strategy host always, which has a CPU of its own for that.
+/// How many processes of a run never sleep: md with [`Mode::Fast`], [`Mode::Mixed`] and [`Mode::PlatformFast`] unless it
+/// has a thread for each instrument, td with the first and the last of them, strategies with [`Mode::Fast`], and a
+/// strategy host always, which has a CPU of its own for that.
 pub fn spinning(parameters: &PipelineParameters) -> u32 {
     processes(parameters).iter().filter(|of| of.spins).map(|of| of.count).sum()
 }
@@ -52,7 +57,9 @@ fn processes(parameters: &PipelineParameters) -> Vec<Processes> {
     let PipelineParameters { mode, strategies, host_core, pins, .. } = parameters;
     let pinned = |role: &str| pins.get(role).cloned().unwrap_or_default();
     let one = |role: &str, spins| Processes { name: role.to_owned(), count: 1, spins, cpus: pinned(role) };
-    let md_spins = matches!(mode, Mode::Fast | Mode::Mixed);
+    let md_spins =
+        matches!(mode, Mode::Fast | Mode::Mixed | Mode::PlatformFast) && !parameters.has_md_threads;
+    let td_spins = matches!(mode, Mode::Fast | Mode::PlatformFast);
     let traders = match host_core {
         Some(cpu) => Processes { name: "strategy host".to_owned(), count: 1, spins: true, cpus: vec![*cpu] },
         None => Processes { count: *strategies, ..one(STRATEGIES, *mode == Mode::Fast) },
@@ -60,9 +67,9 @@ fn processes(parameters: &PipelineParameters) -> Vec<Processes> {
     let platform = if pins.contains_key(PipelineParameters::PLATFORM) {
         vec![one(PipelineParameters::PLATFORM, md_spins)]
     } else {
-        vec![one("md", md_spins), one("td", *mode == Mode::Fast)]
+        vec![one("md", md_spins), one("td", td_spins)]
     };
-    // master, cached and a recorder sleep whatever the mode.
+    // master, cached, a recorder and followers sleep whatever the mode.
     let beside = ["master", "cached", "recorder"].map(|role| one(role, false));
     [beside.to_vec(), platform, vec![traders]].concat()
 }
@@ -208,8 +215,8 @@ pub(super) fn pins(parameters: &PipelineParameters, _: &RoomFacts) -> Option<Poi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{check::doubts, check::hindrances, check::judge, matrix, matrix::platform_pins};
-    use lowlat_host::{CpuSet, Reading};
+    use crate::{check::doubts, check::hindrances, check::judge, matrix, matrix::MatrixPins};
+    use lowlat_host::{CpuSet, Reading, Topology};
 
     fn parameters(mode: Mode, pins: &[(&str, u32)]) -> PipelineParameters {
         PipelineParameters {
@@ -220,6 +227,7 @@ mod tests {
             pins: pins.iter().map(|(role, cpu)| ((*role).to_owned(), vec![*cpu])).collect(),
             host_core: None,
             may_use_huge_pages: false,
+            has_md_threads: false,
         }
     }
 
@@ -259,10 +267,14 @@ mod tests {
         );
         let fast = PipelineParameters { strategies: 1, ..parameters(Mode::Fast, &platform) };
         assert_eq!(of(&fast, 2, "spinners").room, Room::Pointless, "three on two");
+        let reports = of(&parameters(Mode::PlatformFast, &platform), 4, "spinners");
+        assert_eq!(reports.found, "2 processes spin (md on CPU 0, td on CPU 1) on 4 CPUs");
+        let threads = PipelineParameters { has_md_threads: true, ..parameters(Mode::Mixed, &platform) };
+        assert_eq!(spinning(&threads), 0, "they sleep until their quotes are due");
         let full = of(&fast, 3, "spinners");
         assert_eq!(full.room, Room::Doubtful);
         assert!(
-            full.found.starts_with("3 processes spin (md on CPU 0, td on CPU 1, 1 strategies)"),
+            full.found.starts_with("3 processes spin (md on CPU 0, td on CPU 1, 1 strategy)"),
             "{}",
             full.found
         );
@@ -312,8 +324,9 @@ mod tests {
 
     #[test]
     fn rows_of_mixed_mode_and_of_the_host_run_on_two_cpus() {
-        let pins = platform_pins(&CpuSet::first(2)).unwrap();
-        for row in matrix::rows().filter(|row| "MHP".contains(row.group.letter)) {
+        let (cpus, topology) = (CpuSet::first(2), Topology::default());
+        let pins = MatrixPins::new(&cpus, &topology);
+        for row in matrix::rows().filter(|row| "RMHPJKOQ".contains(row.group.letter)) {
             let points = judge(&row.parameters(1.0, &pins), &facts(2));
             assert!(hindrances(&points, false).is_empty(), "{}: {points:?}", row.id());
         }

@@ -27,6 +27,9 @@ const POINTS: &[Judgement] = &[
 /// The id of the point on runs beside this one.
 pub const OTHER_RUNS: &str = "other runs";
 
+/// The id of the point on the pool of huge pages.
+pub const HUGE_PAGES: &str = "huge pages";
+
 /// Judges whether there is room for a run. Points of which nothing is to be said are left out.
 pub fn judge(parameters: &PipelineParameters, facts: &RoomFacts) -> Vec<Point> {
     POINTS.iter().filter_map(|point| point(parameters, facts)).collect()
@@ -138,7 +141,7 @@ fn open_files(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Poin
 }
 
 fn huge_pages(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
-    let id = "huge pages";
+    let id = HUGE_PAGES;
     if !parameters.may_use_huge_pages {
         return None;
     }
@@ -227,6 +230,7 @@ mod tests {
             pins: BTreeMap::new(),
             host_core: None,
             may_use_huge_pages: false,
+            has_md_threads: false,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Memory and files of a run.
 
-use crate::PipelineParameters;
+use crate::{PipelineParameters, matrix::FOLLOWERS};
 
 /// Largest page that pieces of memory are rounded up to when the pool gives them.
 const HUGE_PAGE_BYTES: u64 = 2 << 20;
@@ -17,10 +17,14 @@ const RING_ENTRIES_ALL: u64 = 1 << 16;
 const RING_ENTRY_BYTES: u64 = 8;
 /// The histograms of the stages.
 const STAGES_BYTES: u64 = 2 << 20;
+/// Rows of td's table: the largest number of strategies.
+const STRATEGIES_MAX: u64 = 1 << 14;
 /// td's ledger and the strategies' numbers.
 const LEDGER_BYTES: u64 = 2 << 20;
-/// What an ordinary process needs beside the shared memory: its own pages, stacks, page tables.
-const PROCESS_BYTES: u64 = 3 << 20;
+/// What a host needs for each strategy beside that: its queue.
+const HOSTED_BYTES: u64 = 16 << 10;
+/// Processes that may read every record: cached and the matrix's followers.
+const READERS_OF_ALL: u64 = 1 + FOLLOWERS as u64;
 /// Descriptors of a process that is none of a stream: standard ones, sockets, timers.
 const FILES_BASE: u64 = 32;
 /// Descriptors that master holds of each process: its socket, its pidfd, its stream, the stream's table of interest, its
@@ -30,7 +34,7 @@ const FILES_PER_PROCESS: u64 = 8;
 /// Bytes of the parts of a run's memory.
 ///
 /// ```text
-/// shared = md + td + areas + strategies × (stream + inbox + table + rings) + rings of td
+/// shared = md + td + areas + strategies × (stream + inbox + table + rings) + rings of td, cached and followers
 /// total  = shared + processes × 3 MiB
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +48,8 @@ pub struct Memory {
 }
 
 impl Memory {
+    /// What the process of a strategy needs at most beside the shared memory: its own pages, stacks, page tables.
+    pub const PROCESS_BYTES: u64 = 3 << 20;
     /// Capacity of md's and of td's stream, and of a strategy host's.
     pub const PLATFORM_STREAM_BYTES: u64 = 16 << 20;
     /// Capacity of a strategy's stream of orders.
@@ -64,21 +70,26 @@ impl Memory {
         let sealed = [
             (2, Self::PLATFORM_STREAM_BYTES + PAGE_BYTES),
             (1, table(strategies)),
-            (1, table(1024)),
+            (1, table(STRATEGIES_MAX)),
             (publishers, orders + PAGE_BYTES),
             (publishers, table(1)),
         ];
         let shared = [
             (1, STAGES_BYTES),
             (1, LEDGER_BYTES),
-            // Inboxes, those of td and cached too.
-            (publishers + 2, PAGE_BYTES),
+            // Inboxes, those of td and of the readers of all too.
+            (publishers + 1 + READERS_OF_ALL, PAGE_BYTES),
             // A strategy's rings for quotes and answers, and td's for its orders.
             (2 * publishers, some),
-            (publishers, ring(orders, RING_ENTRIES_ALL)),
+            (publishers * (1 + READERS_OF_ALL), ring(orders, RING_ENTRIES_ALL)),
+            (2 * READERS_OF_ALL, ring(Self::PLATFORM_STREAM_BYTES, RING_ENTRIES_ALL)),
         ];
-        let mut memory =
-            Self { shared_bytes: 0, pooled_bytes: 0, private_bytes: (publishers + 4) * PROCESS_BYTES };
+        let mut memory = Self {
+            shared_bytes: 0,
+            pooled_bytes: 0,
+            private_bytes: (publishers + 3 + READERS_OF_ALL) * Self::PROCESS_BYTES
+                + if has_host { strategies * HOSTED_BYTES } else { 0 },
+        };
         let all = sealed.map(|piece| (piece, true)).into_iter().chain(shared.map(|piece| (piece, false)));
         for ((count, bytes), is_sealed) in all {
             let is_pooled = parameters.may_use_huge_pages && is_sealed && bytes >= POOLED_BYTES_MIN;
@@ -103,5 +114,5 @@ impl Memory {
 /// Files that the process with the most of them, master, has open.
 pub fn files_needed(parameters: &PipelineParameters) -> u64 {
     let strategies = if parameters.host_core.is_some() { 1 } else { u64::from(parameters.strategies) };
-    FILES_BASE + FILES_PER_PROCESS * (strategies + 4)
+    FILES_BASE + FILES_PER_PROCESS * (strategies + 3 + READERS_OF_ALL)
 }

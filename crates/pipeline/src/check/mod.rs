@@ -5,7 +5,7 @@ mod judge;
 mod memory;
 
 pub use cores::spinning;
-pub use judge::{OTHER_RUNS, came_beside, judge, others};
+pub use judge::{HUGE_PAGES, OTHER_RUNS, came_beside, judge, others};
 pub use memory::{Memory, files_needed};
 
 use crate::PipelineParameters;

@@ -24,6 +24,10 @@ pub struct Share {
     pub rate_per_s: f64,
     /// Processes of a run.
     pub processes: u32,
+    /// Time that is spent between the starts of strategies, seconds.
+    pub start_s: f64,
+    /// Seconds and ticks of each run where they are given; `None`: what the budget allows.
+    pub fixed: Option<(f64, u64)>,
     /// Why it is not run at all.
     pub refused: Option<String>,
 }
@@ -98,7 +102,12 @@ impl Budget {
 }
 
 fn cost_s(row: &Share) -> f64 {
-    RUN_COST_S + PROCESS_COST_S * f64::from(row.processes)
+    RUN_COST_S + PROCESS_COST_S * f64::from(row.processes) + row.start_s
+}
+
+/// What a run takes at least beside that.
+fn least_s(row: &Share) -> f64 {
+    row.fixed.map_or(RUN_S_MIN, |(duration_s, _)| duration_s)
 }
 
 /// The longest run that a row has use for.
@@ -112,16 +121,15 @@ fn plan(rows: &[Share], budget_s: f64, repeats: u32) -> Result<Budget, BudgetErr
     taking.sort_by(|a, b| rows[*b].rate_per_s.total_cmp(&rows[*a].rate_per_s));
     let mut level_s = level(rows, &taking, each_s);
     let mut late: Vec<(usize, f64)> = Vec::new();
-    while let Some(slowest) = taking.last().copied().filter(|row| 1.0 / rows[*row].rate_per_s > level_s) {
-        if level_s < RUN_S_MIN {
-            break;
-        }
+    let is_late =
+        |row: &Share, level_s: f64| row.fixed.is_none() && 1.0 / row.rate_per_s > level_s.max(RUN_S_MIN);
+    while let Some(slowest) = taking.last().copied().filter(|row| is_late(&rows[*row], level_s)) {
         late.push((slowest, level_s));
         taking.pop();
         level_s = level(rows, &taking, each_s);
     }
     if level_s < RUN_S_MIN && !taking.is_empty() {
-        let needed_s: f64 = taking.iter().map(|row| cost_s(&rows[*row]) + RUN_S_MIN).sum();
+        let needed_s: f64 = taking.iter().map(|row| cost_s(&rows[*row]) + least_s(&rows[*row])).sum();
         let needed_s = (needed_s * f64::from(repeats)).ceil();
         return Err(BudgetError::TooShort { budget_s, needed_s, rows: taking.len() });
     }
@@ -148,11 +156,14 @@ fn plan(rows: &[Share], budget_s: f64, repeats: u32) -> Result<Budget, BudgetErr
 
 /// The level up to which every run is filled so that one run of each row takes `each_s` in all.
 fn level(rows: &[Share], taking: &[usize], each_s: f64) -> f64 {
-    let left_s = each_s - taking.iter().map(|row| cost_s(&rows[*row])).sum::<f64>();
+    let given_s = |row: &Share| row.fixed.map_or(0.0, |(duration_s, _)| duration_s);
+    let mut left_s =
+        each_s - taking.iter().map(|row| cost_s(&rows[*row]) + given_s(&rows[*row])).sum::<f64>();
     // Fastest first, so by what they want, least first.
-    let (mut left_s, mut open) = (left_s, taking.len());
-    let mut level_s = f64::INFINITY;
-    for row in taking {
+    let sharing: Vec<usize> = taking.iter().copied().filter(|row| rows[*row].fixed.is_none()).collect();
+    let mut open = sharing.len();
+    let mut level_s = if left_s < 0.0 { 0.0 } else { f64::INFINITY };
+    for row in &sharing {
         let even_s = left_s / open as f64;
         let wanted_s = wanted_s(&rows[*row]);
         if even_s <= wanted_s {
@@ -168,6 +179,9 @@ fn level(rows: &[Share], taking: &[usize], each_s: f64) -> f64 {
 fn row_plan(row: &Share, level_s: f64) -> RowPlan {
     if let Some(why) = &row.refused {
         return RowPlan { duration_s: 0.0, ticks: 0, not_run: Some(why.clone()) };
+    }
+    if let Some((duration_s, ticks)) = row.fixed {
+        return RowPlan { duration_s, ticks, not_run: None };
     }
     let duration_s = wanted_s(row).min(level_s);
     // Whole ticks: the rest of a run without one would say nothing.
@@ -193,7 +207,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn share(rate_per_s: f64) -> Share {
-        Share { rate_per_s, processes: 84, refused: None }
+        Share { rate_per_s, processes: 84, start_s: 0.0, fixed: None, refused: None }
     }
 
     #[test]
@@ -226,6 +240,16 @@ mod tests {
         assert!(error.to_string().contains("give --budget"), "{error}");
         assert!(Budget::share(&rows, *needed_s, None).is_ok());
         assert!(Budget::share(&[], 1.0, None).is_ok_and(|budget| budget.runs.is_empty()));
+    }
+
+    #[test]
+    fn given_durations_are_kept_or_the_budget_is_too_short() {
+        let rows = [Share { fixed: Some((20.0, 7)), start_s: 80.0, ..share(0.01) }, share(800.0)];
+        let budget = Budget::share(&rows, 240.0, None).unwrap();
+        assert_eq!((budget.repeats, budget.rows[0].duration_s, budget.rows[0].ticks), (2, 20.0, 7));
+        assert!(budget.rows[1].not_run.is_none() && budget.expected_s <= 240.0, "{budget:?}");
+        let BudgetError::TooShort { needed_s, .. } = Budget::share(&rows, 100.0, None).unwrap_err();
+        assert!(Budget::share(&rows, needed_s, None).is_ok());
     }
 
     proptest! {

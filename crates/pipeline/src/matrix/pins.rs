@@ -1,7 +1,14 @@
-//! Where the platform's processes go in the groups that pin them.
+//! Where processes go in the groups that pin them.
 
-use lowlat_host::{CpuId, CpuSet};
+use super::{Group, Pinning};
+use crate::{
+    PipelineParameters,
+    size::{SAME_LLC, nearness},
+};
+use lowlat_host::{CpuId, CpuSet, Topology};
 use std::collections::BTreeMap;
+
+type Pins = BTreeMap<String, Vec<CpuId>>;
 
 /// CPUs of master, cached, md and td in the report.
 const REPORT: [CpuId; 4] = [0, 1, 6, 8];
@@ -11,11 +18,11 @@ const ROLES: [&str; 4] = ["master", "cached", "md", "td"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlatformPins {
     /// By role, as [`super::super::PipelineParameters::pins`].
-    pub pins: BTreeMap<String, Vec<CpuId>>,
+    pub pins: Pins,
     /// The CPU of a strategy host.
     pub host_core: CpuId,
     /// The platform's beside a strategy host, which nobody shares its CPU with.
-    pub host_pins: BTreeMap<String, Vec<CpuId>>,
+    pub host_pins: Pins,
     /// How the report's CPUs were mapped to this host's, one sentence.
     pub how: String,
 }
@@ -41,7 +48,7 @@ pub fn platform_pins(cpus: &CpuSet) -> Result<PlatformPins, String> {
             ([*first, *second, *md, *td], *host, "master and cached on the first CPUs, md and td on the last")
         }
     };
-    let pins_of = |cpus: [CpuId; 4]| -> BTreeMap<String, Vec<CpuId>> {
+    let pins_of = |cpus: [CpuId; 4]| -> Pins {
         ROLES.iter().zip(cpus).map(|(role, cpu)| ((*role).to_owned(), vec![cpu])).collect()
     };
     // A host that spins leaves its CPU to nobody: with fewer than four, the platform has what is left.
@@ -59,9 +66,121 @@ pub fn platform_pins(cpus: &CpuSet) -> Result<PlatformPins, String> {
     Ok(PlatformPins { pins: pins_of(chosen), host_core: host, host_pins: pins_of(beside_host), how })
 }
 
+/// The pins of every group on a host.
+#[derive(Debug)]
+pub struct MatrixPins<'a> {
+    /// CPUs that may be used.
+    cpus: &'a CpuSet,
+    topology: &'a Topology,
+    platform: Result<PlatformPins, String>,
+}
+
+impl<'a> MatrixPins<'a> {
+    /// The pins of a host of which these CPUs may be used.
+    pub fn new(cpus: &'a CpuSet, topology: &'a Topology) -> Self {
+        Self { cpus, topology, platform: platform_pins(cpus) }
+    }
+
+    /// CPUs by role in a group; `None` if it cannot be pinned here.
+    pub fn of(&self, group: &Group) -> Option<Pins> {
+        self.pins(group).ok()
+    }
+
+    /// Why a group cannot be pinned here; `None` if it can.
+    pub fn why_not(&self, group: &Group) -> Option<String> {
+        self.pins(group).err()
+    }
+
+    /// The CPU of a strategy host; the lowest one where nothing can be pinned.
+    pub fn host_core(&self) -> CpuId {
+        self.platform.as_ref().map_or(self.cpus.lowest(), |pins| Some(pins.host_core)).unwrap_or_default()
+    }
+
+    /// How the report's CPUs were mapped to this host's; empty where nothing can be pinned.
+    pub fn how(&self) -> String {
+        self.platform.as_ref().map(|pins| pins.how.clone()).unwrap_or_default()
+    }
+
+    fn pins(&self, group: &Group) -> Result<Pins, String> {
+        if group.pinning == Pinning::Nothing {
+            return Ok(Pins::new());
+        }
+        let platform = self.platform.as_ref().map_err(Clone::clone)?;
+        if group.pinning == Pinning::Platform && !group.has_host {
+            return Ok(platform.pins.clone());
+        }
+        let beside = &platform.host_pins;
+        let strategies = match group.pinning {
+            Pinning::StrategiesApart => self.left_by(beside),
+            Pinning::AcrossNodes => {
+                self.node_of_md(beside)?;
+                self.left_by(beside)
+            }
+            Pinning::OneNode => self.node_of_md(beside)?,
+            Pinning::Near | Pinning::Far => return self.pair(group.pinning == Pinning::Far),
+            Pinning::Nothing | Pinning::Platform | Pinning::StrategiesAnywhere => CpuSet::default(),
+        };
+        let mut pins = beside.clone();
+        if !strategies.is_empty() {
+            pins.insert("strategies".to_owned(), strategies.iter().collect());
+        }
+        Ok(pins)
+    }
+
+    fn left_by(&self, pins: &Pins) -> CpuSet {
+        self.cpus.difference(&pins.values().flatten().copied().collect())
+    }
+
+    /// The CPUs of md's NUMA node, where there are others.
+    fn node_of_md(&self, platform: &Pins) -> Result<CpuSet, String> {
+        let nodes = self.topology.nodes.iter().map(|node| node.cpus.intersection(self.cpus));
+        let nodes: Vec<CpuSet> = nodes.filter(|cpus| !cpus.is_empty()).collect();
+        match nodes.len() {
+            0 => return Err("the NUMA nodes of this host are not known".to_owned()),
+            1 => return Err("its CPUs are on one NUMA node, so nothing crosses nodes".to_owned()),
+            _ => {}
+        }
+        let md = platform.get("md").and_then(|cpus| cpus.first()).copied();
+        let of_md = nodes.into_iter().find(|cpus| md.is_some_and(|md| cpus.contains(md)));
+        of_md.ok_or_else(|| "the NUMA node of md's CPU is not known".to_owned())
+    }
+
+    /// The platform on one CPU and the strategy on another, near or far.
+    fn pair(&self, is_far: bool) -> Result<Pins, String> {
+        let other = |writer: CpuId| self.cpus.iter().filter(move |cpu| *cpu != writer);
+        let distance = |a, b| nearness(self.topology, a, b);
+        // Threads of one core come last: what they share is more than a cache.
+        let near = |a: CpuId| move |b: &CpuId| ((distance(a, *b) + 5) % 6, *b);
+        let nearest = |a: CpuId| other(a).min_by_key(near(a)).map(|b| (a, b));
+        let pairs = self.cpus.iter().filter_map(nearest);
+        let Some((writer, mut reader)) = pairs.min_by_key(|(a, b)| (near(*a)(b).0, *a)) else {
+            return Err("pinning changes nothing with one CPU".to_owned());
+        };
+        if is_far {
+            if self.topology.llc_of(writer).is_none() {
+                return Err("the caches of this host are not known".to_owned());
+            }
+            let farthest = other(writer).max_by_key(|cpu| (distance(writer, *cpu), *cpu));
+            reader = farthest
+                .filter(|cpu| distance(writer, *cpu) > SAME_LLC)
+                .ok_or("its CPUs share one last-level cache, so none are far from each other")?;
+        }
+        let mut pins = Pins::from([
+            (PipelineParameters::PLATFORM.to_owned(), vec![writer]),
+            ("strategies".to_owned(), vec![reader]),
+        ]);
+        if let Some(rest) = other(writer).find(|cpu| *cpu != reader) {
+            pins.extend(["master", "cached"].map(|role| (role.to_owned(), vec![rest])));
+        }
+        Ok(pins)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::GROUPS;
     use super::*;
+    use lowlat_host::topology::{Cache, CacheKind, Group as CpuGroup, Node};
 
     fn chosen(list: &str) -> Vec<CpuId> {
         let pins = platform_pins(&CpuSet::parse_list(list).unwrap()).unwrap();
@@ -89,5 +208,59 @@ mod tests {
         assert!(platform_pins(&CpuSet::of(0)).unwrap_err().contains("one CPU"));
         let how = platform_pins(&CpuSet::first(2)).unwrap().how;
         assert!(how.contains("Platform pins on 2 CPUs") && how.contains("md 0, td 1"), "{how}");
+    }
+
+    /// Two NUMA nodes of six cores, with a last-level cache each.
+    fn two_nodes() -> Topology {
+        let halves = ["0-5", "6-11"].map(|list| CpuSet::parse_list(list).unwrap());
+        Topology {
+            online: CpuSet::first(12),
+            cores: (0..12).map(|cpu| CpuGroup { id: i64::from(cpu), cpus: CpuSet::of(cpu) }).collect(),
+            nodes: (0..)
+                .zip(&halves)
+                .map(|(id, cpus)| Node { id, cpus: cpus.clone(), ..Node::default() })
+                .collect(),
+            caches: halves
+                .into_iter()
+                .map(|cpus| Cache { level: 3, kind: CacheKind::Unified, cpus, ..Cache::default() })
+                .collect(),
+            ..Topology::default()
+        }
+    }
+
+    fn of(letter: char, cpus: &CpuSet, topology: &Topology) -> Result<Pins, String> {
+        MatrixPins::new(cpus, topology).pins(GROUPS.iter().find(|group| group.letter == letter).unwrap())
+    }
+
+    #[test]
+    fn findings_pin_strategies_on_the_report_s_host() {
+        let (cpus, topology) = (CpuSet::first(12), two_nodes());
+        let pins = |letter| of(letter, &cpus, &topology).unwrap();
+        let strategies = |letter| pins(letter).get("strategies").cloned().unwrap_or_default();
+        assert_eq!(strategies('O'), [2, 3, 4, 5, 7, 9, 10, 11]);
+        assert_eq!((strategies('Q').len(), pins('Q')["md"].as_slice()), (0, [6].as_slice()));
+        assert_eq!(strategies('X'), strategies('O'), "both nodes have CPUs left");
+        assert_eq!(strategies('Y'), [6, 7, 8, 9, 10, 11], "md's node, with md and td");
+        let pair = |letter| (pins(letter)["platform"][0], strategies(letter)[0]);
+        assert_eq!((pair('K'), pair('L')), ((0, 1), (0, 11)));
+        assert_eq!(pins('K')["master"], [2]);
+    }
+
+    #[test]
+    fn a_small_host_says_what_it_lacks() {
+        let cpus = CpuSet::first(2);
+        let mut topology = two_nodes();
+        let pins = |letter, topology: &Topology| of(letter, &cpus, topology);
+        assert_eq!(pins('O', &topology).unwrap()["strategies"], [1], "the platform shares the other");
+        assert_eq!(pins('O', &topology).unwrap()["td"], [0]);
+        assert!(pins('X', &topology).unwrap_err().contains("one NUMA node"));
+        assert!(pins('L', &topology).unwrap_err().contains("one last-level cache"));
+        let pair = pins('K', &topology).unwrap();
+        assert!(pair["platform"] == [0] && pair["strategies"] == [1] && !pair.contains_key("master"));
+        topology.nodes.clear();
+        topology.caches.clear();
+        assert!(pins('Y', &topology).unwrap_err().contains("not known"));
+        assert!(pins('L', &topology).unwrap_err().contains("caches of this host are not known"));
+        assert!(of('O', &CpuSet::of(0), &topology).unwrap_err().contains("one CPU"));
     }
 }

@@ -13,6 +13,30 @@ pub struct StageRange {
     pub pooled: StageFigures,
 }
 
+impl StageRange {
+    /// One stage of some runs, put together. Runs whose histogram cannot be read count with their means only.
+    pub fn of(runs: &[PipelineRecord], of: impl Fn(&Stages) -> &StageFigures) -> Self {
+        let figures = || runs.iter().map(|run| of(&run.stages)).filter(|figures| figures.count > 0);
+        let means = || figures().filter_map(|figures| figures.mean_ns);
+        let means_ns = means()
+            .reduce(f64::min)
+            .zip(means().reduce(f64::max))
+            .filter(|(low, high)| low.is_finite() && high.is_finite());
+        let mut pooled: Option<Histogram<u64>> = None;
+        for figures in figures() {
+            let Ok(histogram) = histogram::decode(&figures.histogram) else { continue };
+            match &mut pooled {
+                // Adding fails only where the range of one is narrower and fixed; all runs of a lowlat have the same.
+                Some(pooled) => _ = pooled.add(&histogram),
+                None => pooled = Some(histogram),
+            }
+        }
+        let mut pooled = pooled.map(|histogram| StageFigures::of(&histogram)).unwrap_or_default();
+        pooled.max_ns = figures().filter_map(|figures| figures.max_ns).max().or(pooled.max_ns);
+        Self { means_ns, pooled }
+    }
+}
+
 /// The figures of a row.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct RowFigures {
@@ -55,10 +79,10 @@ impl RowFigures {
         Self {
             runs: runs.len(),
             ticks,
-            md: stage(runs, |stages| &stages.md),
-            order: stage(runs, |stages| &stages.order),
-            t2o: stage(runs, |stages| &stages.t2o),
-            t2o_scheduled: stage(runs, |stages| &stages.t2o_scheduled),
+            md: StageRange::of(runs, |stages| &stages.md),
+            order: StageRange::of(runs, |stages| &stages.order),
+            t2o: StageRange::of(runs, |stages| &stages.t2o),
+            t2o_scheduled: StageRange::of(runs, |stages| &stages.t2o_scheduled),
             cpus_busy: (by_s > 0.0).then(|| uses().map(|of| of.cpu_s).sum::<f64>() / by_s),
             switches_per_tick: per_tick(switches),
             wakes_per_tick: per_tick(sum(&|run| run.wakes)),
@@ -67,27 +91,6 @@ impl RowFigures {
             late_runs: runs.iter().filter(|run| run.is_late()).count(),
         }
     }
-}
-
-fn stage(runs: &[PipelineRecord], of: impl Fn(&Stages) -> &StageFigures) -> StageRange {
-    let figures = || runs.iter().map(|run| of(&run.stages)).filter(|figures| figures.count > 0);
-    let means = || figures().filter_map(|figures| figures.mean_ns);
-    let means_ns = means()
-        .reduce(f64::min)
-        .zip(means().reduce(f64::max))
-        .filter(|(low, high)| low.is_finite() && high.is_finite());
-    let mut pooled: Option<Histogram<u64>> = None;
-    for figures in figures() {
-        let Ok(histogram) = histogram::decode(&figures.histogram) else { continue };
-        match &mut pooled {
-            // Adding fails only where the range of one is narrower and fixed; all runs of a lowlat have the same.
-            Some(pooled) => _ = pooled.add(&histogram),
-            None => pooled = Some(histogram),
-        }
-    }
-    let mut pooled = pooled.map(|histogram| StageFigures::of(&histogram)).unwrap_or_default();
-    pooled.max_ns = figures().filter_map(|figures| figures.max_ns).max().or(pooled.max_ns);
-    StageRange { means_ns, pooled }
 }
 
 #[cfg(test)]
@@ -104,6 +107,7 @@ mod tests {
             pins: std::collections::BTreeMap::new(),
             host_core: None,
             may_use_huge_pages: false,
+            has_md_threads: false,
         };
         MatrixRow {
             id: "A10".into(),

@@ -1,6 +1,6 @@
 //! The answer with what it rests on.
 
-use super::{Answer, Capacity, Costs, Goal, Load, Placement, Prediction};
+use super::{Answer, Capacity, Costs, Goal, HugePages, Load, Placement, Prediction};
 use crate::PipelineRecord;
 use serde::{Deserialize, Serialize};
 
@@ -117,6 +117,9 @@ pub struct SizeDocument {
     /// What of that the runs support; all defaults in documents written before this field existed.
     #[serde(default)]
     pub answer: Answer,
+    /// Whether huge pages make a difference; `None` in documents of earlier versions, and if no point was checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub huge_pages: Option<HugePages>,
     /// Which CPUs to give to whom; `lowlat pipeline run --pins` takes it.
     pub placement: Placement,
     /// What makes it doubtful. One sentence each.

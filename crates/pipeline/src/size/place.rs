@@ -44,8 +44,9 @@ pub struct Placement {
 /// 1. master, cached and a recorder go to housekeeping CPUs: they are not on the way from a quote to its order.
 /// 2. md and td get a core each under one last-level cache, in one cluster where there are clusters; the cache with the
 ///    most isolated CPUs near the trading NICs is taken, and their SMT siblings stay idle.
-/// 3. Strategies get a core each in turn out of what is left: the same cluster first, then the same cache, node and
-///    package, then the rest.
+/// 3. Strategies get a core each in turn out of what is left: the same last-level cache first, then the same node and
+///    package, then the rest. Of equally near cores, each cluster gives one before a second, md and td included: a
+///    strategy shares its second-level cache last.
 /// 4. Groups of strategies share no CPU: each gets its share of them by its load, one at least, the busiest first and
 ///    nearest. Groups for which no CPU is left go with the slowest, which is said.
 pub fn place(topology: &Topology, allocation: &Allocation, groups: &[StrategyGroup]) -> Placement {
@@ -75,8 +76,14 @@ pub fn place(topology: &Topology, allocation: &Allocation, groups: &[StrategyGro
     placement
         .steps
         .push(format!("md on CPU {md} and td on CPU {td}: {}.", nearness_words(nearness(topology, md, td))));
-    let mut left: Vec<CpuId> = cores.into_iter().filter(|cpu| *cpu != md && *cpu != td).collect();
-    left.sort_by_key(|cpu| (nearness(topology, md, *cpu), *cpu));
+    let mut left: Vec<CpuId> = cores.iter().copied().filter(|cpu| *cpu != md && *cpu != td).collect();
+    left.sort_by_cached_key(|cpu| {
+        let earlier = earlier_in_cluster(topology, [md, td], &cores, *cpu);
+        (nearness(topology, md, *cpu).max(SAME_LLC), earlier, *cpu)
+    });
+    if !topology.clusters.is_empty() {
+        placement.steps.push("Strategies get one core of each cluster before a second of any.".into());
+    }
     placement.give(groups, &left);
     placement
 }
@@ -91,7 +98,7 @@ impl Placement {
         let load = |group: &StrategyGroup| f64::from(group.strategies) * group.rate_per_s;
         let mut order: Vec<usize> = (0..groups.len()).collect();
         order.sort_by(|a, b| groups[*b].rate_per_s.total_cmp(&groups[*a].rate_per_s));
-        let mut cpus: Vec<CpuSet> = vec![CpuSet::default(); groups.len()];
+        let mut cpus: Vec<Vec<CpuId>> = vec![Vec::new(); groups.len()];
         if left.is_empty() {
             self.warnings.push(
                 "md and td take every core for trading; strategies go where the kernel puts them, and disturb them.".into(),
@@ -102,34 +109,35 @@ impl Placement {
             let mut rest = left;
             for (group, number) in order.iter().zip(shares(&loads, left.len())) {
                 let (taken, after) = rest.split_at(number.min(rest.len()));
-                cpus[*group] = taken.iter().copied().collect();
+                cpus[*group] = taken.to_vec();
                 rest = after;
             }
             if let Some(last) = order.get(own.saturating_sub(1)).copied()
                 && own < groups.len()
             {
                 for group in &order[own..] {
-                    cpus[*group] = cpus[last].clone();
+                    let shared = cpus[last].clone();
+                    cpus[*group] = shared;
                 }
                 self.warnings.push(format!(
                     "{} groups share {} CPUs: the {} slowest share CPU {}.",
                     groups.len(),
                     left.len(),
                     groups.len() - own + 1,
-                    cpus[last]
+                    cpus[last].iter().copied().collect::<CpuSet>()
                 ));
             }
             let in_turn: Vec<CpuId> = groups
                 .iter()
                 .zip(&cpus)
                 .flat_map(|(group, cpus)| {
-                    let all: Vec<CpuId> = cpus.iter().collect();
                     let count = usize::try_from(group.strategies).unwrap_or(0);
-                    (0..count).filter_map(move |at| all.get(at % all.len().max(1)).copied())
+                    cpus.iter().copied().cycle().take(count)
                 })
                 .collect();
             self.pin("strategies", in_turn);
         }
+        let cpus: Vec<CpuSet> = cpus.into_iter().map(|cpus| cpus.into_iter().collect()).collect();
         for (group, cpus) in groups.iter().zip(&cpus).filter(|(_, cpus)| !cpus.is_empty()) {
             let each = f64::from(group.strategies) / cpus.len() as f64;
             self.steps.push(format!(
@@ -190,10 +198,17 @@ fn platform(topology: &Topology, allocation: &Allocation, cores: &[CpuId]) -> Op
     })
 }
 
-const SAME_LLC: u8 = 2;
+/// Cores of a CPU's cluster that are taken before it: the platform's, and those with a lower number.
+fn earlier_in_cluster(topology: &Topology, platform: [CpuId; 2], cores: &[CpuId], cpu: CpuId) -> usize {
+    let Some(cluster) = Topology::group_of(&topology.clusters, cpu) else { return 0 };
+    let is_earlier = |other: CpuId| platform.contains(&other) || other < cpu;
+    cores.iter().filter(|other| cluster.cpus.contains(**other) && is_earlier(**other)).count()
+}
+
+pub(crate) const SAME_LLC: u8 = 2;
 
 /// How far apart two CPUs are: 0 a core, 1 a cluster, 2 a last-level cache, 3 a node, 4 a package, 5 farther.
-fn nearness(topology: &Topology, a: CpuId, b: CpuId) -> u8 {
+pub(crate) fn nearness(topology: &Topology, a: CpuId, b: CpuId) -> u8 {
     let within = |cpus: Option<&CpuSet>| cpus.is_some_and(|cpus| cpus.contains(b));
     if topology.siblings(a).contains(b) {
         0
@@ -293,6 +308,21 @@ mod tests {
         );
         assert_eq!(placement.pins["strategies"].len(), 80);
         assert!(placement.warnings.is_empty());
+    }
+
+    #[test]
+    fn strategies_are_spread_over_clusters_and_the_platform_is_packed() {
+        let mut topology = topology();
+        topology.caches = vec![Cache { level: 3, cpus: set("0-15"), ..Cache::default() }];
+        topology.nodes.clear();
+        topology.packages = vec![Group { id: 0, cpus: set("0-15") }];
+        topology.clusters =
+            ["0-3", "4-7", "8-11", "12-15"].map(|list| Group { id: 0, cpus: set(list) }).into();
+        let few = [StrategyGroup { strategies: 7, rate_per_s: 10.0 }];
+        let placement = place(&topology, &allocation("0", "1-15", ""), &few);
+        assert_eq!((placement.pins["md"][0], placement.pins["td"][0]), (1, 2));
+        assert_eq!(placement.pins["strategies"], [4, 8, 12, 5, 9, 13, 3], "md and td count in their cluster");
+        assert!(placement.steps[1].contains("each cluster"), "{:?}", placement.steps);
     }
 
     #[test]

@@ -100,6 +100,7 @@ pub fn predict(costs: &Costs, load: &Load) -> Option<Prediction> {
         Mode::Fast => (false, false),
         // A md that spins is later or earlier with its quote, not its quote with its order.
         Mode::Parked | Mode::Mixed => (true, true),
+        Mode::PlatformFast => (true, false),
         Mode::Adaptive => (each_s > ADAPTIVE_SPIN_S, 1.0 / load.rate_per_s > ADAPTIVE_SPIN_S),
     };
     let base_ns = hop(strategy_sleeps) + costs.decide_ns + hop(td_sleeps);

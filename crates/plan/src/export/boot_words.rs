@@ -20,7 +20,7 @@ pub(super) enum BootWord {
     LeftOut(String, String),
 }
 
-/// The guide's words. TuneD fills in `{isolated}` and `{mask}`; a word without a row has no judge.
+/// The guide's words. TuneD fills in `{isolated}` and `{mask}`.
 const GUIDE: &[(&str, &str)] = &[
     ("boot.quiet", "quiet"),
     ("boot.selinux", "selinux=0"),
@@ -42,7 +42,7 @@ const GUIDE: &[(&str, &str)] = &[
     ("boot.nohz_full", "nohz_full={isolated}"),
     ("boot.rcu_nocbs", "rcu_nocbs={isolated}"),
     ("boot.tuned.non_isolcpus", "tuned.non_isolcpus={mask}"),
-    ("", "intel_pstate=disable"),
+    ("boot.intel_pstate", "intel_pstate=disable"),
     ("boot.nosoftlockup", "nosoftlockup"),
 ];
 

@@ -8,20 +8,9 @@ use lowlat_catalogue::{
     testing::{Bench, GUIDE_LINE, list},
 };
 use lowlat_host::{CpuSet, Profile, Reading, cmdline::split, snapshot::SchedPolicy};
-use lowlat_settings::Context;
-
-fn context(bench: &Bench) -> Context<'_> {
-    Context {
-        host: &bench.host,
-        role: &bench.role,
-        allocation: &bench.allocation,
-        profile: bench.profile,
-        catalogue: CATALOGUE,
-    }
-}
 
 fn files(bench: &Bench, format: &str) -> Vec<ExportedFile> {
-    Format::find(format).expect("a format").files(&context(bench), "0.0.0")
+    Format::find(format).expect("a format").files(&bench.context(), "0.0.0")
 }
 
 #[track_caller]
@@ -120,7 +109,7 @@ fn a_host_without_isolated_cpus_gets_no_profile_that_would_refuse_to_load() {
     bench.host.topology.online = CpuSet::first(1);
     bench.allocation.housekeeping = list("0");
     bench.allocation.isolated = CpuSet::new();
-    let words = boot_words(&Brief::of(&context(&bench), "0.0.0"));
+    let words = boot_words(&Brief::of(&bench.context(), "0.0.0"));
     assert!(!words.iter().any(|word| matches!(word, BootWord::Set(word) if word.contains('{'))), "{words:?}");
     let tuned = files(&bench, "tuned");
     let conf = text(&tuned, "tuned.conf");
@@ -194,7 +183,7 @@ fn what_a_host_says_stays_data() {
     let script = &files(&bench, "shell")[0].text;
     assert!(script.contains(r"thread 'rcu_par_gp \[a\]' 0,8"), "a name is no pattern");
     assert!(script.contains("irq 42 1 'ahci[0000:00:1f.2]' 0,8"), "brackets are quoted: {script}");
-    let plan = Brief::of(&context(&bench), "0.0.0").plan;
+    let plan = Brief::of(&bench.context(), "0.0.0").plan;
     let unfit: Vec<&str> = plan
         .left_out
         .iter()
@@ -227,7 +216,7 @@ fn what_stands_on_the_line_already_is_replaced() {
 
 #[test]
 fn the_guide_s_ten_steps_are_there_and_the_harmful_ones_empty() {
-    let steps = |bench: &Bench| super::steps::steps(&Brief::of(&context(bench), "0.0.0"));
+    let steps = |bench: &Bench| super::steps::steps(&Brief::of(&bench.context(), "0.0.0"));
     let bench = Bench::guide().line("ro").unit("dbus.service", "active").unit("chronyd.service", "active");
     let careful = steps(&bench);
     let numbers: Vec<usize> = careful.iter().map(|step| step.number).collect();

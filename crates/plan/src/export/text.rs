@@ -1,5 +1,6 @@
 //! Spelling: comments, quotes, lines of bounded width. Texts from a host are data in all of them.
 
+use lowlat_host::shell;
 use std::fmt::{Arguments, Write};
 
 /// Columns of a comment, its mark included.
@@ -47,14 +48,9 @@ fn wrap(mark: &str, first: usize, rest: usize, text: &str) -> String {
     lines
 }
 
-/// A word of a shell: quoted, unless it is made of harmless characters only.
+/// A word of a shell. A line break would end the line of a saved value; values of the kernel contain none.
 pub(super) fn shell_word(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./,:=@%+".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.to_owned();
-    }
-    // A line break would end the line of a saved value; values of the kernel contain none.
-    format!("'{}'", one_line(text).replace('\'', "'\\''"))
+    shell::word(&one_line(text))
 }
 
 /// A pattern of a shell's `case` that matches this text only.

@@ -101,13 +101,20 @@ impl Calls {
     }
 }
 
-/// One change as a call, by its mechanism. None for the command line, which has a separate function, and for
-/// TuneD's profile, which is not changed (see [`Brief::of`]).
+/// One change as a call, by its mechanism. None for the command line, which has a separate function, for
+/// TuneD's profile, which is not changed (see [`Brief::of`]), for partitions of CPUs and caches, which are not exported,
+/// and for running processes: systemd's setting for later boots is a file.
 fn call(brief: &Brief<'_>, change: &Change) -> Option<(Section, String)> {
     let after = change.after.as_str();
     let kind = change.target.kind();
     Some(match kind.mechanism() {
-        Mechanism::BootLoader { .. } | Mechanism::TunedProfile => return None,
+        Mechanism::BootLoader { .. }
+        | Mechanism::TunedProfile
+        | Mechanism::CacheGroup { .. }
+        | Mechanism::CpusetPartition { .. }
+        | Mechanism::UserProcesses => {
+            return None;
+        }
         Mechanism::Value { path } => (section(&path), value(&path, after)),
         Mechanism::Mask { path } => (section(&path), mask(&path, after)),
         Mechanism::Ethtool { nic, group, name } => {

@@ -155,6 +155,7 @@ fn is_judged_elsewhere(scene: &Scene<'_>, name: &str) -> bool {
             shown == Some(lowlat_host::snapshot::sysctl_path(key).as_str())
                 || (key == "kernel.watchdog" && matches!(name, "nmi_watchdog" | "nosoftlockup"))
         }
+        Target::UserProcesses => name == "tuned.non_isolcpus",
         Target::DefaultIrqAffinity => name == "irqaffinity",
         Target::IdleState { .. } => name.ends_with("max_cstate"),
         Target::HugePages { .. } => matches!(name, "hugepages" | "hugepagesz"),

@@ -124,6 +124,8 @@ pub enum Standing {
     Overridden,
     /// The old value is back, or there is none.
     Lost,
+    /// The old value is there, because the kernel or a service refused the planned one.
+    Refused,
     /// It is configured as planned, but the kernel does not follow.
     Ineffective,
     /// The present value could not be read.
@@ -140,9 +142,10 @@ pub enum Standing {
 
 impl Standing {
     /// All standings, the most important first.
-    pub const WORST_FIRST: [Self; 8] = [
+    pub const WORST_FIRST: [Self; 9] = [
         Self::Overridden,
         Self::Lost,
+        Self::Refused,
         Self::Ineffective,
         Self::Unreadable,
         Self::Pending,
@@ -156,6 +159,7 @@ impl Standing {
         match self {
             Self::Overridden => "overridden",
             Self::Lost => "lost",
+            Self::Refused => "refused",
             Self::Ineffective => "ineffective",
             Self::Unreadable => "unreadable",
             Self::Pending => "pending",
@@ -167,7 +171,7 @@ impl Standing {
 
     /// Whether such a row fails the verification.
     pub fn is_fault(self) -> bool {
-        matches!(self, Self::Overridden | Self::Lost | Self::Ineffective | Self::Unreadable)
+        matches!(self, Self::Overridden | Self::Lost | Self::Refused | Self::Ineffective | Self::Unreadable)
     }
 }
 
@@ -178,6 +182,9 @@ pub struct Counts {
     pub overridden: u32,
     /// [`Standing::Lost`].
     pub lost: u32,
+    /// [`Standing::Refused`].
+    #[serde(default)]
+    pub refused: u32,
     /// [`Standing::Ineffective`].
     pub ineffective: u32,
     /// [`Standing::Unreadable`].
@@ -200,6 +207,7 @@ impl Counts {
             let count = match row.standing {
                 Standing::Overridden => &mut counts.overridden,
                 Standing::Lost => &mut counts.lost,
+                Standing::Refused => &mut counts.refused,
                 Standing::Ineffective => &mut counts.ineffective,
                 Standing::Unreadable => &mut counts.unreadable,
                 Standing::Pending => &mut counts.pending,
@@ -217,6 +225,7 @@ impl Counts {
         match standing {
             Standing::Overridden => self.overridden,
             Standing::Lost => self.lost,
+            Standing::Refused => self.refused,
             Standing::Ineffective => self.ineffective,
             Standing::Unreadable => self.unreadable,
             Standing::Pending => self.pending,

@@ -4,6 +4,7 @@ use lowlat_host::{
     Reading,
     snapshot::{InterruptFacts, SysctlAssignment},
 };
+use lowlat_settings::change::Target;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -31,6 +32,18 @@ pub struct Evidence {
     pub sysctl_conf: Vec<SysctlAssignment>,
     /// Interrupts read again some time after the snapshot, if they were.
     pub interrupts_later: Option<InterruptFacts>,
+    /// Changes that the host refused in this boot.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Refusal>,
+}
+
+/// A change that the kernel or a service refused when lowlat last made it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// What was to be changed.
+    pub target: Target,
+    /// The error.
+    pub reason: String,
 }
 
 /// One option of a TuneD profile.

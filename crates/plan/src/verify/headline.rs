@@ -2,20 +2,23 @@
 
 use super::judge::{Scene, culprit_of, unreadable};
 use super::{Headline, Row, Standing, culprit, irq};
-use crate::Plan;
+use crate::{Plan, partition};
 use lowlat_host::{CpuSet, Reading, snapshot::Irq};
-use lowlat_settings::change::{Target, WhyLeftOut};
+use lowlat_settings::change::{Change, Target, WhyLeftOut, cache};
 
 /// Maximum number of interrupts in a note.
 const NAMED_MAX: usize = 6;
 
-/// Whether the plan relies on a boot parameter: it sets it, or found it set.
+/// Whether the plan relies on a boot parameter: it sets it, found it set, or forms a partition in its place.
 pub(super) fn expects(plan: &Plan, setting: &str) -> bool {
     let is_set = plan.changes.iter().any(|change| {
         matches!(&change.target, Target::CommandLine { tokens }
             if tokens.iter().any(|token| token.setting == setting && token.value.is_some()))
     });
-    is_set || plan.left_out.iter().any(|left| left.setting == setting && left.why == WhyLeftOut::Good)
+    let is_replaced = setting == partition::REPLACES && plan.changes.iter().any(partition::is_partition);
+    is_set
+        || is_replaced
+        || plan.left_out.iter().any(|left| left.setting == setting && left.why == WhyLeftOut::Good)
 }
 
 /// The figures, and a row for each that the plan relies on. `changes` are the rows of the plan's changes.
@@ -35,7 +38,9 @@ pub(super) fn of(scene: &Scene<'_>, changes: &[Row]) -> (Headline, Vec<Row>) {
             rows.push(of_set(scene, setting, what, cpus, changes));
         }
     }
-    if !scene.host.interrupts.irqs.is_empty() && !scene.plan.isolated.is_empty() {
+    let is_of_caches = |change: &Change| change.settings.iter().all(|id| id == cache::SETTING);
+    let is_moving = scene.plan.changes.is_empty() || !scene.plan.changes.iter().all(is_of_caches);
+    if is_moving && !scene.host.interrupts.irqs.is_empty() && !scene.plan.isolated.is_empty() {
         rows.push(of_irqs(scene, &mut headline));
     }
     (headline, rows)

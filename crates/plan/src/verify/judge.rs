@@ -1,6 +1,6 @@
 //! Common to all layers: compares a value with the planned one.
 
-use super::{Culprit, CulpritKind, Evidence, Input, Row, Standing};
+use super::{Culprit, CulpritKind, Evidence, Input, Refusal, Row, Standing};
 use crate::Plan;
 use lowlat_host::{Allocation, CpuSet, HostSnapshot, Reading, Role};
 use lowlat_settings::{
@@ -61,6 +61,11 @@ impl<'a> Scene<'a> {
         } else {
             "the host has not rebooted since the plan was made"
         }
+    }
+
+    /// The refusal of a change in this boot.
+    fn refusal(&self, target: &Target) -> Option<&'a Refusal> {
+        self.evidence.refused.iter().find(|refusal| refusal.target == *target)
     }
 
     /// Whether the plan has such a change.
@@ -147,6 +152,10 @@ impl Look<'_> {
             return row;
         }
         if is_from_before {
+            if let Some(refusal) = scene.refusal(&self.change.target) {
+                let note = refusal.reason.clone();
+                return self.row(Standing::Refused, note);
+            }
             let note = why_lost(scene, self.change);
             return self.row(Standing::Lost, note);
         }

@@ -7,6 +7,7 @@
 //! value in force = planned                        held
 //! boot of the apply, parameter not on the line    pending
 //! a known file or daemon sets the present value   overridden, by name
+//! old value, after an error of the write          refused
 //! old value                                       lost
 //! any other value                                 overridden, by unknown
 //! configured, but the kernel shows another value  ineffective
@@ -35,7 +36,7 @@ mod tests;
 
 pub use boot_follow::module_path;
 pub use document::{Counts, Culprit, CulpritKind, Headline, Outcome, Row, Standing, Verification};
-pub use evidence::{Assignment, BootSource, Evidence, RunningVariable, TunedOption};
+pub use evidence::{Assignment, BootSource, Evidence, Refusal, RunningVariable, TunedOption};
 pub use ticks::{TickCount, TickLoad, TickProof};
 
 use super::Plan;
@@ -109,7 +110,12 @@ fn of_change(scene: &Scene<'_>, at: usize, change: &Change) -> Vec<Row> {
     let kind = change.target.kind();
     match kind.mechanism() {
         Mechanism::BootLoader { tokens } => boot::rows(scene, at, change, tokens),
-        Mechanism::Value { .. } | Mechanism::Mask { .. } | Mechanism::Ethtool { .. } => {
+        Mechanism::Value { .. }
+        | Mechanism::Mask { .. }
+        | Mechanism::Ethtool { .. }
+        | Mechanism::CacheGroup { .. }
+        | Mechanism::CpusetPartition { .. }
+        | Mechanism::UserProcesses => {
             vec![value::row(scene, at, change, kind.as_ref())]
         }
         Mechanism::IdleState { name, cpus } => idle::rows(scene, at, change, name, cpus),

@@ -47,6 +47,7 @@ impl Record {
             scheduled_ns: generated_ns,
             received_ns: self.received_ns.unwrap_or(generated_ns),
             sequence: self.sequence,
+            origin: records::Origin::default(),
         }
     }
 }
@@ -60,7 +61,8 @@ pub fn cause_of(event: &Bound<'_, PyAny>) -> PyResult<(Cause, u32)> {
     };
     let (cause, instrument) = (record.get().cause(), record.get().stamp.instrument);
     if let Ok(quote) = event.cast::<Quote>() {
-        return Ok((Cause { scheduled_ns: quote.get().quote.scheduled_ns, ..cause }, instrument));
+        let records::Quote { scheduled_ns, origin, .. } = quote.get().quote;
+        return Ok((Cause { scheduled_ns, origin, ..cause }, instrument));
     }
     let answer = event.cast::<Answer>();
     Ok((cause, answer.map_or(instrument, |answer| answer.get().answer.instrument)))
@@ -261,6 +263,7 @@ impl Answer {
             Reject::BadQuantity => "bad quantity",
             Reject::OverLimit => "over limit",
             Reject::DuplicateNumber => "duplicate number",
+            Reject::NoExchange => "no exchange",
         })
     }
     /// When td had read the order, ns.

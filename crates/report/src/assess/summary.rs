@@ -5,13 +5,13 @@ use crate::audit::grouping::Tally;
 use crate::audit::verdict_style;
 use crate::host::line::title_and_cpus;
 use crate::shared::document::all_warnings;
-use crate::shared::view::View;
 use lowlat_result::ResultDocument;
 use lowlat_settings::Finding;
 use lowlat_text::text::{
     BOLD, DIM, GREEN, RED, YELLOW, add_field, add_heading, add_wrapped, paint, usable, wrap,
 };
 use lowlat_text::units::clean;
+use lowlat_text::view::View;
 
 /// Highest number of findings shown.
 const FINDINGS_MAX: usize = 10;

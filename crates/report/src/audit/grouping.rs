@@ -42,6 +42,7 @@ pub fn by_layer<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<LayerGro
 pub fn layer_title(word: &str) -> &str {
     match word {
         "firmware" => "Firmware setup",
+        "kernel" => "Kernel configuration",
         "boot" => "Kernel command line",
         "sysctl" => "Sysctl",
         "debugfs" => "Scheduler and kernel debug knobs",

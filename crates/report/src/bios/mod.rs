@@ -2,3 +2,4 @@
 
 pub mod change;
 pub mod settings;
+pub mod sheet;

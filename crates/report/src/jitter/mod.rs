@@ -4,5 +4,6 @@ pub mod causes;
 pub mod comparison;
 pub mod figures;
 pub mod html;
+pub mod reference;
 pub mod terminal;
 pub mod view;

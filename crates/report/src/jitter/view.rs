@@ -4,10 +4,10 @@ use super::causes::words::longest_sentence;
 use super::figures::Jitter;
 use super::html;
 use super::terminal::summary;
-use crate::shared::view::{Head, View};
 use lowlat_jitter::JitterMeasurement;
 use lowlat_result::ResultDocument;
 use lowlat_text::page::Section;
+use lowlat_text::view::{Head, View};
 use maud::Markup;
 
 struct JitterView<'a> {

@@ -58,7 +58,8 @@ pub enum Solarflare {
 }
 
 impl Solarflare {
-    fn of(nic: &Nic) -> Self {
+    /// Judges an interface by its driver and address.
+    pub fn of(nic: &Nic) -> Self {
         let is_driver = nic.driver.text() == "sfc" || nic.driver.text().starts_with("sfc_");
         let is_range = nic.mac.text().to_ascii_lowercase().starts_with("00:0f:53");
         match (is_driver, is_range) {

@@ -258,7 +258,7 @@ fn culprit(by: &Culprit) -> String {
 fn style(standing: Standing) -> Style {
     match standing {
         Standing::Overridden | Standing::Lost => RED,
-        Standing::Ineffective | Standing::Unreadable => YELLOW.bold(),
+        Standing::Refused | Standing::Ineffective | Standing::Unreadable => YELLOW.bold(),
         Standing::Pending | Standing::MovesLater => YELLOW,
         Standing::Gone => DIM,
         Standing::Held => GREEN,

@@ -1,10 +1,10 @@
 //! Causes for the records of [`super::jitter`]: what a stock kernel does to busy and to quiet CPUs, with timelines.
 
-use lowlat_host::{CpuId, Reading};
+use lowlat_host::{CpuId, CpuSet, Reading};
 use lowlat_jitter::{
     Cause, CauseKind, CausePart, CauseSource, CauseTotal, Change, CounterDelta, CpuCauses, Explained, Group,
-    GroupMember, GroupSize, Interruption, JitterCauses, JitterCpu, JitterGroups, JitterRecord, TimelineStep,
-    TracingCost,
+    GroupMember, GroupSize, Interruption, JitterCauses, JitterCpu, JitterGroups, JitterRecord, Sender,
+    SenderLevel, SenderTotal, TimelineStep, TracingCost,
 };
 
 fn named(kind: CauseKind, name: &str) -> Cause {
@@ -111,6 +111,7 @@ fn explained(interruption: Interruption, story: &[Run]) -> Explained {
             depth: *depth,
             change,
             cause: cause.clone(),
+            sender: (cause.name == "reschedule" && change == Change::Begins).then_some(2),
         };
         if start == end {
             timeline.push(step(start_ns, Change::Happens));
@@ -203,6 +204,7 @@ fn one(cpu: &JitterCpu, is_busy: bool) -> CpuCauses {
         totals,
         worst,
         first,
+        senders: sent_to(cpu),
         counters: vec![
             count(named(CauseKind::Vector, "local timer"), cpu.interruption_count / 2),
             count(irq(36, "nvme0q3"), cpu.interruption_count / 8),
@@ -211,6 +213,50 @@ fn one(cpu: &JitterCpu, is_busy: bool) -> CpuCauses {
         ],
         smi_count: Reading::Absent,
     }
+}
+
+/// What sent interrupts: a program that unmaps memory, a kernel thread, an interrupt that wakes a thread.
+fn senders() -> Vec<Sender> {
+    let path = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    vec![
+        Sender {
+            thread: Some(7_120),
+            name: "GC Thread#1".into(),
+            process: "java".into(),
+            cpus: CpuSet::of(0),
+            function: "flush_tlb_func".into(),
+            path: path(&["smp_call_function_many_cond", "flush_tlb_mm_range", "__x64_sys_munmap"]),
+            ..Sender::default()
+        },
+        Sender {
+            thread: Some(31),
+            name: "kworker/0:1".into(),
+            cpus: CpuSet::of(0),
+            function: "do_sync_core".into(),
+            path: path(&["on_each_cpu_cond_mask", "static_key_enable", "netstamp_clear", "process_one_work"]),
+            ..Sender::default()
+        },
+        Sender {
+            level: SenderLevel::Interrupt,
+            cpus: CpuSet::of(0),
+            path: path(&[
+                "__resched_curr",
+                "try_to_wake_up",
+                "hrtimer_wakeup",
+                "asm_sysvec_apic_timer_interrupt",
+            ]),
+            ..Sender::default()
+        },
+    ]
+}
+
+/// What a CPU got of it; CPU 0 sends only.
+fn sent_to(cpu: &JitterCpu) -> Vec<SenderTotal> {
+    let count = cpu.interruption_count;
+    let total = |sender, count| SenderTotal { sender, count, ns_total: count * 1_840, ns_max: 4_210 };
+    let all = [(Some(0), count / 40), (Some(1), count / 90), (Some(2), count / 60), (None, count / 900)];
+    let all = all.into_iter().filter(|(_, count)| cpu.cpu > 0 && *count > 0);
+    all.map(|(sender, count)| total(sender, count)).collect()
 }
 
 /// Puts causes into a record whose CPUs are busy where `is_busy` says so.
@@ -223,6 +269,8 @@ pub fn add_to(record: &mut JitterRecord, is_busy: impl Fn(CpuId) -> bool) {
         groups: Some(groups(record)),
         cpus,
         cost: Some(TracingCost { event_ns: 84.2, event_ns_quartiles: (79.8, 91.4), round_count: 20 }),
+        senders: Some(senders()),
+        senders_reason: String::new(),
     });
 }
 
@@ -232,12 +280,13 @@ pub fn counters_only(record: &mut JitterRecord) {
     causes.source = CauseSource::Counters;
     causes.reason = "tracefs is not mounted at /sys/kernel/tracing".into();
     causes.trace_clock.clear();
-    (causes.groups, causes.cost) = (None, None);
+    (causes.groups, causes.cost, causes.senders) = (None, None, None);
     for cpu in &mut causes.cpus {
         (cpu.attributed_count, cpu.kernel_count, cpu.event_count) = (0, 0, 0);
         cpu.totals.clear();
         cpu.worst.clear();
         cpu.first.clear();
+        cpu.senders.clear();
     }
 }
 

@@ -7,11 +7,13 @@
 )]
 
 mod causes;
+mod cores;
 mod findings;
 mod host;
 mod jitter;
 mod study;
 
+pub use cores::cores;
 pub use host::{Shape, host};
 
 use lowlat_host::{Allocation, CpuSet, HostSnapshot, Profile, Role};

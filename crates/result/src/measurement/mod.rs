@@ -1,7 +1,12 @@
 //! The measurements of a run: a list, each entry tagged with its kind.
 
+use lowlat_cache::{c2c::C2cMeasurement, clusters::ClustersMeasurement};
 use lowlat_jitter::JitterMeasurement;
-use lowlat_net::pingpong::PingpongMeasurement;
+use lowlat_net::{
+    choose::NetChoiceMeasurement, compare::NetCompareMeasurement, pingpong::PingpongMeasurement,
+    stream::StreamMeasurement,
+};
+use lowlat_workload::WorkloadMeasurement;
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned, de::Error};
 use serde_json::{Map, Value};
 
@@ -13,17 +18,37 @@ pub enum Measurement {
     Jitter(Box<JitterMeasurement>),
     /// Round trips between a client and a server.
     Pingpong(Box<PingpongMeasurement>),
+    /// Latencies between cores.
+    C2c(Box<C2cMeasurement>),
+    /// Copies of jobs packed into clusters and spread over them.
+    Clusters(Box<ClustersMeasurement>),
+    /// Programs or settings that measured round trips in turn.
+    #[serde(rename = "compare")]
+    NetCompare(Box<NetCompareMeasurement>),
+    /// Waiting modes tried for a goal.
+    #[serde(rename = "choose")]
+    NetChoice(Box<NetChoiceMeasurement>),
+    /// Messages in one direction, at rising rates.
+    Stream(Box<StreamMeasurement>),
+    /// Workloads under different settings.
+    Workload(Box<WorkloadMeasurement>),
     /// A kind that only later versions of lowlat know, unchanged.
     #[serde(untagged)]
     Unknown(Map<String, Value>),
 }
 
 impl Measurement {
-    /// Kind of the measurement: "jitter", "pingpong".
+    /// Kind of the measurement, the word of its subcommand: "jitter", "pingpong", "c2c".
     pub fn kind(&self) -> &str {
         match self {
             Self::Jitter(_) => JitterMeasurement::KIND,
             Self::Pingpong(_) => PingpongMeasurement::KIND,
+            Self::C2c(_) => C2cMeasurement::KIND,
+            Self::Clusters(_) => ClustersMeasurement::KIND,
+            Self::NetCompare(_) => NetCompareMeasurement::KIND,
+            Self::NetChoice(_) => NetChoiceMeasurement::KIND,
+            Self::Stream(_) => StreamMeasurement::KIND,
+            Self::Workload(_) => WorkloadMeasurement::KIND,
             Self::Unknown(fields) => kind_of(fields).unwrap_or_default(),
         }
     }
@@ -33,6 +58,12 @@ impl Measurement {
         match self {
             Self::Jitter(jitter) => &jitter.record.warnings,
             Self::Pingpong(pingpong) => &pingpong.record.warnings,
+            Self::C2c(c2c) => &c2c.record.warnings,
+            Self::Clusters(clusters) => &clusters.record.warnings,
+            Self::NetCompare(compare) => &compare.record.warnings,
+            Self::NetChoice(choice) => &choice.record.warnings,
+            Self::Stream(stream) => &stream.record.set_up.warnings,
+            Self::Workload(workload) => &workload.record.warnings,
             Self::Unknown(_) => &[],
         }
     }
@@ -54,11 +85,77 @@ impl Measurement {
     pub fn pingpong(&self) -> Option<&PingpongMeasurement> {
         if let Self::Pingpong(pingpong) = self { Some(pingpong) } else { None }
     }
+
+    /// The latencies between cores, if it is one.
+    pub fn c2c(&self) -> Option<&C2cMeasurement> {
+        if let Self::C2c(c2c) = self { Some(c2c) } else { None }
+    }
+
+    /// The comparison of packed and spread copies, if it is one.
+    pub fn clusters(&self) -> Option<&ClustersMeasurement> {
+        if let Self::Clusters(clusters) = self { Some(clusters) } else { None }
+    }
+
+    /// The comparison, if it is one.
+    pub fn net_compare(&self) -> Option<&NetCompareMeasurement> {
+        if let Self::NetCompare(compare) = self { Some(compare) } else { None }
+    }
+
+    /// The search for a waiting mode, if it is one.
+    pub fn net_choice(&self) -> Option<&NetChoiceMeasurement> {
+        if let Self::NetChoice(choice) = self { Some(choice) } else { None }
+    }
+
+    /// The stream measurement, if it is one.
+    pub fn stream(&self) -> Option<&StreamMeasurement> {
+        if let Self::Stream(stream) = self { Some(stream) } else { None }
+    }
+
+    /// The measurement of workloads, if it is one.
+    pub fn workload(&self) -> Option<&WorkloadMeasurement> {
+        if let Self::Workload(workload) = self { Some(workload) } else { None }
+    }
+}
+
+impl From<NetCompareMeasurement> for Measurement {
+    fn from(compare: NetCompareMeasurement) -> Self {
+        Self::NetCompare(Box::new(compare))
+    }
+}
+
+impl From<NetChoiceMeasurement> for Measurement {
+    fn from(choice: NetChoiceMeasurement) -> Self {
+        Self::NetChoice(Box::new(choice))
+    }
+}
+
+impl From<StreamMeasurement> for Measurement {
+    fn from(stream: StreamMeasurement) -> Self {
+        Self::Stream(Box::new(stream))
+    }
+}
+
+impl From<WorkloadMeasurement> for Measurement {
+    fn from(workload: WorkloadMeasurement) -> Self {
+        Self::Workload(Box::new(workload))
+    }
 }
 
 impl From<PingpongMeasurement> for Measurement {
     fn from(pingpong: PingpongMeasurement) -> Self {
         Self::Pingpong(Box::new(pingpong))
+    }
+}
+
+impl From<C2cMeasurement> for Measurement {
+    fn from(c2c: C2cMeasurement) -> Self {
+        Self::C2c(Box::new(c2c))
+    }
+}
+
+impl From<ClustersMeasurement> for Measurement {
+    fn from(clusters: ClustersMeasurement) -> Self {
+        Self::Clusters(Box::new(clusters))
     }
 }
 
@@ -74,6 +171,12 @@ impl<'de> Deserialize<'de> for Measurement {
         match kind_of(&fields) {
             Some(JitterMeasurement::KIND) => known(fields).map(Self::Jitter),
             Some(PingpongMeasurement::KIND) => known(fields).map(Self::Pingpong),
+            Some(C2cMeasurement::KIND) => known(fields).map(Self::C2c),
+            Some(ClustersMeasurement::KIND) => known(fields).map(Self::Clusters),
+            Some(NetCompareMeasurement::KIND) => known(fields).map(Self::NetCompare),
+            Some(NetChoiceMeasurement::KIND) => known(fields).map(Self::NetChoice),
+            Some(StreamMeasurement::KIND) => known(fields).map(Self::Stream),
+            Some(WorkloadMeasurement::KIND) => known(fields).map(Self::Workload),
             Some(_) => Ok(Self::Unknown(fields)),
             None => Err(Error::missing_field("kind")),
         }

@@ -2,6 +2,7 @@
 
 use super::Measurement;
 use crate::ResultDocument;
+use lowlat_net::{choose::NetChoiceMeasurement, compare::NetCompareMeasurement};
 use serde_json::{Value, from_value, json, to_value};
 
 /// A run of `lowlat jitter` with a gate, an `assess`, and an `assess` that measured nothing.
@@ -60,6 +61,17 @@ fn a_kind_of_a_later_version_is_kept() {
     assert_eq!(kinds, ["network", "jitter"]);
     assert!(document.jitter().is_some());
     assert_eq!(to_value(&document).unwrap()["measurements"][0], network);
+}
+
+#[test]
+fn network_measurements_read_back_under_the_word_of_their_subcommand() {
+    let compare = Measurement::from(NetCompareMeasurement::default());
+    let choice = Measurement::from(NetChoiceMeasurement::default());
+    for (measurement, word) in [(compare, "compare"), (choice, "choose")] {
+        let written = to_value(&measurement).unwrap();
+        assert_eq!((&written["kind"], measurement.kind()), (&json!(word), word));
+        assert_eq!(from_value::<Measurement>(written).unwrap(), measurement);
+    }
 }
 
 #[test]

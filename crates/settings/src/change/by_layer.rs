@@ -19,6 +19,9 @@ pub fn by_layer(context: &Context<'_>, setting: &Setting) -> Proposal {
                 setting.want(context.profile).text(context).unwrap_or_default()
             ),
         ),
+        Layer::Kernel => {
+            Proposal::not(WhyLeftOut::Kernel, "decided when the kernel was built; boot another one")
+        }
         Layer::Readiness => {
             Proposal::not(WhyLeftOut::StateOfTheMoment, "this is a momentary state, not a setting")
         }

@@ -37,21 +37,6 @@ pub fn all(context: &Context<'_>, setting: &Setting) -> Proposal {
     proposal
 }
 
-/// The fair server of each isolated CPU.
-pub fn fair_server(context: &Context<'_>, _: &Setting) -> Proposal {
-    let mut proposal = Proposal::default();
-    for cpu in context.allocation.isolated.iter() {
-        let path = format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}/runtime");
-        match context.host.file(&path) {
-            Reading::Known(text) if text.trim() != "0" => {
-                proposal = proposal.step(file(path), Reading::Known(text), "0");
-            }
-            _ => {}
-        }
-    }
-    proposal
-}
-
 /// The governor of each policy.
 pub fn governor(context: &Context<'_>, setting: &Setting) -> Proposal {
     let want = setting.want(context.profile);

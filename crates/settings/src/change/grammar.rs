@@ -7,7 +7,7 @@
 use super::{Proposal, WhyLeftOut};
 use crate::{Context, Setting};
 use lowlat_host::cmdline::LINE_BYTES_MAX;
-use lowlat_host::{CpuSet, cmdline::split, snapshot::NapiField};
+use lowlat_host::{CpuSet, cmdline::split, resctrl::Group, snapshot::NapiField};
 
 /// Longest path that Linux opens, in bytes, the ending zero left out (PATH_MAX).
 const PATH_BYTES_MAX: usize = 4_095;
@@ -90,6 +90,16 @@ pub(crate) const POLICY: Grammar = Grammar {
     what: "a scheduling policy",
     expected: "a policy and its priority, such as SCHED_FIFO 2",
     fits: |text| text.split(' ').all(is_word),
+};
+pub(crate) const GROUP_NAME: Grammar = Grammar {
+    what: "the name of a group of resctrl",
+    expected: "letters, digits and _-",
+    fits: |text| is_name(text, NAME_BYTES_MAX, "_-"),
+};
+pub(crate) const CACHE_GROUP: Grammar = Grammar {
+    what: "a group of resctrl",
+    expected: "a line such as cpus=1-3 L3:0=ff0 MB:0=100",
+    fits: |text| Group::parse_line(text).is_some_and(|group| group.to_line() == text),
 };
 pub(crate) const TEXT: Grammar = Grammar {
     what: "a file owned by lowlat",
@@ -292,6 +302,8 @@ mod tests {
             &NUMBER,
             &WORD,
             &POLICY,
+            &GROUP_NAME,
+            &CACHE_GROUP,
             &BOOT_NAME,
             &BOOT_VALUE,
         ];

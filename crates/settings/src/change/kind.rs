@@ -132,12 +132,24 @@ pub enum Mechanism<'a> {
         /// Process id when the plan was made.
         pid: u32,
     },
+    /// The affinity of process 1, and of the processes that have the same one.
+    UserProcesses,
     /// The policy and priority of a kernel thread.
     ThreadScheduling {
         /// Name.
         comm: &'a str,
         /// Process id when the plan was made.
         pid: u32,
+    },
+    /// An isolated cpuset partition.
+    CpusetPartition {
+        /// The slice whose group forms it.
+        slice: &'a str,
+    },
+    /// A group of resctrl.
+    CacheGroup {
+        /// Its name; "default" for that of all other CPUs.
+        group: &'a str,
     },
     /// A systemd unit.
     Unit {

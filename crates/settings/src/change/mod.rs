@@ -2,6 +2,7 @@
 
 pub mod boot;
 mod by_layer;
+pub mod cache;
 pub mod files;
 pub mod grammar;
 pub mod irq;
@@ -9,7 +10,9 @@ mod kind;
 mod kinds;
 pub mod kthread;
 pub mod memory;
+pub mod processes;
 mod proposal;
+pub mod servers;
 pub mod service;
 pub mod sysctl;
 mod target;

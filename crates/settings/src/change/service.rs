@@ -34,15 +34,6 @@ pub fn one_time(_: &Context<'_>, _: &Setting) -> Proposal {
     )
 }
 
-/// Flushing the packet filter cannot be rolled back.
-pub fn netfilter(_: &Context<'_>, _: &Setting) -> Proposal {
-    Proposal::not(
-        WhyLeftOut::Harmful,
-        "flushing the packet filter cannot be undone, and with a policy of DROP it blocks all connections; exclude \
-         the trading interfaces from its rules instead",
-    )
-}
-
 /// The user chooses the service that keeps the clock.
 pub fn clock_discipline(_: &Context<'_>, _: &Setting) -> Proposal {
     Proposal::not(

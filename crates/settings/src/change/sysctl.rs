@@ -2,7 +2,7 @@
 
 use super::files::value;
 use super::{Change, Moment, Proposal, Target, WhyLeftOut, grammar};
-use crate::{Context, Layer, Risk, Setting, Want};
+use crate::{Context, Layer, Risk, Setting, Want, same_meaning};
 use lowlat_host::{
     Reading,
     snapshot::{SysctlAssignment, sysctl_path},
@@ -12,6 +12,9 @@ use std::fmt::Write as _;
 /// Possible names of the file: the first that sorts after every file that sets one of its keys is used.
 /// Names are compared as text, so "100-" would sort before "50-".
 const NAMES: [&str; 3] = ["99-zz-lowlat.conf", "zz-lowlat.conf", "zzzz-lowlat.conf"];
+
+/// The row of the guide's own file, in whose place lowlat's file has keys that need no change.
+const GUIDE_FILE: &str = "sysctl.file.100-lowlatency";
 
 /// The row's key with the wanted value.
 pub fn key(context: &Context<'_>, setting: &Setting) -> Proposal {
@@ -85,22 +88,43 @@ pub fn guide_file(_: &Context<'_>, _: &Setting) -> Proposal {
     )
 }
 
-/// The file with all planned keys for the next boot, and a warning if another file overrides it; none if no
-/// key is planned.
-pub fn file(context: &Context<'_>, changes: &[Change]) -> Option<(Change, Option<String>)> {
-    let keys: Vec<(&str, &str, &Change)> = changes
-        .iter()
-        .filter_map(|change| match &change.target {
-            Target::Sysctl { key } => Some((key.as_str(), change.after.as_str(), change)),
+/// A key that has its wanted value, which the file for the next boot contains too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldKey {
+    /// The key.
+    pub key: String,
+    /// The wanted value.
+    pub value: String,
+}
+
+/// The keys of a plan with their values: those that it changes, then those that it holds.
+pub(super) fn keys_of<'a>(
+    changes: &'a [Change],
+    held: &'a [HeldKey],
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    let planned = move || {
+        changes.iter().filter_map(|change| match &change.target {
+            Target::Sysctl { key } => Some((key.as_str(), change.after.as_str())),
             _ => None,
         })
-        .collect();
-    if keys.is_empty() {
-        return None;
-    }
-    let (name, loser) = name_that_wins(context, &keys.iter().map(|(key, ..)| *key).collect::<Vec<_>>());
+    };
+    let held = held.iter().map(|held| (held.key.as_str(), held.value.as_str()));
+    planned().chain(held.filter(move |(key, _)| !planned().any(|(other, _)| other == *key)))
+}
+
+/// The file with all planned and held keys for the next boot, and a warning if another file overrides it; none if no
+/// key is planned and the file already contains the held ones.
+pub fn file(context: &Context<'_>, changes: &[Change], held: &[HeldKey]) -> Option<(Change, Option<String>)> {
+    let keys: Vec<(&str, &str)> = keys_of(changes, held).collect();
+    let (name, loser) = name_that_wins(context, &keys.iter().map(|(key, _)| *key).collect::<Vec<_>>());
     let path = format!("/etc/sysctl.d/{name}");
     let own: Vec<_> = context.host.kernel.sysctl_files.iter().filter(|line| line.path == path).collect();
+    let is_changed = |change: &Change| matches!(change.target, Target::Sysctl { .. });
+    let is_own =
+        |key: &str, value: &str| own.iter().any(|line| line.key == key && same_meaning(&line.value, value));
+    if !changes.iter().any(is_changed) && keys.iter().all(|(key, value)| is_own(key, value)) {
+        return None;
+    }
     let before = if own.is_empty() {
         Reading::Absent
     } else {
@@ -111,11 +135,19 @@ pub fn file(context: &Context<'_>, changes: &[Change]) -> Option<(Change, Option
     for (key, value) in kept(context, &own, &keys) {
         let _ = writeln!(after, "{key} = {value}");
     }
-    for (key, value, _) in &keys {
+    for (key, value) in &keys {
         let _ = writeln!(after, "{key} = {value}");
     }
+    let mut settings: Vec<String> = changes
+        .iter()
+        .filter(|change| is_changed(change))
+        .flat_map(|change| change.settings.clone())
+        .collect();
+    if settings.is_empty() {
+        settings.push(GUIDE_FILE.to_owned());
+    }
     let change = Change {
-        settings: keys.iter().flat_map(|(.., change)| change.settings.clone()).collect(),
+        settings,
         layer: Layer::Sysctl.word().to_owned(),
         target: Target::OwnedFile { path },
         before,
@@ -141,9 +173,9 @@ pub fn file(context: &Context<'_>, changes: &[Change]) -> Option<(Change, Option
 fn kept<'a>(
     context: &Context<'_>,
     own: &[&'a SysctlAssignment],
-    keys: &[(&str, &str, &Change)],
+    keys: &[(&str, &str)],
 ) -> Vec<(&'a str, String)> {
-    let is_planned = |name: &str| keys.iter().any(|(key, ..)| *key == name);
+    let is_planned = |name: &str| keys.iter().any(|(key, _)| *key == name);
     let lines = own.iter().filter(|line| !is_planned(&line.key) && is_of_catalogue(context, &line.key));
     lines
         .filter(|line| grammar::is_sysctl(&line.key, &line.value))

@@ -86,6 +86,8 @@ pub enum Target {
         /// Process id now.
         pid: u32,
     },
+    /// The CPUs of process 1 and of the running processes that have the same ones, as a CPU list.
+    UserProcesses,
     /// Policy and priority of a kernel thread: "SCHED_FIFO 2".
     KernelThreadScheduling {
         /// Name, by which it is found after a reboot.
@@ -97,6 +99,16 @@ pub enum Target {
     WorkqueueCpus {
         /// The queue; none for all unbound work.
         name: Option<String>,
+    },
+    /// The CPUs of an isolated cpuset partition, as a CPU list, or "none".
+    CpusetPartition {
+        /// The systemd slice whose group forms it: "lowlat.slice".
+        slice: String,
+    },
+    /// What a group of resctrl contains: "cpus=1-3 L3:0=ff0 MB:0=100", or "none".
+    CacheGroup {
+        /// Its name; "default" for that of all other CPUs.
+        group: String,
     },
     /// Whether a systemd unit runs and starts at boot: "active, enabled".
     Service {

@@ -1,8 +1,12 @@
 //! TuneD: lowlat's profile for it, and its settings. It is never stopped.
 
-use super::{Change, Moment, Proposal, Target, WhyLeftOut, grammar};
+use super::{
+    Change, Moment, Proposal, Target, WhyLeftOut, grammar,
+    sysctl::{HeldKey, keys_of},
+};
 use crate::{Context, Setting};
 use lowlat_host::{Profile, Reading};
+use std::fmt::Write as _;
 
 /// Where TuneD records the parameters that it requests from the boot loader.
 pub const BOOTCMDLINE: &str = "/etc/tuned/bootcmdline";
@@ -39,16 +43,9 @@ pub fn tuned_variable(context: &Context<'_>, setting: &Setting) -> Proposal {
     Proposal::default().step_at(Moment::AtBoot, target, before, value)
 }
 
-/// A profile on top of the present one with lowlat's values, because TuneD sets its values again whenever it
-/// starts. Other values of the present profile stay.
+/// A profile with lowlat's values, because TuneD sets its values again whenever it starts. In profile `trading` it is on top
+/// of the present one, whose other values stay. That of the guide replaces the present one.
 pub fn tuned_profile(context: &Context<'_>, _: &Setting) -> Proposal {
-    if context.profile == Profile::Guide57037 {
-        return Proposal::not(
-            WhyLeftOut::ByAnother,
-            "the plan sets boot parameters and run-time values directly; `lowlat tune export --format tuned` writes \
-             the guide's profile for this host",
-        );
-    }
     let services = &context.host.services;
     let is_running = services.units.get("tuned.service").is_some_and(|unit| unit.active.text() == "active");
     let Reading::Known(present) = &services.tuned.profile else { return Proposal::default() };
@@ -66,63 +63,80 @@ pub fn tuned_profile(context: &Context<'_>, _: &Setting) -> Proposal {
             "/etc/tuned/active_profile contains no names of profiles; choose a profile with `tuned-adm profile`",
         );
     }
+    let present = if present.trim().is_empty() { OFF } else { present.as_str() };
     let before = match services.tuned.mode.text().trim() {
-        "" => present.clone(),
+        "" => present.to_owned(),
         mode => format!("{present} {mode}"),
     };
     Proposal::default().step_at(
         Moment::NowAndAtBoot,
         Target::TunedProfile,
         Reading::Known(before),
-        format!("{PROFILE} manual"),
+        format!("{} manual", name_of_profile(context)),
     )
 }
 
 /// The name of lowlat's profile.
 const PROFILE: &str = "lowlat";
+/// The name of the guide's profile.
+pub const GUIDE_PROFILE: &str = "HPELowLatency";
+/// The name for no profile in plans.
+const OFF: &str = "off";
+
+fn name_of_profile(context: &Context<'_>) -> &'static str {
+    match context.profile {
+        Profile::Trading => PROFILE,
+        Profile::Guide57037 => GUIDE_PROFILE,
+    }
+}
+
 /// Exists since TuneD 2.23, which has a separate directory for profiles.
 const NEW_LAYOUT: &str = "/usr/lib/tuned/profiles/balanced/tuned.conf";
 
-/// The file of lowlat's profile, if the changes switch TuneD to it. It contains the planned sysctls, because
-/// most profiles set those.
-pub fn file(context: &Context<'_>, changes: &[Change]) -> Option<Change> {
+/// The file of lowlat's profile, if the changes switch TuneD to it. It contains the sysctls of the plan, because most
+/// profiles set those. The guide's includes no other profile: cpu-partitioning edits the boot loader itself.
+pub fn file(context: &Context<'_>, changes: &[Change], held: &[HeldKey]) -> Option<Change> {
     let switch = changes.iter().find(|change| change.target == Target::TunedProfile)?;
     let present: Vec<&str> = context.host.services.tuned.profile.text().split_whitespace().collect();
     let folder = if context.host.file(NEW_LAYOUT).is_known() { "/etc/tuned/profiles" } else { "/etc/tuned" };
-    let mut after = format!(
-        "# Written by lowlat; changes are lost when it applies a plan.\n[main]\nsummary=Low latency by lowlat, on top of \
-         {}\ninclude={}\n",
-        present.join(" "),
-        present.join(",")
-    );
-    let sysctls = changes.iter().filter_map(|change| match &change.target {
-        Target::Sysctl { key } => Some(format!("{key}={}\n", change.after)),
-        _ => None,
-    });
-    let sysctls: String = sysctls.collect();
+    let name = name_of_profile(context);
+    let main = match context.profile {
+        Profile::Trading => {
+            format!(
+                "summary=Low latency by lowlat, on top of {}\ninclude={}\n",
+                present.join(" "),
+                present.join(",")
+            )
+        }
+        Profile::Guide57037 => "summary=Sysctls of guide 57037 by lowlat\n".to_owned(),
+    };
+    let mut after = format!("# Written by lowlat; changes are lost when it applies a plan.\n[main]\n{main}");
+    let mut sysctls = String::new();
+    for (key, value) in keys_of(changes, held) {
+        let _ = writeln!(sysctls, "{key}={value}");
+    }
     if !sysctls.is_empty() {
         after.push_str("\n[sysctl]\n");
         after.push_str(&sysctls);
     }
     Some(Change {
-        target: Target::OwnedFile { path: format!("{folder}/{PROFILE}/tuned.conf") },
+        target: Target::OwnedFile { path: format!("{folder}/{name}/tuned.conf") },
         before: Reading::Absent,
         after,
         moment: Moment::AtBoot,
-        reason:
-            "TuneD sets its profile's values whenever it starts. This profile includes the present one and \
-             overrides it with the planned values."
-                .to_owned(),
+        reason: "TuneD sets its profile's values whenever it starts. This profile has the planned values."
+            .to_owned(),
         cost: String::new(),
         ..switch.clone()
     })
 }
 
-/// The guide's profile is not written by a plan.
+/// The planned profile includes no other.
 pub fn tuned_include(_: &Context<'_>, _: &Setting) -> Proposal {
     Proposal::not(
         WhyLeftOut::ByAnother,
-        "the plan sets boot parameters and run-time values directly and does not need a TuneD profile of that name",
+        "cpu-partitioning edits the boot loader and moves threads outside the undo log; the plan does both directly. \
+         `lowlat tune export --format tuned` writes a profile that includes it",
     )
 }
 

@@ -23,8 +23,38 @@ use lowlat_host::{HostSnapshot, Reading, kernel_version::KernelVersion};
 pub const LOAD_READY_MAX: f64 = 0.1;
 
 /// Options that judges read, beyond those that settings need.
-pub const CONFIG_OPTIONS: &[&str] =
-    &["HZ", "NO_HZ_FULL", "PREEMPT", "PREEMPT_DYNAMIC", "PREEMPT_RT", "RCU_NOCB_CPU", "RT_GROUP_SCHED"];
+pub const CONFIG_OPTIONS: &[&str] = &[
+    "EFI_DISABLE_RUNTIME",
+    "HZ",
+    "NO_HZ_FULL",
+    "PREEMPT",
+    "PREEMPT_DYNAMIC",
+    "PREEMPT_RT",
+    "PSI",
+    "PSI_DEFAULT_DISABLED",
+    "RCU_NOCB_CPU",
+    "RT_GROUP_SCHED",
+    "SECURITY_SELINUX_BOOTPARAM",
+];
+
+/// Options for finding bugs in the kernel that make its work several times longer, without `CONFIG_`.
+pub const DEBUG_OPTIONS: &[&str] = &[
+    "DEBUG_ATOMIC_SLEEP",
+    "DEBUG_KMEMLEAK",
+    "DEBUG_LOCK_ALLOC",
+    "DEBUG_OBJECTS",
+    "DEBUG_PAGEALLOC_ENABLE_DEFAULT",
+    "DEBUG_PREEMPT",
+    "DEBUG_SPINLOCK",
+    "IRQSOFF_TRACER",
+    "KASAN",
+    "KCSAN",
+    "KMSAN",
+    "LOCK_STAT",
+    "PREEMPT_TRACER",
+    "PROVE_LOCKING",
+    "SLUB_DEBUG_ON",
+];
 
 /// Whether the host is known to be a virtual machine.
 pub fn is_virtual(context: &Context<'_>) -> bool {

@@ -106,6 +106,9 @@ fn keep_names_without_content(tree: &mut CaptureTree) {
     tree.notes.insert(NAMES_LIST, names);
 }
 
+/// The status of process 1, whose CPUs are those of every process that requests none.
+const FIRST_PROCESS: &str = "/proc/1/status";
+
 /// Removes every process that is not known to be a kernel thread, and its number from the list of /proc.
 fn drop_user_processes(recording: &mut Recording) {
     let kernel_threads: BTreeSet<String> = recording
@@ -119,7 +122,7 @@ fn drop_user_processes(recording: &mut Recording) {
         })
         .collect();
     let is_kept = |path: &str| process_of(path).is_none_or(|pid| kernel_threads.contains(pid));
-    recording.reads.retain(|path, _| is_kept(path));
+    recording.reads.retain(|path, _| is_kept(path) || path == FIRST_PROCESS);
     recording.lists.retain(|path, _| is_kept(path));
     recording.links.retain(|path, _| is_kept(path));
     recording.found.retain(|path| is_kept(path));

@@ -11,6 +11,14 @@ const WORD_BITS: u32 = c_ulong::BITS;
 /// Highest number of nodes of any kernel (CONFIG_NODES_SHIFT is at most 10).
 const NODES_MAX: u32 = 1024;
 
+/// Lets the calling thread allocate on this node only, until it ends.
+///
+/// # Errors
+/// The system's error: a kernel without NUMA, or a node outside of the cpuset.
+pub fn allocate_on(node: u32) -> io::Result<()> {
+    set_policy(Memory::Node(node))
+}
+
 /// Sets the policy of the calling thread. Allocates nothing.
 pub fn set_policy(memory: Memory) -> io::Result<()> {
     let mut mask = [0; (NODES_MAX / WORD_BITS) as usize];
@@ -20,7 +28,7 @@ pub fn set_policy(memory: Memory) -> io::Result<()> {
         Memory::Node(node) => {
             let word = mask.get_mut((node / WORD_BITS) as usize).ok_or(io::ErrorKind::InvalidInput)?;
             *word = 1 << (node % WORD_BITS);
-            // The kernel reads one bit less than it is told.
+            // The kernel reads one bit less than this length.
             (MPOL_BIND, c_ulong::from(NODES_MAX) + 1)
         }
     };

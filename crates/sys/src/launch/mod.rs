@@ -1,24 +1,28 @@
-//! Starts a command as a [`Launch`] says, pins its threads as they appear, and passes signals and the exit code.
+//! Starts a command, or copies of it, as a [`Launch`] says, pins its threads as they appear, and passes signals and the
+//! exit code.
 
 mod evidence;
 mod memory;
 mod signals;
 
 pub use evidence::evidence;
+pub use memory::allocate_on;
 
 use crate::{
     Root,
     idle_hold::{self, IdleHold},
+    programs::exit_code,
     scheduling::{Scheduling, set_affinity, set_scheduling},
     task_stat::TaskStat,
 };
-use lowlat_host::{CpuSet, Reading, snapshot::SchedPolicy};
+use lowlat_host::{CpuId, CpuSet, Reading, snapshot::SchedPolicy};
 use lowlat_launch::{Acceleration, KernelSocket, Launch, Memory, Pins};
+use rustix::process::{Signal, set_parent_process_death_signal};
 use signals::{Event, Signals};
 use std::{
     io,
-    os::unix::process::{CommandExt, ExitStatusExt},
-    process::{Child, Command, ExitStatus},
+    os::unix::process::CommandExt,
+    process::{Child, Command},
     time::{Duration, Instant},
 };
 use thiserror::Error;
@@ -28,8 +32,9 @@ const LOOK_EARLY: Duration = Duration::from_millis(2);
 const LOOK_LATE: Duration = Duration::from_millis(100);
 /// How long a command counts as starting.
 const EARLY: Duration = Duration::from_secs(2);
-/// Time between two looks at its sockets.
-const SOCKETS_EVERY: Duration = Duration::from_millis(500);
+/// Time between two looks at its sockets and CPUs.
+const LOOK_AROUND: Duration = Duration::from_millis(500);
+const ONLINE: &str = "/sys/devices/system/cpu/online";
 /// Time that a command has to end by SIGTERM.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -82,20 +87,23 @@ fn sentence(found: &Acceleration) -> String {
 /// What happened while the command ran.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ran {
-    /// Exit code; 128 and the signal's number if a signal ended it.
+    /// Exit code, the highest one of copies; 128 and the signal's number if a signal ended it.
     pub code: u8,
     /// Most threads that shared a CPU with another at the same time, beyond one per CPU.
     pub crowded_max: usize,
     /// Threads that could not be pinned, with the system's error: "1234: Invalid argument".
     pub unpinned: Vec<String>,
+    /// CPUs that went offline. The kernel moved their threads.
+    pub cpus_lost: CpuSet,
     /// What the command showed of its acceleration, at the last look.
     pub acceleration: Option<Acceleration>,
 }
 
-/// Runs a command to its end.
+/// Runs a command, or all copies of it, to the end.
 ///
 /// # Errors
-/// [`LaunchError`] if it cannot be started, or is not accelerated though `is_acceleration_required`.
+/// [`LaunchError`] if one cannot be started, or is not accelerated though `is_acceleration_required`. The copies that
+/// run are then stopped.
 pub fn run(
     root: &Root,
     launch: &Launch,
@@ -108,54 +116,85 @@ pub fn run(
         source: error.into(),
         hint: "run as root, or leave out --c-states off",
     })?;
+    check_settings(launch)?;
     // Before the command exists, so that its end is not missed.
     let signals = Signals::block();
-    let child = start(launch, command)?;
     let mut running = Running {
         root,
         launch,
         pins: Pins::new(launch.cpus.clone(), launch.thread_map.clone()),
-        child,
+        children: Vec::new(),
         started: Instant::now(),
-        sockets_seen: Instant::now(),
+        looked_around: Instant::now(),
         ran: Ran::default(),
     };
-    let status = running.supervise(&signals, is_acceleration_required)?;
-    running.ran.code = code(status);
-    Ok(running.ran)
+    let outcome = running.start(command).and_then(|()| running.supervise(&signals, is_acceleration_required));
+    if outcome.is_err() {
+        running.stop(&signals);
+    }
+    outcome.map(|()| running.ran)
 }
 
 struct Running<'a> {
     root: &'a Root,
     launch: &'a Launch,
     pins: Pins,
-    child: Child,
+    /// Those that have not been waited for.
+    children: Vec<Child>,
     started: Instant,
-    sockets_seen: Instant,
+    looked_around: Instant,
     ran: Ran,
 }
 
 impl Running<'_> {
-    fn supervise(&mut self, signals: &Signals, is_required: bool) -> Result<ExitStatus, LaunchError> {
+    fn start(&mut self, command: &[String]) -> Result<(), LaunchError> {
+        for cpus in self.launch.processes() {
+            self.children.push(start(self.launch, cpus.first().copied(), command)?);
+        }
+        Ok(())
+    }
+
+    fn supervise(&mut self, signals: &Signals, is_required: bool) -> Result<(), LaunchError> {
         loop {
-            if let Ok(Some(status)) = self.child.try_wait() {
-                return Ok(status);
+            self.reap();
+            if self.children.is_empty() {
+                return Ok(());
             }
-            self.pin();
-            if let (true, Some(error)) = (self.looks_at_sockets(), self.refused(is_required)) {
-                self.stop(signals);
-                return Err(error);
+            // Threads of a copy inherit its CPU.
+            if self.launch.copies.is_none() {
+                self.pin();
             }
-            let wait = if self.started.elapsed() < EARLY { LOOK_EARLY } else { LOOK_LATE };
-            match signals.wait(wait) {
-                Event::Pass(signal) => signals::send(&self.child, signal),
+            if self.looked_around.elapsed() >= LOOK_AROUND {
+                self.looked_around = Instant::now();
+                self.look_at_cpus();
+                self.look_at_sockets();
+                if let Some(error) = self.refused(is_required) {
+                    return Err(error);
+                }
+            }
+            let is_early = self.launch.copies.is_none() && self.started.elapsed() < EARLY;
+            match signals.wait(if is_early { LOOK_EARLY } else { LOOK_LATE }) {
+                Event::Pass(signal) => self.children.iter().for_each(|child| signals::send(child, signal)),
                 Event::Child | Event::Nothing => {}
             }
         }
     }
 
+    /// Waits for the children that have ended.
+    fn reap(&mut self) {
+        let code = &mut self.ran.code;
+        self.children.retain_mut(|child| match child.try_wait() {
+            Ok(Some(status)) => {
+                *code = exit_code(status).max(*code);
+                false
+            }
+            _ => true,
+        });
+    }
+
     fn pin(&mut self) {
-        let folder = format!("/proc/{}/task", self.child.id());
+        let Some(child) = self.children.first() else { return };
+        let folder = format!("/proc/{}/task", child.id());
         let Reading::Known(tids) = self.root.list(&folder) else { return };
         let threads: Vec<(u32, String)> = tids
             .iter()
@@ -175,14 +214,20 @@ impl Running<'_> {
         self.ran.crowded_max = self.ran.crowded_max.max(self.pins.crowded());
     }
 
-    fn looks_at_sockets(&mut self) -> bool {
-        let Some(accelerator) = &self.launch.accelerator else { return false };
-        if self.sockets_seen.elapsed() < SOCKETS_EVERY {
-            return false;
+    fn look_at_cpus(&mut self) {
+        if let Reading::Known(online) = self.root.read_cpu_list(ONLINE) {
+            self.ran.cpus_lost.extend(self.launch.all_cpus().difference(&online).iter());
         }
-        self.sockets_seen = Instant::now();
-        self.ran.acceleration = Some(evidence(self.root, self.child.id(), accelerator).judge(accelerator));
-        true
+    }
+
+    fn look_at_sockets(&mut self) {
+        let Some(accelerator) = &self.launch.accelerator else { return };
+        let children = self.children.iter();
+        let mut found =
+            children.map(|child| evidence(self.root, child.id(), accelerator).judge(accelerator)).peekable();
+        // The first copy that is not accelerated counts for all.
+        let first = found.peek().cloned();
+        self.ran.acceleration = found.find(|found| *found != Acceleration::Accelerated).or(first);
     }
 
     /// A missing device only means that no socket was opened so far.
@@ -194,35 +239,33 @@ impl Running<'_> {
     }
 
     fn stop(&mut self, signals: &Signals) {
-        signals::send(&self.child, libc::SIGTERM);
+        self.children.iter().for_each(|child| signals::send(child, libc::SIGTERM));
         let stopped = Instant::now();
-        while stopped.elapsed() < PATIENCE {
-            if let Ok(Some(_)) = self.child.try_wait() {
-                return;
-            }
+        while !self.children.is_empty() && stopped.elapsed() < PATIENCE {
             let _ = signals.wait(LOOK_EARLY);
+            self.reap();
         }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        for child in &mut self.children {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 
-fn start(launch: &Launch, command: &[String]) -> Result<Child, LaunchError> {
+/// Starts one process on its first CPU; without one, on all CPUs of the launch.
+fn start(launch: &Launch, first: Option<CpuId>, command: &[String]) -> Result<Child, LaunchError> {
     let mut words = launch.launcher.iter().chain(command);
     let program = words.next().cloned().unwrap_or_default();
     let all = launch.all_cpus();
-    let scheduling = launch.policy.map(|(policy, priority)| Scheduling {
-        policy,
-        priority,
-        nice: None,
-        deadline_ns: [0; 3],
-        is_reset_on_fork: false,
-    });
-    check_settings(&all, scheduling.as_ref())?;
+    let scheduling = scheduling(launch);
     let mut starting = Command::new(&program);
     starting.args(words).envs(launch.environment.iter().map(|(name, value)| (name, value)));
-    let (memory, first) = (launch.memory, launch.cpus.first().copied());
+    let (memory, is_copy) = (launch.memory, launch.copies.is_some());
     let set = move || {
+        if is_copy {
+            // Copies are of no use to anybody without the process that waits for them.
+            set_parent_process_death_signal(Some(Signal::TERM))?;
+        }
         let this = std::process::id();
         set_affinity(this, &first.map_or_else(|| all.clone(), CpuSet::of))?;
         if memory != Memory::Inherited {
@@ -237,8 +280,19 @@ fn start(launch: &Launch, command: &[String]) -> Result<Child, LaunchError> {
     starting.spawn().map_err(|source| LaunchError::Start { program, source })
 }
 
+fn scheduling(launch: &Launch) -> Option<Scheduling> {
+    launch.policy.map(|(policy, priority)| Scheduling {
+        policy,
+        priority,
+        nice: None,
+        deadline_ns: [0; 3],
+        is_reset_on_fork: false,
+    })
+}
+
 /// Tries the settings on a thread of this process, so that a refusal names the setting.
-fn check_settings(cpus: &CpuSet, scheduling: Option<&Scheduling>) -> Result<(), LaunchError> {
+fn check_settings(launch: &Launch) -> Result<(), LaunchError> {
+    let cpus = &launch.all_cpus();
     let attempt = |doing: String, hint, act: &(dyn Fn(u32) -> io::Result<()> + Sync)| {
         let outcome = std::thread::scope(|scope| {
             let trial = scope.spawn(|| act(thread_id()));
@@ -247,7 +301,7 @@ fn check_settings(cpus: &CpuSet, scheduling: Option<&Scheduling>) -> Result<(), 
         outcome.map_err(|source| LaunchError::Set { doing, source, hint })
     };
     attempt(format!("run on {cpus:#}"), "check the cpuset of this process", &|tid| set_affinity(tid, cpus))?;
-    let Some(scheduling) = scheduling else { return Ok(()) };
+    let Some(scheduling) = &scheduling(launch) else { return Ok(()) };
     let hint = match scheduling.policy {
         SchedPolicy::Fifo | SchedPolicy::Rr => "run as root, or raise the limit with `ulimit -r`",
         _ => "run as root",
@@ -257,11 +311,6 @@ fn check_settings(cpus: &CpuSet, scheduling: Option<&Scheduling>) -> Result<(), 
 
 fn thread_id() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().unsigned_abs()
-}
-
-fn code(status: ExitStatus) -> u8 {
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
-    u8::try_from(code).unwrap_or(1)
 }
 
 #[cfg(test)]

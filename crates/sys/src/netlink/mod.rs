@@ -143,7 +143,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Receives packets until one of them has what is looked for.
+    /// Receives packets until `find` returns a result for one of them.
     fn until<T>(
         &self,
         packets_max: usize,
@@ -173,10 +173,32 @@ impl Connection {
 
 /// Lists all IP addresses of the host: for each, `struct ifaddrmsg` and its attributes.
 pub(crate) fn list_addresses() -> Result<Vec<Vec<u8>>, Errno> {
-    let connection = Connection { socket: socket(None)?, family: RTM_GETADDR, sequence: 1 };
-    let request = message::request(Kind::List, RTM_GETADDR, connection.sequence, &EVERY_ADDRESS);
-    sendto(&connection.socket, &request, SendFlags::empty(), &netlink::SocketAddrNetlink::new(0, 0))?;
+    list_route(RTM_GETADDR, &EVERY_ADDRESS)
+}
+
+/// Lists entries of routing netlink: for each, its header and its attributes.
+pub(crate) fn list_route(kind: u16, header: &[u8]) -> Result<Vec<Vec<u8>>, Errno> {
+    let connection = route_request(Kind::List, kind, header)?;
     connection.listed(0)
+}
+
+/// Returns the one answer of routing netlink to a request: its header and its attributes.
+pub(crate) fn ask_route(kind: u16, request: &[u8]) -> Result<Vec<u8>, Errno> {
+    let connection = route_request(Kind::Query, kind, request)?;
+    let mut answer = Vec::new();
+    connection.until(STRAY_PACKETS_MAX, |packet| {
+        let end = message::entries_of(connection.sequence, packet, |entry| answer = entry.to_vec());
+        // An answer that is not part of a listing has no end.
+        end.or_else(|| (!answer.is_empty()).then_some(Ok(())))
+    })?;
+    Ok(answer)
+}
+
+fn route_request(kind: Kind, family: u16, body: &[u8]) -> Result<Connection, Errno> {
+    let connection = Connection { socket: socket(None)?, family, sequence: 1 };
+    let request = message::request(kind, family, connection.sequence, body);
+    sendto(&connection.socket, &request, SendFlags::empty(), &netlink::SocketAddrNetlink::new(0, 0))?;
+    Ok(connection)
 }
 
 /// No protocol is NETLINK_ROUTE.

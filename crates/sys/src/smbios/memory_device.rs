@@ -9,6 +9,9 @@ const MIB: u64 = 1 << 20;
 /// The lower 31 bits of an extended size or speed count; the highest is reserved.
 const EXTENDED: u32 = 0x7FFF_FFFF;
 
+/// Stands for a capacity in the extended field.
+const EXTENDED_CAPACITY: u32 = 0x8000_0000;
+
 /// Whether the array (type 16) contains system memory, by its "use" field.
 pub(super) fn is_system_memory(array: &Structure<'_>) -> bool {
     array.byte(0x05) == Some(0x03)
@@ -27,7 +30,31 @@ pub(super) fn module(device: &Structure<'_>) -> Option<MemoryModule> {
         part_number: text(0x1A),
         ranks: device.byte(0x1B).map(|attributes| u32::from(attributes & 0x0F)).filter(|ranks| *ranks > 0),
         configured_mts: speed_mts(device, 0x20, 0x58),
+        total_width_bits: width_bits(device, 0x08),
+        data_width_bits: width_bits(device, 0x0A),
+        voltage_mv_min: voltage_mv(device, 0x22),
+        voltage_mv_max: voltage_mv(device, 0x24),
+        voltage_mv: voltage_mv(device, 0x26),
     })
+}
+
+/// What an array (type 16) supports: in KiB, or in the extended field in bytes; `None` if unknown.
+pub(super) fn capacity_bytes(array: &Structure<'_>) -> Option<u64> {
+    match array.double_word(0x07)? {
+        EXTENDED_CAPACITY => array.quad_word(0x0F),
+        kib => Some(u64::from(kib) * KIB),
+    }
+    .filter(|bytes| *bytes > 0)
+}
+
+/// 0xFFFF means unknown; zero, that there are no such bits.
+fn width_bits(device: &Structure<'_>, offset: usize) -> Option<u32> {
+    device.word(offset).filter(|bits| !matches!(*bits, 0 | 0xFFFF)).map(u32::from)
+}
+
+/// Zero means unknown.
+fn voltage_mv(device: &Structure<'_>, offset: usize) -> Option<u32> {
+    device.word(offset).filter(|mv| *mv > 0).map(u32::from)
 }
 
 /// In KiB if the highest bit is set, otherwise in MiB; 0x7FFF refers to the extended size, in MiB.

@@ -86,6 +86,25 @@ impl Tables {
         self.text(kind::BIOS, 0x08)
     }
 
+    /// BIOS revision (type 0): "1.24".
+    pub fn bios_revision(&self) -> Reading<String> {
+        self.revision(0x14)
+    }
+
+    /// Firmware revision of the embedded controller (type 0), which is iLO on HPE's servers: "2.30".
+    pub fn controller_revision(&self) -> Reading<String> {
+        self.revision(0x16)
+    }
+
+    /// Two bytes of type 0, major and minor; 0xFF in either means that the firmware has no such number.
+    fn revision(&self, offset: usize) -> Reading<String> {
+        let numbers = self.of_kind(kind::BIOS).next().and_then(|bios| {
+            let known = |at| bios.byte(at).filter(|number| *number != 0xFF);
+            Some((known(offset)?, known(offset + 1)?))
+        });
+        Reading::from_option(numbers.map(|(major, minor)| format!("{major}.{minor}")))
+    }
+
     /// System manufacturer (type 1).
     pub fn system_vendor(&self) -> Reading<String> {
         self.text(kind::SYSTEM, 0x04)
@@ -116,6 +135,15 @@ impl Tables {
         if slots > 0 { slots } else { u32::try_from(self.system_memory_slots().len()).unwrap_or(u32::MAX) }
     }
 
+    /// The most memory that all arrays of system memory support (type 16); absent if one does not state it.
+    pub fn memory_capacity_bytes(&self) -> Reading<u64> {
+        let arrays = self.of_kind(kind::MEMORY_ARRAY).filter(memory_device::is_system_memory);
+        let sum = arrays
+            .map(|array| memory_device::capacity_bytes(&array))
+            .try_fold(0_u64, |sum, bytes| sum.checked_add(bytes?));
+        Reading::from_option(sum.filter(|bytes| *bytes > 0))
+    }
+
     /// Memory devices, without those of arrays for something else (video memory, flash, cache).
     fn system_memory_slots(&self) -> Vec<Structure<'_>> {
         let others: Vec<u16> = self
@@ -136,13 +164,28 @@ impl Tables {
     }
 }
 
-/// Memory modules and the number of slots, as the firmware describes them.
-pub fn memory_modules(root: &Root) -> (Reading<Vec<MemoryModule>>, Reading<u32>) {
+/// Memory as the firmware describes it.
+#[derive(Debug)]
+pub struct DescribedMemory {
+    /// Modules, without empty slots.
+    pub modules: Reading<Vec<MemoryModule>>,
+    /// Number of slots.
+    pub slots: Reading<u32>,
+    /// The most memory that the slots support.
+    pub capacity_bytes_max: Reading<u64>,
+}
+
+/// Reads the modules, their slots and the capacity.
+pub fn memory(root: &Root) -> DescribedMemory {
     let tables = Tables::read(root);
     let has_slots = |tables: &Tables| tables.memory_slots() > 0;
     // Firmware of virtual machines may leave memory out; that does not mean a host without slots.
     let described = tables.and_then(|tables| Reading::from_option(Some(tables).filter(has_slots)));
-    (described.as_ref().map(Tables::memory_modules), described.as_ref().map(Tables::memory_slots))
+    DescribedMemory {
+        modules: described.as_ref().map(Tables::memory_modules),
+        slots: described.as_ref().map(Tables::memory_slots),
+        capacity_bytes_max: described.and_then(|tables| tables.memory_capacity_bytes()),
+    }
 }
 
 fn in_hex(bytes: &[u8]) -> String {

@@ -71,6 +71,11 @@ impl<'a> Structure<'a> {
         self.formatted.get(offset..)?.first_chunk().copied().map(u32::from_le_bytes)
     }
 
+    /// The 64-bit number at an offset.
+    pub(super) fn quad_word(&self, offset: usize) -> Option<u64> {
+        self.formatted.get(offset..)?.first_chunk().copied().map(u64::from_le_bytes)
+    }
+
     /// The string whose number is at an offset, without the blanks that firmware pads with; `None` if it is
     /// empty.
     pub(super) fn text(&self, offset: usize) -> Option<String> {

@@ -64,12 +64,14 @@ impl Device {
         let mut at = [0; 0x5C];
         let mut put = |offset: usize, bytes: &[u8]| at[offset..offset + bytes.len()].copy_from_slice(bytes);
         put(0x04, &self.array.to_le_bytes());
+        put(0x08, &[72, 0, 64, 0]);
         put(0x0C, &self.size.to_le_bytes());
         put(0x10, &[1, 2, 0x1A]);
         put(0x15, &self.speed.to_le_bytes());
         put(0x17, &[3, 4, 0, 5, 2]);
         put(0x1C, &self.extended_size.to_le_bytes());
         put(0x20, &self.configured.to_le_bytes());
+        put(0x22, &[0xB0, 0x04, 0, 0, 0xB0, 0x04]);
         put(0x54, &self.extended_speed.to_le_bytes());
         put(0x58, &self.extended_configured.to_le_bytes());
         at[4..].to_vec()
@@ -82,17 +84,21 @@ impl Device {
 }
 
 fn array(handle: u16, usage: u8, slots: u16) -> Vec<u8> {
-    let mut fields = vec![3, usage, 6, 0, 0, 0, 0, 0xFE, 0xFF];
+    let mut fields = vec![3, usage, 6, 0, 0, 0, 0x80, 0xFE, 0xFF];
     fields.extend(slots.to_le_bytes());
+    fields.extend((4_u64 << 40).to_le_bytes());
     structure(kind::MEMORY_ARRAY, handle, &fields, &[])
 }
 
 /// A host as HPE's firmware describes it.
 pub(crate) fn table() -> Vec<u8> {
+    let mut bios = vec![1, 2, 0, 0, 3];
+    bios.resize(0x14 - 4, 0);
+    bios.extend([1, 24, 2, 30]);
     let mut system = vec![1, 2, 0, 3];
     system.extend([0xAB; 16]);
     [
-        structure(kind::BIOS, 0, &[1, 2, 0, 0, 3], &["HPE", "A42", "04/29/2020"]),
+        structure(kind::BIOS, 0, &bios, &["HPE", "A42", "04/29/2020"]),
         structure(kind::SYSTEM, 1, &system, &["HPE", "ProLiant DL385 Gen10 Plus", "CZ-SERIAL"]),
         structure(kind::BOARD, 2, &[1, 2, 0, 3], &["HPE", "DL385 Board", "BOARDSERIAL"]),
         structure(11, 3, &[1], &["OEM-SECRET"]),
@@ -122,7 +128,8 @@ fn identity_and_modules_are_decoded() {
     assert_eq!((tables.bios_vendor().text(), tables.bios_date().text()), ("HPE", "04/29/2020"));
     assert_eq!(tables.system_product().text(), "ProLiant DL385 Gen10 Plus");
     assert_eq!(tables.board().text(), "HPE DL385 Board");
-    assert_eq!(tables.memory_slots(), 32);
+    assert_eq!((tables.bios_revision().text(), tables.controller_revision().text()), ("1.24", "2.30"));
+    assert_eq!((tables.memory_slots(), tables.memory_capacity_bytes()), (32, Reading::Known(4 << 40)));
     let expected = MemoryModule {
         locator: "PROC 1 DIMM 2".into(),
         bank: "P0 CHANNEL A".into(),
@@ -133,6 +140,11 @@ fn identity_and_modules_are_decoded() {
         manufacturer: "Samsung".into(),
         part_number: "M393A4G43AB3-CWE".into(),
         ranks: Some(2),
+        total_width_bits: Some(72),
+        data_width_bits: Some(64),
+        voltage_mv_min: Some(1_200),
+        voltage_mv_max: None,
+        voltage_mv: Some(1_200),
     };
     assert_eq!(tables.memory_modules(), [expected]);
 }
@@ -161,7 +173,22 @@ fn a_short_structure_of_an_old_version_lacks_only_what_it_lacks() {
     let bytes = structure(kind::MEMORY_DEVICE, 1, &fields, &strings);
     let module = memory_device::module(&table::structures(&bytes).next().unwrap()).unwrap();
     assert_eq!((module.size_bytes, module.ranks, module.configured_mts), (1 << 30, None, None));
+    assert_eq!((module.total_width_bits, module.voltage_mv), (Some(72), None));
     assert_eq!(module.speed_mts, Some(3_200));
+}
+
+#[test]
+fn numbers_that_firmware_does_not_have_are_absent() {
+    let of = |table: &[u8]| tables(&entry_point_3(3, 3), table);
+    let mut bios = vec![1, 2, 0, 0, 3];
+    bios.resize(0x14 - 4, 0);
+    bios.extend([1, 24, 0xFF, 0xFF]);
+    let host = of(&structure(kind::BIOS, 0, &bios, &["Dell"]));
+    assert_eq!((host.bios_revision().text(), host.controller_revision().is_absent()), ("1.24", true));
+    let small = structure(kind::MEMORY_ARRAY, 1, &[3, 3, 6, 0, 0, 0x40, 0, 0xFE, 0xFF, 4, 0], &[]);
+    assert_eq!(of(&small).memory_capacity_bytes(), Reading::Known(4 << 30));
+    let silent = structure(kind::MEMORY_ARRAY, 2, &[3, 3, 6, 0, 0, 0, 0x80, 0xFE, 0xFF, 4, 0], &[]);
+    assert!(of(&[small, silent].concat()).memory_capacity_bytes().is_absent());
 }
 
 #[test]
@@ -180,12 +207,12 @@ fn version_2_and_older_entry_points_are_read_and_bad_sums_are_refused() {
 #[test]
 fn tables_that_say_nothing_are_not_hosts_without_memory() {
     let only_bios = structure(kind::BIOS, 0, &[1, 2, 0, 0, 3], &["QEMU", "1", "x"]);
-    let (modules, slots) = memory_modules(&host(&entry_point_3(3, 0), &only_bios).root());
-    assert!(modules.is_absent() && slots.is_absent());
-    let (modules, slots) = memory_modules(&host(&entry_point_3(3, 0), &table()).root());
-    assert_eq!((modules.into_known().unwrap().len(), slots), (1, Reading::Known(32)));
-    assert!(memory_modules(&TestTree::new().root()).0.is_absent());
-    assert!(matches!(memory_modules(&host(&entry_point_3(3, 0), &[]).root()).0, Reading::Unparsable(_)));
+    let described = memory(&host(&entry_point_3(3, 0), &only_bios).root());
+    assert!(described.modules.is_absent() && described.slots.is_absent());
+    let described = memory(&host(&entry_point_3(3, 0), &table()).root());
+    assert_eq!((described.modules.into_known().unwrap().len(), described.slots), (1, Reading::Known(32)));
+    assert!(memory(&TestTree::new().root()).modules.is_absent());
+    assert!(matches!(memory(&host(&entry_point_3(3, 0), &[]).root()).modules, Reading::Unparsable(_)));
 }
 
 #[test]

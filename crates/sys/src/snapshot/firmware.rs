@@ -16,6 +16,9 @@ pub(super) fn read(root: &Root) -> FirmwareFacts {
         bios_vendor: text(Tables::bios_vendor, &["bios_vendor"]),
         bios_version: text(Tables::bios_version, &["bios_version"]),
         bios_date: text(Tables::bios_date, &["bios_date"]),
+        bios_revision: text(Tables::bios_revision, &["bios_release"]),
+        controller_revision: text(Tables::controller_revision, &["ec_firmware_release"])
+            .or(|| ipmi_revision(root)),
         system_vendor: text(Tables::system_vendor, &["sys_vendor"]),
         system_product: text(Tables::system_product, &["product_name"]),
         board: text(Tables::board, &["board_vendor", "board_name"]),
@@ -39,6 +42,13 @@ fn shown_to_everyone(root: &Root, names: &[&str]) -> Reading<String> {
         }
     }
     if texts.is_empty() { missing } else { Reading::Known(texts.join(" ")) }
+}
+
+/// The firmware of the management controller behind the first IPMI interface (Documentation/driver-api/ipmi.rst).
+fn ipmi_revision(root: &Root) -> Reading<String> {
+    root.glob("/sys/devices/platform/ipmi_bmc.*/firmware_revision")
+        .first()
+        .map_or(Reading::Absent, |path| root.read(path))
 }
 
 fn is_uefi(root: &Root) -> Reading<bool> {
@@ -90,9 +100,12 @@ mod tests {
             ("/sys/class/dmi/id/board_vendor", "HPE\n"),
             ("/sys/class/dmi/id/board_name", "DL385\n"),
             ("/sys/class/dmi/id/bios_date", "\n"),
+            ("/sys/class/dmi/id/bios_release", "1.24\n"),
+            ("/sys/devices/platform/ipmi_bmc.0/firmware_revision", "2.30\n"),
         ]);
         let facts = read(&tree.root());
         assert_eq!((facts.system_vendor.text(), facts.board.text()), ("HPE", "HPE DL385"));
+        assert_eq!((facts.bios_revision.text(), facts.controller_revision.text()), ("1.24", "2.30"));
         assert!(facts.bios_date.is_absent() && facts.smbios_version.is_absent());
         assert_eq!(read(&TestTree::new().root()), FirmwareFacts::default());
     }

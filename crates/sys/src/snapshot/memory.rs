@@ -13,7 +13,7 @@ const MEMINFO: &str = "/proc/meminfo";
 
 pub(super) fn read(root: &Root) -> MemoryFacts {
     let chosen = |name: &str| words::chosen(root, &format!("{THP}/{name}"));
-    let (modules, module_slots) = smbios::memory_modules(root);
+    let described = smbios::memory(root);
     MemoryFacts {
         total_bytes: memory_total(root),
         available_bytes: read_meminfo_bytes(root, MEMINFO, "MemAvailable"),
@@ -23,8 +23,9 @@ pub(super) fn read(root: &Root) -> MemoryFacts {
         thp_defrag: chosen("defrag"),
         ksm_run: root.read_as("/sys/kernel/mm/ksm/run", "0, 1 or 2"),
         swaps: read_swaps(root),
-        modules,
-        module_slots,
+        modules: described.modules,
+        module_slots: described.slots,
+        capacity_bytes_max: described.capacity_bytes_max,
     }
 }
 

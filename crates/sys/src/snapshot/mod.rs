@@ -12,8 +12,10 @@ mod interrupts;
 mod kernel;
 mod knobs;
 mod memory;
+mod memory_nodes;
 mod nics;
 mod pci;
+mod scheduler;
 mod services;
 mod tasks;
 mod topology;
@@ -23,18 +25,22 @@ mod words;
 
 pub use kernel::load_average;
 pub use memory::memory_total;
+pub use memory_nodes::memory_nodes;
+pub use nics::{NapiInstance, napi_instance};
 pub(crate) use nics::{addresses::INTERFACE as ADDRESSES, ethtool};
 
 use crate::{Root, root::manifest::Manifest};
 use lowlat_host::{
     HostSnapshot,
-    snapshot::{Origin, OriginKind},
+    snapshot::{Origin, OriginKind, SchedulerFacts},
 };
 use lowlat_settings::Catalogue;
 
 /// Reads everything that lowlat uses of a host, including the files and kernel options that the catalogue
 /// names.
 pub fn read(root: &Root, catalogue: Catalogue) -> HostSnapshot {
+    let mut options = [catalogue.config_options(), SchedulerFacts::CONFIG_OPTIONS.to_vec()].concat();
+    options.sort_unstable();
     HostSnapshot {
         schema_version: HostSnapshot::SCHEMA_VERSION,
         origin: origin(root),
@@ -42,8 +48,9 @@ pub fn read(root: &Root, catalogue: Catalogue) -> HostSnapshot {
         cpu: cpu::read(root),
         memory: memory::read(root),
         firmware: firmware::read(root),
-        kernel: kernel::read(root, &catalogue.config_options()),
+        kernel: kernel::read(root, &options),
         interrupts: interrupts::read(root),
+        scheduler: scheduler::read(root),
         tasks: tasks::read(root),
         services: services::read(root),
         nics: nics::read(root),
@@ -52,6 +59,11 @@ pub fn read(root: &Root, catalogue: Catalogue) -> HostSnapshot {
         virtualization: virtualization::read(root),
         files: knobs::read(root, &catalogue.knob_globs()),
     }
+}
+
+/// Reads everything but the files and kernel options that a catalogue names, for commands that judge nothing.
+pub fn read_without_knobs(root: &Root) -> HostSnapshot {
+    read(root, Catalogue::new(&[]))
 }
 
 /// The assignments of /etc/sysctl.conf.

@@ -1,10 +1,10 @@
 //! Reads kernel threads, workqueues and the CPUs that this process may use.
 
-use crate::{Root, task_stat::TaskStat};
-use lowlat_host::{
-    CpuSet, Reading,
-    snapshot::{KernelThread, TaskFacts, Workqueue},
+use crate::{
+    Root,
+    task_stat::{TaskStat, cpus_allowed},
 };
+use lowlat_host::snapshot::{KernelThread, TaskFacts, Workqueue};
 
 /// The kernel refuses to change the task's affinity.
 const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
@@ -15,6 +15,7 @@ pub(super) fn read(root: &Root) -> TaskFacts {
         workqueues: workqueues(root),
         workqueue_cpus: root.read_cpu_mask("/sys/devices/virtual/workqueue/cpumask"),
         allowed_cpus: cpus_allowed(root, "/proc/self/status"),
+        first_process_cpus: cpus_allowed(root, "/proc/1/status"),
     }
 }
 
@@ -41,24 +42,6 @@ fn kernel_thread(root: &Root, pid: u32) -> Option<KernelThread> {
     })
 }
 
-/// `Cpus_allowed_list` of a status file, otherwise its mask `Cpus_allowed`.
-fn cpus_allowed(root: &Root, path: &str) -> Reading<CpuSet> {
-    root.read_bytes(path).and_then(|bytes| {
-        let text = String::from_utf8_lossy(&bytes);
-        let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-        let unparsable = |raw, expected| Reading::unparsable(path, raw, expected);
-        match (field("Cpus_allowed_list:"), field("Cpus_allowed:")) {
-            (Some(list), _) => CpuSet::parse_list(list).map_or_else(
-                |_| unparsable(list, "Cpus_allowed_list with a CPU list such as 0-3,8"),
-                Reading::Known,
-            ),
-            (None, Some(mask)) => CpuSet::parse_mask(mask)
-                .map_or_else(|_| unparsable(mask, "Cpus_allowed with a CPU mask such as ff"), Reading::Known),
-            (None, None) => Reading::Absent,
-        }
-    })
-}
-
 /// Workqueues that expose their attributes (WQ_SYSFS); per-CPU ones have no cpumask, which stays absent.
 fn workqueues(root: &Root) -> Vec<Workqueue> {
     let names = root.list("/sys/bus/workqueue/devices").into_known().unwrap_or_default();
@@ -73,6 +56,7 @@ fn workqueues(root: &Root) -> Vec<Workqueue> {
 mod tests {
     use super::*;
     use crate::{task_stat::PF_KTHREAD, testing::TestTree};
+    use lowlat_host::Reading;
 
     const FLAGS: usize = 9;
     const RT_PRIORITY: usize = 40;
@@ -101,6 +85,7 @@ mod tests {
             .file("/proc/11/stat", stat("bash", 0x0040_0000, 0, 0))
             .file("/proc/12/stat", "12 (cut) S 1 2 3 4 5 2129984 0")
             .file("/proc/self/status", "Cpus_allowed_list:\t0,2\n")
+            .file("/proc/1/status", "Name:\tsystemd\nCpus_allowed_list:\t0-2\n")
             .file("/sys/devices/virtual/workqueue/cpumask", "3\n")
             .file("/sys/devices/virtual/workqueue/writeback/cpumask", "2\n")
             .file("/sys/devices/virtual/workqueue/percpu/per_cpu", "1\n")
@@ -141,6 +126,7 @@ mod tests {
             (facts.workqueue_cpus.to_string(), facts.allowed_cpus.to_string()),
             ("0-1".into(), "0,2".into())
         );
+        assert_eq!(facts.first_process_cpus.to_string(), "0-2");
     }
 
     #[test]

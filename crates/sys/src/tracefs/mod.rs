@@ -13,6 +13,7 @@ mod leftovers;
 mod others;
 mod pipe;
 mod place;
+mod senders;
 mod start;
 mod symbols;
 #[cfg(test)]
@@ -23,5 +24,6 @@ pub use instance::remove_own;
 pub use leftovers::{Leftover, remove_leftovers};
 pub use pipe::{CpuPipe, Drained, PipeStats};
 pub use place::Tracefs;
+pub use senders::SendTracing;
 pub use start::{BUFFER_KB_MIN, TraceOptions, Tracing};
 pub use symbols::{FunctionNames, function_names};

@@ -71,7 +71,8 @@ impl Tracing {
         let facts = other_tracers(tracefs, "");
         let own_size = tracefs.text(BUFFER_SIZE);
         let instance = Guard(Instance::make(tracefs)?);
-        let problems = set_up(&instance.0, options, buffer_kb_per_cpu, &formats, facts.is_empty())?;
+        let mut problems = set_up(&instance.0, options, buffer_kb_per_cpu, facts.is_empty())?;
+        problems.extend(switch_events(&instance.0, &formats)?);
         let on = instance.0.open("tracing_on", File::options().write(true))?;
         let page_bytes = page_bytes(&instance.0)?;
         let side_effects = match (own_size, tracefs.text(BUFFER_SIZE)) {
@@ -125,16 +126,7 @@ impl Tracing {
     /// # Errors
     /// [`TraceError`] if a CPU has no buffer or its file cannot be opened.
     pub fn pipes(&self) -> Result<Vec<CpuPipe>, TraceError> {
-        open_files::allow(self.cpus.len() as u64);
-        let flags = (rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::CLOEXEC).bits().cast_signed();
-        let pipe = |cpu: CpuId| {
-            let file = self.instance.open(
-                &format!("per_cpu/cpu{cpu}/trace_pipe_raw"),
-                File::options().read(true).custom_flags(flags),
-            )?;
-            Ok(CpuPipe::new(cpu, file, self.page_bytes))
-        };
-        self.cpus.iter().map(pipe).collect()
+        open_pipes(&self.instance, &self.cpus, self.page_bytes)
     }
 
     /// Creates a decoder for these buffers; `clock` converts time stamps to ticks.
@@ -203,11 +195,29 @@ impl Drop for Tracing {
     }
 }
 
+/// Opens the buffers of these CPUs.
+pub(super) fn open_pipes(
+    instance: &Instance,
+    cpus: &CpuSet,
+    page_bytes: usize,
+) -> Result<Vec<CpuPipe>, TraceError> {
+    open_files::allow(cpus.len() as u64);
+    let flags = (rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::CLOEXEC).bits().cast_signed();
+    let pipe = |cpu: CpuId| {
+        let file = instance.open(
+            &format!("per_cpu/cpu{cpu}/trace_pipe_raw"),
+            File::options().read(true).custom_flags(flags),
+        )?;
+        Ok(CpuPipe::new(cpu, file, page_bytes))
+    };
+    cpus.iter().map(pipe).collect()
+}
+
 /// Removes an instance that could not be set up.
-struct Guard(Arc<Instance>);
+pub(super) struct Guard(pub(super) Arc<Instance>);
 
 impl Guard {
-    fn keep(self) -> Arc<Instance> {
+    pub(super) fn keep(self) -> Arc<Instance> {
         let instance = Arc::clone(&self.0);
         std::mem::forget(self);
         instance
@@ -222,7 +232,7 @@ impl Drop for Guard {
 }
 
 /// The buffer of each traced CPU within the memory limit.
-fn buffer_kb(options: &TraceOptions) -> Result<u64, TraceError> {
+pub(super) fn buffer_kb(options: &TraceOptions) -> Result<u64, TraceError> {
     let online = Root::live().read_cpu_list("/sys/devices/system/cpu/online").into_known();
     let online_count = online.map_or(1, |cpus| cpus.len() as u64).max(options.cpus.len() as u64);
     let allowed_kb = options.memory_kb_max;
@@ -245,11 +255,10 @@ fn read_formats(tracefs: &Tracefs) -> Result<TraceFormats, TraceError> {
 
 /// Sets an instance up, in an order that keeps its memory small. Returns the optional settings that the
 /// kernel rejected.
-fn set_up(
+pub(super) fn set_up(
     instance: &Instance,
     options: &TraceOptions,
     buffer_kb_per_cpu: u64,
-    formats: &TraceFormats,
     is_alone: bool,
 ) -> Result<Vec<String>, TraceError> {
     instance.write("tracing_on", "0")?;
@@ -263,19 +272,21 @@ fn set_up(
     }
     set_clock(instance, options.clock)?;
     instance.write("tracing_cpumask", &options.cpus.to_mask())?;
-    let mut problems = set_options(instance, is_alone)?;
-    let refusals: Vec<TraceError> = formats
-        .present
-        .iter()
+    set_options(instance, is_alone)
+}
+
+/// Switches the events on. Returns those that the kernel rejected.
+fn switch_events(instance: &Instance, formats: &TraceFormats) -> Result<Vec<String>, TraceError> {
+    let wanted = || formats.present.iter().filter(|tracepoint| tracepoint.is_default());
+    let refusals: Vec<TraceError> = wanted()
         .filter_map(|tracepoint| instance.write(&format!("events/{}/enable", tracepoint.path()), "1").err())
         .collect();
-    if refusals.len() == formats.present.len() {
+    if refusals.len() == wanted().count() {
         let reasons =
             refusals.first().map_or_else(|| "the kernel has none of them".into(), ToString::to_string);
         return Err(TraceError::NoEvents { reasons });
     }
-    problems.extend(refusals.iter().map(ToString::to_string));
-    Ok(problems)
+    Ok(refusals.iter().map(ToString::to_string).collect())
 }
 
 fn set_clock(instance: &Instance, clock: TraceClock) -> Result<(), TraceError> {
@@ -314,7 +325,7 @@ fn set_options(instance: &Instance, is_alone: bool) -> Result<Vec<String>, Trace
 }
 
 /// The size of this instance's sub-buffers: configurable since Linux 6.8, before that one page.
-fn page_bytes(instance: &Instance) -> Result<usize, TraceError> {
+pub(super) fn page_bytes(instance: &Instance) -> Result<usize, TraceError> {
     let path = instance.within("buffer_subbuf_size_kb");
     if !instance.tracefs().exists(&path) {
         return Ok(rustix::param::page_size());

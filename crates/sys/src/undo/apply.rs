@@ -98,6 +98,12 @@ struct ObservedTarget {
     state: State,
 }
 
+/// Whether another program routinely changes the target: irqbalance moves interrupts every ten seconds. Such a target may
+/// have any state when its step starts.
+fn is_moved_by_rule(target: &TargetSpec) -> bool {
+    target.name.starts_with("/proc/irq/") && target.name.ends_with("/smp_affinity_list")
+}
+
 impl UndoLog {
     /// Applies the steps of `plan` in order or, after a crash, finishes them. Every step is checked before
     /// anything is changed: if one target is neither in the state that the plan found nor in the one it
@@ -257,6 +263,9 @@ impl UndoLog {
                     return Err(UndoError::PlanDiffers { plan: plan.to_owned(), step: step.id.clone() });
                 }
                 Some(standing) => all_seen.push(ObservedTarget { standing, state: present }),
+                None if is_moved_by_rule(&step.target) => {
+                    all_seen.push(ObservedTarget { standing: Standing::Old, state: present });
+                }
                 None => conflicts.push(Conflict {
                     plan: plan.to_owned(),
                     step: step.id.clone(),
@@ -298,7 +307,8 @@ impl UndoLog {
             // Read again: other steps came first, and the target may have changed since all were checked.
             let mut present = self.read(&step.target).map_err(Failure::AtTarget)?;
             let standing = standing(step, &present);
-            if standing.is_none() {
+            let is_moving = standing.is_none() && is_moved_by_rule(&step.target);
+            if standing.is_none() && !is_moving {
                 let what = format!("{} has just changed to {present}", step.target.name);
                 let error = HostError::io("apply", &step.target.name, std::io::Error::other(what));
                 return Err(Failure::Elsewhere(error.into()));
@@ -314,7 +324,7 @@ impl UndoLog {
             if let Some((next, seen)) = along {
                 self.intend(plan, next, &seen.state, origin)?;
             }
-            if standing == Some(Standing::Old) {
+            if standing == Some(Standing::Old) || is_moving {
                 return self.change(plan, step, &present);
             }
         }

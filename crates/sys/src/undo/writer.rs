@@ -257,6 +257,12 @@ impl Writer {
         Ok(self.find(path, false)?.missing_paths())
     }
 
+    /// Creates the directory at `path` and those above it, with mode 0755; one that exists stays as it is.
+    pub fn make_directory(&self, path: &str) -> Result<(), HostError> {
+        let mut place = self.find(&format!("{path}/any"), false)?;
+        replace::make_directories(&self.faults, &mut place)
+    }
+
     /// Removes directories, the last one first, if they are empty. Returns the others.
     pub fn remove_directories(&self, paths: &[String]) -> Result<Vec<String>, HostError> {
         let mut left = Vec::new();

@@ -44,6 +44,17 @@ fn decode(decoder: &mut Decoder, cursor: &mut CpuCursor, page: &[u8]) -> Vec<(u6
 }
 
 #[test]
+fn the_start_of_a_wake_up_names_its_thread_and_is_recorded_on_request_only() {
+    let waking = format(9, &[("char comm[16]", 8, 16, 0), ("pid_t pid", 24, 4, 1), ("int prio", 28, 4, 1)]);
+    let formats = formats(&[("sched/sched_waking", waking)], "");
+    assert!(formats.present.iter().all(|tracepoint| !tracepoint.is_default()));
+    let mut decoder = Decoder::new(&formats, TickMap::identity(3_000_000_000));
+    let bytes = [[0; 16].as_slice(), &77_i32.to_ne_bytes(), &120_i32.to_ne_bytes()].concat();
+    let events = decode(&mut decoder, &mut CpuCursor::default(), &page(100, &[record(1, 9, &bytes)]));
+    assert_eq!(events, [(101, TraceStep::Wakes(77))]);
+}
+
+#[test]
 fn times_of_an_nmi_become_ticks() {
     let nmi =
         format(3, &[("void * handler", 8, 8, 0), ("s64 delta_ns", 16, 8, 1), ("int handled", 24, 4, 1)]);

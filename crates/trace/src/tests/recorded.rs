@@ -18,10 +18,12 @@ fn kind(step: &TraceStep) -> String {
     };
     match step {
         TraceStep::Enter(entered) => format!("enter {}", activity(entered)),
+        TraceStep::Called { .. } => "enter CallFunction".into(),
         TraceStep::Exit(left) => format!("exit {}", activity(left)),
         TraceStep::Took(over, _) => format!("took {}", activity(over)),
         TraceStep::Point(point) => format!("point {}", activity(point)),
         TraceStep::Switch { .. } => "switch".into(),
+        TraceStep::Wakes(tid) => format!("wake {tid}"),
         TraceStep::Lost(_) => "lost".into(),
     }
 }
@@ -81,6 +83,7 @@ fn interrupts_of_a_recorded_cpu_nest() {
     for event in &events {
         match event.step {
             TraceStep::Enter(activity) => open.push(activity),
+            TraceStep::Called { function, .. } => open.push(Activity::CallFunction(function)),
             TraceStep::Exit(left) => match open.pop() {
                 Some(entered) => {
                     let is_same = std::mem::discriminant(&entered) == std::mem::discriminant(&left);

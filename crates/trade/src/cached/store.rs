@@ -171,7 +171,7 @@ impl Store {
                 batch.prepare_cached("insert or replace into quotes values (?, ?, ?, ?, ?, ?, ?, ?, ?)")?;
             for (instrument, state) in changed(&state.changed.quotes, &state.quotes) {
                 let QuoteState { sequence, generated_ns, quote } = state;
-                let Quote { scheduled_ns, bid, ask, last, bid_size, ask_size } = quote;
+                let Quote { scheduled_ns, bid, ask, last, bid_size, ask_size, .. } = quote;
                 let [sequence, generated_ns, scheduled_ns] =
                     [sequence, generated_ns, scheduled_ns].map(|value| value.cast_signed());
                 quotes.execute(params![
@@ -254,6 +254,7 @@ fn read(connection: &mut Connection, which_orders: &str) -> rusqlite::Result<Sta
             last: row.get(6)?,
             bid_size: row.get(7)?,
             ask_size: row.get(8)?,
+            ..Quote::default()
         };
         Ok((row.get(0)?, QuoteState { sequence: unsigned(1)?, generated_ns: unsigned(2)?, quote }))
     })?;

@@ -5,6 +5,7 @@ use super::{
     connection::Phase,
     member::{Member, Stream, matches},
     memory::{ChargedTo, WrittenBy},
+    ready::Tag,
 };
 use crate::{
     address::is_name,
@@ -58,7 +59,7 @@ impl Master {
             role: join.role.clone(),
             epoch,
             owner,
-            pidfd: pidfd(owner),
+            pidfd: self.ready_list.add_process(pidfd(owner), Tag::Member(number)),
             standing: Standing::Joining,
             is_mapped: false,
             wait: join.wait,

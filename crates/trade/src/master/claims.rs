@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(claims.grant(None, &only(&[7]), 0), Err(Denied::Taken(7, 0)));
         assert_eq!(claims.grant(Some(1), &only(&[6, 7]), 0), Err(Denied::Taken(7, 0)));
         assert_eq!(claims.grant(Some(0), &only(&[7]), 0), Ok(vec![7]), "it restarted");
-        assert_eq!(claims.grant(None, &only(&[1024]), 0), Err(Denied::TooLarge(1024)));
+        assert_eq!(claims.grant(None, &only(&[STRATEGIES_MAX]), 0), Err(Denied::TooLarge(STRATEGIES_MAX)));
         assert_eq!(claims.grant(None, &only(&[79]), 80), Err(Denied::Reserved(79)));
         assert_eq!(claims.grant(None, &Strategies::None, 80), Ok(vec![]));
     }
@@ -275,7 +275,7 @@ mod tests {
         add(&mut claimed, only(&[1])).unwrap();
         add(&mut claimed, only(&[2])).unwrap();
         assert_eq!(claimed, only(&[1, 2]));
-        assert!(add(&mut claimed, only(&[0; 1023])).is_err());
+        assert!(add(&mut claimed, only(&vec![0; MOST - 1])).is_err());
         add(&mut claimed, Strategies::Free).unwrap();
         assert_eq!(claimed, Strategies::Free);
     }

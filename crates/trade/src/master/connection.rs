@@ -1,6 +1,6 @@
 //! Connections of nodes, and their messages.
 
-use super::{Happened, Master, MasterError, Standing, claims, links::ReconnectRequest};
+use super::{Happened, Master, MasterError, Standing, claims, links::ReconnectRequest, ready::Tag};
 use crate::{
     address::is_name,
     clock::now_ns,
@@ -14,7 +14,7 @@ use rustix::{
     process::{Uid, geteuid},
 };
 use serde::Deserialize;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 
 /// Maximum number of connections that have not joined yet.
 const GREETING_MAX: usize = 1100;
@@ -52,6 +52,8 @@ pub(super) enum Phase {
 pub(super) struct Connection {
     pub(super) socket: Socket,
     pub(super) phase: Phase,
+    /// Whether the master waits for room in it.
+    pub(super) is_waited_for: bool,
     peer: UCred,
     /// Its name, else its process.
     name: String,
@@ -59,7 +61,7 @@ pub(super) struct Connection {
 
 impl Connection {
     pub(super) fn new(socket: Socket, phase: Phase, peer: UCred) -> Self {
-        Self { socket, phase, peer, name: process_name(&peer) }
+        Self { socket, phase, is_waited_for: false, peer, name: process_name(&peer) }
     }
 
     /// The process at the other end.
@@ -111,6 +113,11 @@ impl Master {
             let since_ns = now_ns();
             let phase = Phase::Greeting { since_ns, hello: None };
             self.next_connection += 1;
+            if let Err(source) = self.ready_list.add(fd.as_fd(), Tag::Connection(self.next_connection)) {
+                // Memory of the kernel, or its limit of watches. The node sees the close.
+                self.pause_accepting(source);
+                return Ok(());
+            }
             self.connections.insert(self.next_connection, Connection::new(Socket::new(fd), phase, peer));
             self.make_room(self.next_connection);
         }
@@ -265,6 +272,7 @@ impl Master {
             connection.phase = Phase::Refused { since_ns: now_ns() };
             // A peer that does not read sees the close.
             connection.socket.send(&ToNode::Refused { reason: reason.clone() }, Vec::new()).ok();
+            self.ready_list.follow(id, connection);
             if let Some(number) = number {
                 // No state is kept of a node that was never a member.
                 let is_new = self.member(number).is_some_and(|member| member.standing == Standing::Joining);

@@ -21,6 +21,7 @@ mod member;
 mod memory;
 mod options;
 mod program;
+mod ready;
 mod silence;
 mod used;
 mod visitors;
@@ -29,13 +30,13 @@ pub use error::MasterError;
 pub use lowlat_ipc::region::Access;
 pub use options::{Area, DeadReaders, Happened, Options, Standing, Status};
 pub use program::{Program, Stopped};
-pub use used::Use;
+pub use used::{Use, private_bytes};
 pub use visitors::Visitors;
 
 use crate::{
     address::RunFolder,
     clock::now_ns,
-    control::{COMMAND_BYTES_MAX, CONTROL_STREAM, Lent, ToNode, timespec},
+    control::{COMMAND_BYTES_MAX, CONTROL_STREAM, Lent, ToNode},
     node::{Counters, MASTER_HEARTBEAT, Memory},
 };
 use claims::Claims;
@@ -44,8 +45,8 @@ use links::Links;
 use lowlat_ipc::region::{Memfd, Region};
 use member::Member;
 use memory::{Maker, WrittenBy};
+use ready::{Ready, ReadyList};
 use rustix::{
-    event::{PollFd, PollFlags, poll},
     fs::{Mode, chmod},
     io::Errno,
     net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
@@ -53,7 +54,7 @@ use rustix::{
 };
 use std::{
     collections::BTreeMap,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::OwnedFd,
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -71,6 +72,7 @@ const WAITING_MAX: usize = 8192;
 pub struct Master {
     options: Options,
     listener: OwnedFd,
+    ready_list: ReadyList,
     connections: BTreeMap<u64, Connection>,
     next_connection: u64,
     /// Members by number.
@@ -115,9 +117,15 @@ impl Master {
         let claims = Claims::new(&mut maker)?;
         areas.push(claims.area());
         let listener = listen(&options.folder)?;
+        let ready_list = ReadyList::new(&listener).map_err(|source| MasterError::Socket {
+            path: options.folder.socket().display().to_string(),
+            doing: "wait on socket",
+            source,
+        })?;
         let master = Self {
             options,
             listener,
+            ready_list,
             connections: BTreeMap::new(),
             next_connection: 0,
             members: Vec::new(),
@@ -202,7 +210,7 @@ impl Master {
 
     /// Waits, for `longest` at most, until something happens, and handles it. Returns what happened.
     pub fn turn(&mut self, longest: Duration) -> Result<Vec<Happened>, MasterError> {
-        let (connections, dead) = self.wait(longest.min(HEARTBEAT))?;
+        let Ready { connections, dead, ended } = self.wait(longest.min(HEARTBEAT))?;
         self.beat();
         // Existing connections before new ones: the end of a process is handled before its restart.
         for id in connections {
@@ -213,7 +221,7 @@ impl Master {
             self.hear_out(number);
             self.bury(number, "its process ended", Standing::Dead);
         }
-        self.reap();
+        self.reap(&ended);
         self.accept()?;
         self.bury_clogged();
         let now_ns = now_ns();
@@ -223,38 +231,6 @@ impl Master {
         let mut happened = std::mem::take(&mut self.kept);
         happened.append(&mut self.happened);
         Ok(happened)
-    }
-
-    /// Connections with messages, and nodes whose process has ended.
-    fn wait(&self, longest: Duration) -> Result<(Vec<u64>, Vec<u32>), MasterError> {
-        let longest_ns = u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX);
-        let ids: Vec<u64> = self.connections.keys().copied().collect();
-        let processes: Vec<_> =
-            self.members.iter().filter_map(|member| Some((member.number, member.pidfd.as_ref()?))).collect();
-        let programs = self.programs.iter().filter_map(|running| running.pidfd.as_ref());
-        let flags = |connection: &Connection| {
-            if connection.socket.is_waiting() { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN }
-        };
-        // While accepting is paused, the listener would keep waking this thread.
-        let is_accepting = now_ns() >= self.accept_ns;
-        let mut fds =
-            vec![PollFd::new(&self.listener, if is_accepting { PollFlags::IN } else { PollFlags::empty() })];
-        fds.extend(
-            self.connections
-                .values()
-                .map(|connection| PollFd::from_borrowed_fd(connection.socket.fd(), flags(connection))),
-        );
-        fds.extend(processes.iter().map(|(_, fd)| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)));
-        fds.extend(programs.map(|fd| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)));
-        match poll(&mut fds, Some(&timespec(longest_ns))) {
-            Ok(_) => {}
-            Err(Errno::INTR) => return Ok((Vec::new(), Vec::new())),
-            Err(source) => return Err(self.socket_error("wait for nodes", source)),
-        }
-        let mut is_ready = fds.iter().map(|fd| !fd.revents().is_empty()).skip(1);
-        let connections = ids.into_iter().filter(|_| is_ready.next() == Some(true)).collect();
-        let dead = processes.iter().filter(|_| is_ready.next() == Some(true)).map(|(number, _)| *number);
-        Ok((connections, dead.collect()))
     }
 
     /// Drops nodes that do not read their messages.
@@ -309,6 +285,7 @@ impl Master {
         let Some(id) = self.member(number).and_then(|member| member.connection) else { return };
         let Some(connection) = self.connections.get_mut(&id) else { return };
         connection.socket.send(message, memory).ok();
+        self.ready_list.follow(id, connection);
         if connection.socket.waiting() > WAITING_MAX {
             self.clogged.push(number);
         }
@@ -323,6 +300,7 @@ impl Master {
             return;
         };
         connection.socket.flush().ok();
+        self.ready_list.follow(id, connection);
         if let Phase::Member(number) = connection.phase
             && let Some(member) = self.member(number)
         {

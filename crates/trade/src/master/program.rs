@@ -1,6 +1,6 @@
 //! Processes that the master starts and restarts.
 
-use super::{Happened, Master, MasterError, Standing, Use};
+use super::{Happened, Master, MasterError, Standing, Use, ready::Tag};
 use crate::clock::now_ns;
 use lowlat_ipc::stream::Owner;
 use rustix::{
@@ -184,12 +184,16 @@ impl Master {
         Ok(())
     }
 
-    /// Checks which processes have ended, and restarts them where due.
-    pub(super) fn reap(&mut self) {
+    /// Waits for these processes, which have ended, and for others that the kernel does not report. Restarts them
+    /// where due.
+    pub(super) fn reap(&mut self, ended: &[u32]) {
         for at in 0..self.programs.len() {
             let Some(running) = self.programs.get_mut(at) else { return };
             let Some(child) = &mut running.child else { continue };
             let pid = child.id();
+            if running.pidfd.is_some() && !ended.contains(&pid) {
+                continue;
+            }
             let flags = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
             let Ok(Some(_)) = waitid(WaitId::Pid(Pid::from_child(child)), flags) else { continue };
             // The kernel drops the counters once the process is waited for.
@@ -281,6 +285,7 @@ impl Master {
         let doing = if program.cpus.is_empty() { "start" } else { "start with its CPUs" };
         let child = command.spawn().map_err(failed(doing))?;
         let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).ok();
+        let pidfd = self.ready_list.add_process(pidfd, Tag::Program(child.id()));
         Ok((child, pidfd))
     }
 

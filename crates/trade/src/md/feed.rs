@@ -23,6 +23,7 @@ pub struct Due {
 enum Origin {
     Simulated { schedule: Schedule, walk: Walk },
     Recorded { ticks: Arc<Ticks>, speed: Speed, at: usize },
+    Timed { times: Arc<[u64]>, speed: Speed, at: u32 },
 }
 
 /// Returns quotes in order of time. Allocates nothing while iterating.
@@ -50,6 +51,12 @@ impl Feed {
         Self { origin: Origin::Recorded { ticks, speed, at: 0 }, records, instruments }
     }
 
+    /// Moments of something else than quotes, ns after the start: the instrument is their number.
+    pub fn timed(times: Arc<[u64]>, speed: Speed) -> Self {
+        let records = u64::try_from(times.len()).unwrap_or(u64::MAX);
+        Self { origin: Origin::Timed { times, speed, at: 0 }, records, instruments: 0 }
+    }
+
     /// Total number of quotes.
     pub fn records(&self) -> u64 {
         self.records
@@ -71,6 +78,12 @@ impl Iterator for Feed {
                 let due = schedule.next()?;
                 let quote = walk.quote(due.instrument, due.due_ns);
                 Some(Due { due_ns: due.due_ns, instrument: due.instrument, quote })
+            }
+            Origin::Timed { times, speed, at } => {
+                let after_ns = times.get(usize::try_from(*at).ok()?)?;
+                let due_ns = speed.due_ns(*after_ns);
+                *at += 1;
+                Some(Due { due_ns, instrument: *at - 1, quote: Quote::default() })
             }
             Origin::Recorded { ticks, speed, at } => {
                 let tick = ticks.as_slice().get(*at)?;

@@ -1,6 +1,6 @@
 //! Simulated prices: a random walk per instrument.
 
-use crate::records::{Price, Quote};
+use crate::records::{Origin, Price, Quote};
 use fastrand::Rng;
 
 /// One price step.
@@ -41,7 +41,8 @@ impl Walk {
         *middle = (*middle + rng.i64(-1..=1) * TICK).clamp(MID_MIN, MID_MAX);
         let (bid, ask) = (*middle - rng.i64(1..=2) * TICK, *middle + rng.i64(1..=2) * TICK);
         let last = if rng.bool() { bid } else { ask };
-        Quote { scheduled_ns, bid, ask, last, bid_size: rng.u32(1..SIZE_MAX), ask_size: rng.u32(1..SIZE_MAX) }
+        let (bid_size, ask_size) = (rng.u32(1..SIZE_MAX), rng.u32(1..SIZE_MAX));
+        Quote { scheduled_ns, bid, ask, last, bid_size, ask_size, origin: Origin::default() }
     }
 }
 

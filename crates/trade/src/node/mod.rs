@@ -26,6 +26,7 @@ mod join;
 mod overrun;
 mod publisher;
 mod rehearsal;
+mod slice;
 mod waiting;
 
 pub use counters::{Counters, Figures};
@@ -316,6 +317,11 @@ impl Node {
         self.strategies.retain(|number| *number != strategy);
         // A master that has ended assigns no numbers.
         self.socket.send(&ToMaster::Release { strategy }, Vec::new()).ok();
+    }
+
+    /// How it waits.
+    pub fn waits(&self) -> Wait {
+        self.waiting.wait
     }
 
     /// Its outgoing stream.

@@ -1,6 +1,6 @@
 //! How a node waits: maps its mode to those of `lowlat-ipc`.
 
-use super::{BEAT_NS, Event, Node, Publisher, Wait};
+use super::{BEAT_NS, Event, Node, Publisher, Wait, slice};
 use crate::clock::now_ns;
 use lowlat_ipc::{
     doorbell::Futex,
@@ -9,8 +9,8 @@ use lowlat_ipc::{
 use std::time::Duration;
 
 /// The longest sleep. It bounds the detection of a publisher that died between its record and its ring, and of
-/// a dead master.
-const SLEEP_NS_MAX: u64 = 500_000_000;
+/// a dead master. A thousand sleepers wake five hundred times a second because of it, beside the records.
+const SLEEP_NS_MAX: u64 = 2_000_000_000;
 /// Wakes measured by a node that joins in adaptive mode: some milliseconds.
 const WAKES_MEASURED: u32 = 20;
 /// Polls between two reads of the clock in a node that always has work.
@@ -27,7 +27,11 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
+    /// For the calling thread.
     pub(super) fn new(wait: Wait) -> Self {
+        if wait != Wait::Fast {
+            slice::shorten();
+        }
         let (mode, slice_ns) = match wait {
             // A spinning node sends a heartbeat between two slices.
             Wait::Fast => (Mode::Fast, BEAT_NS),

@@ -51,16 +51,20 @@ pub struct CachedDone {
 
 /// The request with which cached joins.
 pub fn join() -> Join {
-    let orders = format!("{ORDERS_PREFIX}*");
-    let reads = [MD_STREAM, &orders, TD_STREAM].map(|streams| Reads::new(streams, Keys::All));
     Join {
         name: "cached".to_owned(),
         role: "cached".to_owned(),
         writes: None,
-        reads: reads.to_vec(),
+        reads: reads_all(),
         wait: Wait::Parked,
         strategies: Strategies::None,
     }
+}
+
+/// Every record of every stream.
+pub(super) fn reads_all() -> Vec<Reads> {
+    let orders = format!("{ORDERS_PREFIX}*");
+    [MD_STREAM, &orders, TD_STREAM].map(|streams| Reads::new(streams, Keys::All)).to_vec()
 }
 
 /// Follows everything until it is stopped. `tell` gets messages for the user: a store that was set aside, a

@@ -3,9 +3,9 @@
 use super::{MD_STREAM, RoleError};
 use crate::{
     clock::now_ns,
-    md::{Due, Feed, Lateness, Pacer, PacerStep},
+    md::{Feed, Lateness, Pacer, PacerStep},
     node::{Event, Join, Node, Strategies, Wait, Writes},
-    records::{SCHEMA, kind},
+    records::{Quote, SCHEMA, kind},
     run::tally::{self, Tally},
     scenario::{Scenario, Speed, Ticks},
 };
@@ -17,7 +17,7 @@ use rustix::{
 use std::{num::NonZeroU64, sync::Arc};
 
 /// Delay from the begin message to the first quote: every node has received it by then.
-const LEAD_NS: u64 = 50_000_000;
+pub(super) const LEAD_NS: u64 = 50_000_000;
 /// Longer waits use the node, which then handles messages of its master.
 const SLEEP_NS_MAX: u64 = 20_000_000;
 /// Quotes between two polls of the master's messages, if there is no time to wait.
@@ -144,7 +144,7 @@ impl Md {
         let step = self.pacer.as_mut().map(|pacer| pacer.step(now_ns()));
         if let Some(PacerStep::Publish(due)) = step {
             self.until_poll -= 1;
-            let now = publish(&mut self.node, &due)?;
+            let now = publish(&mut self.node, due.instrument, &due.quote)?;
             if let Some(tally) = &self.tally {
                 tally.published(now);
             }
@@ -189,14 +189,14 @@ impl Md {
 }
 
 /// Returns when it was written.
-fn publish(node: &mut Node, due: &Due) -> Result<u64, RoleError> {
-    let payload = due.quote.encode();
+pub(super) fn publish(node: &mut Node, instrument: u32, quote: &Quote) -> Result<u64, RoleError> {
+    let payload = quote.encode();
     let source = node.number();
     let generated = now_ns();
     let stamp = Stamp {
         kind: kind::QUOTE,
         schema: SCHEMA,
-        instrument: due.instrument,
+        instrument,
         source,
         generated,
         trigger: generated,

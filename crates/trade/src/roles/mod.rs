@@ -6,15 +6,19 @@
 //! | strategy, host | `orders.NAME` | its instruments of `md`, its own numbers of `td` |
 //! | td | `td`, by strategy | `orders.*`, and `md` if prices are limited |
 //! | platform | md and td in one loop | |
-//! | cached | nothing | all of them |
+//! | cached, follower | nothing | all of them |
 //!
 //! Strategy numbers are independent of node numbers: a host has many, and a strategy that is moved out keeps
 //! its own.
 
 pub mod cached;
+pub mod follower;
 pub mod host;
+pub mod live;
 pub mod md;
+pub mod md_threads;
 pub mod platform;
+mod remote;
 mod sink;
 pub mod strategy;
 pub mod td;
@@ -28,8 +32,9 @@ use crate::{
     records::DecodeError,
     run::tally,
     td::ledger::LedgerError,
+    wire::WireError,
 };
-use lowlat_ipc::{interest::SUBSCRIBERS_MAX, region::Access};
+use lowlat_ipc::region::Access;
 use thiserror::Error;
 
 /// The stream of quotes.
@@ -38,8 +43,8 @@ pub const MD_STREAM: &str = "md";
 pub const TD_STREAM: &str = "td";
 /// Prefix of the streams of orders.
 pub const ORDERS_PREFIX: &str = "orders.";
-/// Maximum number of strategies: rows of td's interest table.
-pub const STRATEGIES_MAX: u32 = SUBSCRIBERS_MAX;
+/// Maximum number of strategies: rows of td's interest table. More than nodes, because a host has many.
+pub const STRATEGIES_MAX: u32 = 1 << 14;
 /// Area with the histograms of the stages.
 pub const STAGES_AREA: &str = "stages";
 
@@ -99,4 +104,10 @@ pub enum RoleError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A socket of a feed or an exchange cannot be used.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// The feed's socket failed.
+    #[error("cannot receive the feed: {0}\nhint: check that its interface is still there")]
+    Feed(std::io::Error),
 }

@@ -1,6 +1,8 @@
 //! td: answers orders, and measures their latency.
 
-use super::{MD_STREAM, ORDERS_PREFIX, RoleError, STAGES_AREA, STRATEGIES_MAX, StageSink, TD_STREAM};
+use super::{
+    MD_STREAM, ORDERS_PREFIX, RoleError, STAGES_AREA, STRATEGIES_MAX, StageSink, TD_STREAM, remote::Remote,
+};
 use crate::{
     clock::now_ns,
     node::{Event, Join, Keys, Node, Overrun, Publisher, Reads, Strategies, StreamName, Wait, Writes},
@@ -9,6 +11,7 @@ use crate::{
     stages::{Stage, StageRecorder},
     strategy::{OWNERS_AREA, Owners},
     td::{Decision, Exchange, Limits, Pending, ReadOrder, Rules, ledger::AREA},
+    wire::GatewayAddress,
 };
 use lowlat_ipc::{
     region::{Memfd, Region},
@@ -18,12 +21,21 @@ use std::sync::Arc;
 
 /// How long td continues after the stop request while orders are pending.
 const LAST_ORDERS_NS: u64 = 1_000_000_000;
+/// Longest sleep while the exchange has orders to answer: its answers do not wake td, so that nothing is between an order
+/// and its send call.
+const ANSWERS_NS: u64 = 1_000_000;
+/// The same for a td that spins.
+const ANSWERS_FAST_NS: u64 = 20_000;
+/// Longest sleep with a connection.
+const CONNECTION_NS: u64 = 100_000_000;
 
 /// Options of td.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TdOptions {
     /// Rules for its answers.
     pub rules: Rules,
+    /// Exchange to which it sends the orders; `None`: it answers them itself.
+    pub gateway: Option<GatewayAddress>,
 }
 
 /// Result of this process of td. Totals over all its processes are in the ledger.
@@ -75,7 +87,8 @@ pub fn join(capacity_bytes: u64, limits: &Limits, wait: Wait) -> Join {
 pub fn run(node: Node, options: &TdOptions) -> Result<TdDone, RoleError> {
     let mut td = Td::new(node, options)?;
     while td.is_open() {
-        td.wait(None);
+        let until_ns = td.until_ns();
+        td.wait(until_ns);
         td.poll()?;
     }
     td.end()
@@ -88,6 +101,7 @@ pub(super) struct Td {
     /// Latest time of its end; `None` before the stop request.
     end_ns: Option<u64>,
     events: usize,
+    is_spinning: bool,
 }
 
 impl Td {
@@ -100,21 +114,43 @@ impl Td {
         let owners = node.area(OWNERS_AREA).and_then(|area| Owners::new(Arc::clone(area)));
         let owners = owners.ok_or_else(|| no_area(OWNERS_AREA))?;
         let done = TdDone::default();
-        let mut gateway = Gateway { exchange, owners, stages, tally, td: node.number(), foreign: None, done };
+        let figures = tally.as_ref().map(Tally::gateway).unwrap_or_default();
+        let remote = options.gateway.map(|address| Remote::open(address, figures)).transpose()?;
+        let Limits { position_max, open_orders_max, .. } = options.rules.limits;
+        let is_limited = position_max.is_some() || open_orders_max.is_some();
+        let td = node.number();
+        let mut gateway =
+            Gateway { exchange, owners, stages, tally, td, foreign: None, done, remote, is_limited };
         gateway.finish_what_is_left(node.publisher())?;
-        Ok(Self { node, gateway, end_ns: None, events: 0 })
+        let is_spinning = node.waits() == Wait::Fast;
+        Ok(Self { node, gateway, end_ns: None, events: 0, is_spinning })
     }
 
     /// Whether it continues. Orders from before the stop request are answered.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
-        self.end_ns.is_none_or(|end_ns| self.events > 0 && now_ns() < end_ns)
+        let is_busy = self.events > 0 || self.gateway.remote.as_ref().is_some_and(Remote::is_busy);
+        self.end_ns.is_none_or(|end_ns| is_busy && now_ns() < end_ns)
     }
 
     /// See [`Node::rehearse`].
     #[inline]
     pub(super) fn rehearse(&mut self, now_ns: u64, due_ns: u64) {
         self.node.rehearse(now_ns, due_ns, &mut |_, _| ());
+    }
+
+    /// The latest end of its next wait, so that the exchange's answers are read.
+    fn until_ns(&mut self) -> Option<u64> {
+        let remote = self.gateway.remote.as_mut()?;
+        let slice_ns = match (remote.is_busy(), self.is_spinning) {
+            (true, true) => ANSWERS_FAST_NS,
+            (true, false) => ANSWERS_NS,
+            (false, _) => {
+                remote.check_clock();
+                CONNECTION_NS
+            }
+        };
+        Some(now_ns() + slice_ns)
     }
 
     /// Sleeps or spins until something is available, or until that time; not after the stop request.
@@ -140,8 +176,18 @@ impl Td {
             Event::Lost { stream, .. } if stream.as_str() == MD_STREAM => {}
             Event::Lost { count, .. } => gateway.done.lost += count,
             Event::Stop => *end_ns = Some(now_ns() + LAST_ORDERS_NS),
-            Event::Begin | Event::Command(_) => {}
+            Event::Begin => gateway.remote.iter_mut().for_each(Remote::start),
+            Event::Command(_) => {}
         });
+        if self.gateway.remote.is_some() && failed.is_none() {
+            match self.gateway.poll_remote(self.node.publisher()) {
+                Ok(messages) => self.events += messages,
+                Err(error) => failed = Some(error),
+            }
+            if let Some(words) = self.gateway.remote.as_mut().and_then(Remote::take_words) {
+                self.node.say(&words);
+            }
+        }
         if let Some((strategy, stream)) = self.gateway.foreign.take() {
             self.node.say(&format!(
                 "{stream} sends orders of strategy {strategy}, which its node has not claimed; they are not answered"
@@ -151,21 +197,29 @@ impl Td {
     }
 
     /// Leaves its master.
-    pub(super) fn end(self) -> Result<TdDone, RoleError> {
+    pub(super) fn end(mut self) -> Result<TdDone, RoleError> {
+        if let (Some(remote), Some(tally)) = (&mut self.gateway.remote, &self.gateway.tally) {
+            remote.end();
+            remote.show(tally);
+        }
         self.node.ended().map_or(Ok(self.gateway.done), |ended| Err(ended.into()))
     }
 }
 
 /// The exchange with its node and counters.
-struct Gateway<R, S> {
-    exchange: Exchange<R>,
+pub(super) struct Gateway<R, S> {
+    pub(super) exchange: Exchange<R>,
     owners: Owners<R>,
-    stages: S,
-    tally: Option<Tally<R>>,
-    td: u32,
+    pub(super) stages: S,
+    pub(super) tally: Option<Tally<R>>,
+    pub(super) td: u32,
     /// The strategy and stream of a refused order, until it is reported to the master.
     foreign: Option<(u32, StreamName)>,
-    done: TdDone,
+    pub(super) done: TdDone,
+    /// The exchange of another process.
+    pub(super) remote: Option<Remote>,
+    /// Whether limits depend on orders in flight.
+    pub(super) is_limited: bool,
 }
 
 impl<R: Region, S: StageSink> Gateway<R, S> {
@@ -213,6 +267,9 @@ impl<R: Region, S: StageSink> Gateway<R, S> {
             return Ok(());
         }
         let taken = ReadOrder { writer, sequence: record.sequence, stamp: record.stamp, order };
+        if self.remote.is_some() {
+            return self.forward(publisher, &taken, now);
+        }
         if let Some(last) = self.exchange.ledger().last_sequence(writer) {
             self.done.missing += record.sequence.saturating_sub(last + 1);
         }
@@ -242,19 +299,25 @@ impl<R: Region, S: StageSink> Gateway<R, S> {
         self.done.foreign += 1;
     }
 
-    fn answer(&mut self, publisher: &mut Publisher, pending: Pending) -> Result<(), RoleError> {
-        for (stamp, answer) in pending.answers() {
-            publisher.publish(&Stamp { generated: now_ns(), ..stamp }, &answer.encode())?;
-        }
+    pub(super) fn answer(&mut self, publisher: &mut Publisher, pending: Pending) -> Result<(), RoleError> {
+        self.publish(publisher, &pending)?;
         self.done.orders += 1;
         self.done.rejected += u64::from(pending.is_rejected());
         if let Some(tally) = &self.tally {
             tally.answered(pending.is_rejected());
         }
-        if self.exchange.finish(&pending) { Ok(()) } else { Err(RoleError::TakenOver) }
+        Ok(())
     }
 
-    fn count(&self, now: u64, stamp: &Stamp, order: &Order) {
+    /// Publishes the answers of an order, and completes it.
+    pub(super) fn publish(&mut self, publisher: &mut Publisher, pending: &Pending) -> Result<(), RoleError> {
+        for (stamp, answer) in pending.answers() {
+            publisher.publish(&Stamp { generated: now_ns(), ..stamp }, &answer.encode())?;
+        }
+        if self.exchange.finish(pending) { Ok(()) } else { Err(RoleError::TakenOver) }
+    }
+
+    pub(super) fn count(&self, now: u64, stamp: &Stamp, order: &Order) {
         let latencies = [
             (Stage::Md, order.received_ns.saturating_sub(stamp.trigger)),
             (Stage::Order, now.saturating_sub(stamp.generated)),

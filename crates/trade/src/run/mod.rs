@@ -38,8 +38,13 @@ use std::{
 };
 use thiserror::Error;
 
-/// Maximum number of strategies of a run: the number of nodes, without md, td and others that may join.
-const STRATEGIES_MAX: u32 = 1000;
+/// Maximum number of strategies of a run with a process each: the number of nodes, without md, td and others that
+/// may join.
+pub const STRATEGIES_MAX: u32 = 1_000;
+/// Maximum number of strategies of a run in a host.
+pub const HOSTED_MAX: u32 = 10_000;
+/// Below the maximum of a pipeline, so that strategies of other nodes have numbers.
+const _: () = assert!(HOSTED_MAX < crate::roles::STRATEGIES_MAX);
 /// Last lines of a log that an error quotes.
 const LOG_LINES: usize = 5;
 
@@ -148,14 +153,7 @@ pub fn run_with(
 ) -> Result<PipelineRecord, RunError> {
     check(parameters)?;
     let programs = plan::programs(parameters, options, program);
-    in_folder(
-        &Folder::make(options.name.as_deref())?,
-        parameters,
-        programs,
-        options.memory_bytes_max,
-        progress,
-        stop,
-    )
+    in_folder(&Folder::make(options.name.as_deref())?, parameters, programs, options, progress, stop)
 }
 
 /// Runs the pipeline with these processes, started in this order. [`plan::MASTER`] in arguments and environment
@@ -167,19 +165,19 @@ pub fn run_programs(
     stop: &AtomicBool,
 ) -> Result<PipelineRecord, RunError> {
     check(parameters)?;
-    in_folder(&Folder::make(None)?, parameters, programs, None, progress, stop)
+    in_folder(&Folder::make(None)?, parameters, programs, &PipelineOptions::default(), progress, stop)
 }
 
 fn in_folder(
     folder: &Folder,
     parameters: &PipelineParameters,
     programs: Vec<Program>,
-    memory_bytes_max: Option<u64>,
+    options: &PipelineOptions,
     progress: &mut dyn FnMut(&Progress),
     stop: &AtomicBool,
 ) -> Result<PipelineRecord, RunError> {
     CURRENT.lock().unwrap_or_else(PoisonError::into_inner).replace(folder.folder.clone());
-    let result = watch::watch(parameters, programs, folder.folder.clone(), memory_bytes_max, progress, stop);
+    let result = watch::watch(parameters, programs, folder.folder.clone(), options, progress, stop);
     CURRENT.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Err(RunError::Master(MasterError::Taken { .. } | MasterError::Folder(_))) = &result {
         // It belongs to another run or user.
@@ -197,8 +195,9 @@ fn check(parameters: &PipelineParameters) -> Result<(), RunError> {
         found,
         expected: expected.to_owned(),
     };
-    if !(1..=STRATEGIES_MAX).contains(&parameters.strategies) {
-        let expected = format!("1 to {STRATEGIES_MAX}");
+    let most = if parameters.host_core.is_some() { HOSTED_MAX } else { STRATEGIES_MAX };
+    if !(1..=most).contains(&parameters.strategies) {
+        let expected = format!("1 to {most}");
         return Err(wrong("strategies", parameters.strategies.to_string(), &expected));
     }
     for (name, value) in [("rate_per_s", parameters.rate_per_s), ("duration_s", parameters.duration_s)] {

@@ -6,11 +6,17 @@ use super::{
     watch::Ended,
 };
 use crate::{node::Figures, stages::StageRecorder};
-use lowlat_pipeline::{PipelineParameters, PipelineRecord, Stages, check::spinning};
+use lowlat_pipeline::{
+    PipelineOptions, PipelineParameters, PipelineRecord, Stages, WireRecord, check::spinning,
+};
 use std::thread;
 
 /// All results, with doubts about them.
-pub(super) fn record(parameters: &PipelineParameters, ended: &Ended) -> PipelineRecord {
+pub(super) fn record(
+    parameters: &PipelineParameters,
+    asked: &PipelineOptions,
+    ended: &Ended,
+) -> PipelineRecord {
     let nodes = ended.master.nodes();
     let all = nodes.iter().fold(Figures::default(), |all, node| all.plus(node.figures));
     let tally = |area| ended.master.area(area).cloned().and_then(Tally::new);
@@ -21,11 +27,26 @@ pub(super) fn record(parameters: &PipelineParameters, ended: &Ended) -> Pipeline
     let from_tally = |get: fn(&Tally<_>) -> u64| td_tally.as_ref().map_or(0, get);
     let scheduled = md_tally.as_ref().and_then(Tally::scheduled);
     let measured_ns = md_tally.as_ref().and_then(Tally::published_ns).unwrap_or(ended.elapsed_ns);
+    let mut parameters = parameters.clone();
+    let scheduled = if asked.feed.is_some() {
+        // A feed has no schedule; its missing quotes are counted apart.
+        parameters.rate_per_s =
+            if measured_ns == 0 { 0.0 } else { ticks_published as f64 / (measured_ns as f64 / 1e9) };
+        ticks_published
+    } else {
+        scheduled.unwrap_or_else(|| by_rate(&parameters))
+    };
+    let wire = (asked.feed.is_some() || asked.gateway.is_some()).then(|| WireRecord {
+        feed: md_tally.as_ref().filter(|_| asked.feed.is_some()).map(Tally::feed_figures),
+        gateway: td_tally.as_ref().filter(|_| asked.gateway.is_some()).map(Tally::gateway),
+        stages: stages.as_ref().map(StageRecorder::wire_stages).unwrap_or_default(),
+    });
     let mut record = PipelineRecord {
-        parameters: parameters.clone(),
+        parameters,
         measured_s: measured_ns as f64 / 1e9,
+        ready_s: ended.ready_ns as f64 / 1e9,
         is_cut_short: ended.is_interrupted,
-        ticks_scheduled: scheduled.unwrap_or_else(|| by_rate(parameters)),
+        ticks_scheduled: scheduled,
         ticks_published,
         orders: from_tally(Tally::orders),
         answers: from_tally(Tally::answers),
@@ -35,7 +56,8 @@ pub(super) fn record(parameters: &PipelineParameters, ended: &Ended) -> Pipeline
         missed_wakes: all.missed,
         restarts: ended.master.restarts(),
         stages: stages.map_or_else(Stages::default, |stages| stages.stages()),
-        uses: uses::between(&ended.before, &ended.after),
+        wire,
+        uses: uses::between(&ended.before, &ended.after, &ended.private),
         uses_s: ended.uses_ns as f64 / 1e9,
         backing_bytes: ended.master.backing_bytes().clone(),
         runs_beside: Vec::new(),
@@ -54,6 +76,8 @@ fn by_rate(parameters: &PipelineParameters) -> u64 {
 
 fn warnings(record: &PipelineRecord, ended: &Ended, cpus: Option<usize>) -> Vec<String> {
     let mut warnings = of_figures(record, cpus);
+    warnings.extend(record.wire.iter().flat_map(WireRecord::doubts));
+    warnings.extend(shared_cpu(record));
     if ended.is_interrupted {
         warnings.push("The run was stopped before md had published its schedule.".to_owned());
     }
@@ -93,6 +117,15 @@ fn warnings(record: &PipelineRecord, ended: &Ended, cpus: Option<usize>) -> Vec<
     }
     warnings.extend(ended.incidents.iter().map(|incident| format!("During the run: {incident}.")));
     warnings
+}
+
+/// A role that is pinned to the CPU of the exchange.
+fn shared_cpu(record: &PipelineRecord) -> Option<String> {
+    let cpu = record.wire.as_ref()?.gateway.as_ref()?.exchange_cpu?;
+    let (role, _) = record.parameters.pins.iter().find(|(_, cpus)| cpus.contains(&cpu))?;
+    Some(format!(
+        "{role} and the exchange are pinned to CPU {cpu}, so each waits for the other: the figures are meaningless."
+    ))
 }
 
 /// What the figures themselves say against the run. `None` CPUs of this process: unknown.

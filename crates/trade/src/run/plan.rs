@@ -1,15 +1,19 @@
 //! Processes of a run: pure.
 
-use crate::master::Program;
+use crate::{master::Program, roles::follower};
 use lowlat_pipeline::{Mode, PipelineOptions, PipelineParameters, QuoteOverrun};
 use std::path::Path;
 
 /// Stands for the master's socket in arguments and environment.
 pub const MASTER: &str = "{master}";
+/// Stands for the run folder in the store's path: that file is removed with the folder.
+pub const FOLDER: &str = "{folder}";
 /// Name and role of the recording process.
 pub const RECORDER: &str = "recorder";
 /// Name and role of the process that keeps the latest state.
 const CACHED: &str = "cached";
+/// Role of processes that read every record and keep nothing.
+const FOLLOWER: &str = "follower";
 /// Maximum restarts of a process of a run within a minute.
 const RESTARTS_PER_MINUTE_MAX: u32 = 3;
 
@@ -45,15 +49,17 @@ pub fn programs(parameters: &PipelineParameters, options: &PipelineOptions, prog
     if let Some(store) = &options.cached_store {
         programs.push(role(CACHED, CACHED, "parked", pins(CACHED), &[("store", store.clone())]));
     }
+    for number in 0..options.followers {
+        let more = [("instrument", number.to_string())];
+        programs.push(role(FOLLOWER, &follower::name(number), "parked", Vec::new(), &more));
+    }
     let mut desk = vec![("strategies", count.to_string())];
     desk.extend(options.price_deviation_max_per_mille.map(|most| ("price-deviation", most.to_string())));
-    let mut feed = match &options.ticks {
-        Some(ticks) => vec![("ticks", ticks.file.clone()), ("speed", ticks.speed.clone())],
-        None => vec![
-            ("rate-per-s", parameters.rate_per_s.to_string()),
-            ("duration-s", parameters.duration_s.to_string()),
-        ],
-    };
+    desk.extend(options.gateway.clone().map(|gateway| ("gateway", gateway)));
+    let mut feed = quotes(parameters, options);
+    if !options.symbols.is_empty() {
+        feed.push(("symbols", options.symbols.join(",")));
+    }
     feed.extend(options.wake_core.map(|cpu| ("wake-core", cpu.to_string())));
     let is_colocated = parameters.pins.contains_key(PipelineParameters::PLATFORM);
     if is_colocated {
@@ -68,8 +74,10 @@ pub fn programs(parameters: &PipelineParameters, options: &PipelineOptions, prog
         QuoteOverrun::Gap => "gap",
         QuoteOverrun::Conflate => "conflate",
     };
+    let quotes_per_order = options.quotes_per_order.map(|quotes| ("quotes-per-order", quotes.to_string()));
     if let Some(cpu) = parameters.host_core {
-        let more = [("strategies", count.to_string()), ("overrun", overrun.to_owned())];
+        let mut more = vec![("strategies", count.to_string()), ("overrun", overrun.to_owned())];
+        more.extend(quotes_per_order);
         programs.push(role("host", "host", "fast", vec![cpu], &more));
     } else {
         let cpus = pins("strategies");
@@ -79,20 +87,48 @@ pub fn programs(parameters: &PipelineParameters, options: &PipelineOptions, prog
             let cpu = turn.and_then(|turn| cpus.get(turn)).copied();
             let mut more = vec![("instrument", number.to_string()), ("overrun", overrun.to_owned())];
             more.extend(options.cached_store.clone().map(|store| ("store", store)));
+            more.extend(quotes_per_order.clone());
             let name = format!("s{number}");
             programs.push(role("strategy", &name, waits.strategies, cpu.into_iter().collect(), &more));
         }
     }
     if !is_colocated {
         feed.insert(0, ("strategies", count.to_string()));
-        programs.push(role("md", "md", waits.md, pins("md"), &feed));
+        let mut md = role("md", "md", waits.md, pins("md"), &feed);
+        md.arguments.extend(parameters.has_md_threads.then(|| "--md-threads".to_owned()));
+        programs.push(md);
     }
     programs
 }
 
+/// Arguments of md about its quotes.
+fn quotes(parameters: &PipelineParameters, options: &PipelineOptions) -> Vec<(&'static str, String)> {
+    match (&options.feed, &options.ticks, &options.scenario) {
+        (Some(feed), _, _) => live(feed, parameters, options),
+        (None, Some(ticks), _) => vec![("ticks", ticks.file.clone()), ("speed", ticks.speed.clone())],
+        (None, None, Some(scenario)) => vec![("scenario", scenario.clone())],
+        (None, None, None) => vec![
+            ("rate-per-s", parameters.rate_per_s.to_string()),
+            ("duration-s", parameters.duration_s.to_string()),
+        ],
+    }
+}
+
+/// Arguments of md with a feed.
+fn live(
+    feed: &str,
+    parameters: &PipelineParameters,
+    options: &PipelineOptions,
+) -> Vec<(&'static str, String)> {
+    let mut arguments = vec![("feed", feed.to_owned()), ("duration-s", parameters.duration_s.to_string())];
+    arguments.extend(options.feed_interface.clone().map(|interface| ("feed-interface", interface)));
+    arguments.extend(options.feed_buffer_bytes.map(|bytes| ("feed-buffer", bytes.to_string())));
+    arguments
+}
+
 /// Whether a process with this name is auxiliary: its end costs no figure of the run.
 pub fn is_beside(name: &str) -> bool {
-    [RECORDER, CACHED].contains(&name)
+    [RECORDER, CACHED].contains(&name) || name.starts_with(FOLLOWER)
 }
 
 /// The process of a strategy that its host (`host`) moves out. It sleeps, because it has no dedicated CPU, and
@@ -135,6 +171,7 @@ fn waits_of(mode: Mode) -> Waits {
         Mode::Parked => all("parked"),
         Mode::Adaptive => all("adaptive"),
         Mode::Mixed => Waits { md: "fast", ..all("parked") },
+        Mode::PlatformFast => Waits { strategies: "parked", ..all("fast") },
     }
 }
 
@@ -154,6 +191,7 @@ mod tests {
             pins,
             host_core,
             may_use_huge_pages: false,
+            has_md_threads: false,
         }
     }
 
@@ -216,12 +254,47 @@ mod tests {
     }
 
     #[test]
+    fn the_report_s_platform_has_followers_and_threads() {
+        let parameters = PipelineParameters { has_md_threads: true, ..parameters(Mode::PlatformFast, None) };
+        let options = PipelineOptions {
+            followers: 2,
+            scenario: Some("/tmp/a11.json".to_owned()),
+            ..PipelineOptions::default()
+        };
+        let programs = programs(&parameters, &options, Path::new("lowlat"));
+        let names: Vec<_> = programs.iter().map(|program| program.name.as_str()).collect();
+        assert_eq!(names, ["follower0", "follower1", "td", "s0", "s1", "s2", "md"]);
+        assert!(is_beside("follower1") && !is_beside("td"));
+        let said = |at: usize| programs[at].arguments.join(" ");
+        assert_eq!(said(1), "pipeline role follower --master {master} --wait parked --instrument 1");
+        assert!(said(2).contains("--wait fast") && said(3).contains("--wait parked"));
+        assert!(said(6).ends_with("--wait fast --strategies 3 --scenario /tmp/a11.json --md-threads"));
+    }
+
+    #[test]
     fn md_publishes_recorded_ticks_in_place_of_a_rate() {
         let ticks = RecordedTicks { file: "/tmp/monday.csv".to_owned(), speed: "x2".to_owned() };
         let options = PipelineOptions { ticks: Some(ticks), ..PipelineOptions::default() };
         let programs = programs(&parameters(Mode::Parked, None), &options, Path::new("lowlat"));
         let md = programs.last().unwrap().arguments.join(" ");
         assert!(md.ends_with("--strategies 3 --ticks /tmp/monday.csv --speed x2"), "{md}");
+    }
+
+    #[test]
+    fn md_reads_a_feed_and_td_sends_to_an_exchange() {
+        let options = PipelineOptions {
+            feed: Some("udp:239.1.1.1:5000".to_owned()),
+            feed_interface: Some("eth1".to_owned()),
+            gateway: Some("tcp:10.0.0.1:5001".to_owned()),
+            quotes_per_order: Some(100),
+            ..PipelineOptions::default()
+        };
+        let programs = programs(&parameters(Mode::Parked, None), &options, Path::new("lowlat"));
+        let said = |at: usize| programs[at].arguments.join(" ");
+        assert!(said(0).ends_with("--strategies 3 --gateway tcp:10.0.0.1:5001"), "{}", said(0));
+        assert!(said(1).ends_with("--quotes-per-order 100"), "{}", said(1));
+        let md = "--strategies 3 --feed udp:239.1.1.1:5000 --duration-s 2 --feed-interface eth1";
+        assert!(said(4).ends_with(md), "{}", said(4));
     }
 
     #[test]

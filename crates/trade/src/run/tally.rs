@@ -5,9 +5,12 @@
 //!   0  ticks scheduled                                     16  orders read
 //!   1  when the first quote was published (ns)             17  orders accepted or rejected
 //!   2  when the last quote was published (ns)              18  orders rejected
+//!  32  counts of a feed                                     32  counts of a gateway
 //! ```
 
+use lowlat_feed::sequence::Counts;
 use lowlat_ipc::region::Region;
+use lowlat_pipeline::{FeedFigures, GatewayFigures, SequenceRange};
 use std::sync::atomic::Ordering;
 
 /// Name of md's area.
@@ -23,6 +26,25 @@ const LAST: usize = 2;
 const ORDERS: usize = 16;
 const ANSWERS: usize = 17;
 const REJECTED: usize = 18;
+const FEED: usize = 32;
+const GATEWAY: usize = 32;
+
+/// Counts of a feed beside those of its sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct FeedCounts {
+    /// Quotes published.
+    pub published: u64,
+    /// Quotes of instruments that the run does not have.
+    pub foreign: u64,
+    /// Datagrams without a receive stamp.
+    pub unstamped: u64,
+    /// Messages of ITCH that the books could not apply.
+    pub unapplied: u64,
+    /// Steps of the kernel's clock.
+    pub clock_steps: u64,
+    /// Datagrams that arrived over lo.
+    pub over_loopback: u64,
+}
 
 /// A run's counts. Each word has one writer.
 #[derive(Debug, Clone, Copy)]
@@ -85,6 +107,115 @@ impl<R: Region> Tally<R> {
     pub fn published_ns(&self) -> Option<u64> {
         let first = Some(self.get(FIRST)).filter(|first| *first > 0)?;
         Some(self.get(LAST).saturating_sub(first))
+    }
+
+    /// md: sets what it has received of a feed, with counts beside the sequence.
+    pub fn set_feed(&self, counts: &Counts, beside: &FeedCounts) {
+        let FeedCounts { published, foreign, unstamped, unapplied, clock_steps, over_loopback } = *beside;
+        let words = counts.words().into_iter().chain([
+            published,
+            foreign,
+            unstamped,
+            unapplied,
+            clock_steps,
+            over_loopback,
+        ]);
+        (FEED..).zip(words).for_each(|(at, word)| self.set(at, word));
+    }
+
+    /// What md has received of a feed.
+    pub fn feed(&self) -> (Counts, FeedCounts) {
+        let word = |at| self.get(FEED + at);
+        let counts = Counts::of(std::array::from_fn(word));
+        let [published, foreign, unstamped, unapplied, clock_steps, over_loopback] =
+            std::array::from_fn(|at| word(Counts::WORDS + at));
+        (counts, FeedCounts { published, foreign, unstamped, unapplied, clock_steps, over_loopback })
+    }
+
+    /// The same for a record.
+    pub fn feed_figures(&self) -> FeedFigures {
+        let (counts, beside) = self.feed();
+        let range = |range: lowlat_feed::sequence::Range| {
+            (counts.gaps > 0).then_some(SequenceRange { first: range.first, last: range.last })
+        };
+        FeedFigures {
+            datagrams: counts.datagrams,
+            malformed: counts.malformed,
+            received: counts.delivered,
+            published: beside.published,
+            foreign: beside.foreign,
+            gaps: counts.gaps,
+            missing: counts.missing,
+            missing_in_socket: counts.missing_in_socket,
+            first_gap: range(counts.first_gap),
+            last_gap: range(counts.last_gap),
+            late: counts.late,
+            doubled: counts.doubled,
+            socket_drops: counts.socket_drops,
+            sessions: counts.sessions,
+            is_ended: counts.ended > 0,
+            unstamped: beside.unstamped,
+            unapplied: beside.unapplied,
+            clock_steps: beside.clock_steps,
+            over_loopback: beside.over_loopback,
+        }
+    }
+
+    /// td: sets what it has exchanged with an exchange.
+    pub fn set_gateway(&self, of: &GatewayFigures) {
+        let words = [
+            of.sent,
+            of.unsent,
+            of.accepted,
+            of.rejected,
+            of.fills,
+            of.lost_in_flight,
+            u64::from(of.is_lost),
+            of.unstamped,
+            of.measured,
+            of.adding_up,
+            u64::from(of.is_loopback),
+            u64::from(of.is_same_machine),
+            of.exchange_cpu.map_or(0, |cpu| u64::from(cpu) + 1),
+        ];
+        (GATEWAY..).zip(words).for_each(|(at, word)| self.set(at, word));
+    }
+
+    /// What td has exchanged with an exchange.
+    pub fn gateway(&self) -> GatewayFigures {
+        let [
+            sent,
+            unsent,
+            accepted,
+            rejected,
+            fills,
+            lost_in_flight,
+            is_lost,
+            unstamped,
+            measured,
+            adding_up,
+            is_loopback,
+            is_same_machine,
+            cpu,
+        ] = std::array::from_fn(|at| self.get(GATEWAY + at));
+        let [is_lost, is_loopback, is_same_machine] =
+            [is_lost, is_loopback, is_same_machine].map(|word| word > 0);
+        let exchange_cpu = cpu.checked_sub(1).and_then(|cpu| u32::try_from(cpu).ok());
+        GatewayFigures {
+            sent,
+            unsent,
+            accepted,
+            rejected,
+            fills,
+            lost_in_flight,
+            is_lost,
+            unstamped,
+            measured,
+            adding_up,
+            is_loopback,
+            is_same_machine,
+            exchange_cpu,
+        }
     }
 
     /// Orders that td read.

@@ -18,6 +18,7 @@ fn parameters() -> PipelineParameters {
         pins: BTreeMap::new(),
         host_core: None,
         may_use_huge_pages: false,
+        has_md_threads: false,
     }
 }
 
@@ -25,6 +26,7 @@ fn clean() -> PipelineRecord {
     PipelineRecord {
         parameters: parameters(),
         measured_s: 1.0,
+        ready_s: 0.1,
         is_cut_short: false,
         ticks_scheduled: 100,
         ticks_published: 100,
@@ -36,6 +38,7 @@ fn clean() -> PipelineRecord {
         missed_wakes: 0,
         restarts: 0,
         stages: Stages::default(),
+        wire: None,
         uses: vec![ProcessUse { role: "md".to_owned(), ..ProcessUse::default() }],
         uses_s: 1.0,
         backing_bytes: BTreeMap::new(),

@@ -1,11 +1,25 @@
 //! Resource use of processes, as counted by the kernel.
 
-use crate::master::{Master, Use};
+use crate::master::{Master, Use, private_bytes};
 use lowlat_pipeline::ProcessUse;
 use std::{collections::BTreeMap, fs};
 
 /// All processes at one moment: role and counters by process id.
 pub(super) type Uses = BTreeMap<u32, (String, Use)>;
+/// Largest private memory of a process of each role, in bytes.
+pub(super) type Private = BTreeMap<String, u64>;
+
+/// Reads the memory of the running started processes.
+pub(super) fn private(master: &Master) -> Private {
+    let mut private = Private::new();
+    for (_, role, pid) in master.processes() {
+        if let Some(bytes) = private_bytes(pid) {
+            let most = private.entry(role).or_default();
+            *most = bytes.max(*most);
+        }
+    }
+    private
+}
 
 /// Reads all of them: running and ended started processes, and this process as `master`.
 pub(super) fn read(master: &Master) -> Uses {
@@ -18,12 +32,15 @@ pub(super) fn read(master: &Master) -> Uses {
 
 /// Resource use between two moments, one row per role. A process that was started in between counts from its
 /// start.
-pub(super) fn between(before: &Uses, after: &Uses) -> Vec<ProcessUse> {
+pub(super) fn between(before: &Uses, after: &Uses, private: &Private) -> Vec<ProcessUse> {
     let mut rows: BTreeMap<&str, ProcessUse> = BTreeMap::new();
     for (pid, (role, used)) in after {
         let used = used.since(before.get(pid).map_or_else(Use::default, |(_, before)| *before));
-        let row =
-            rows.entry(role).or_insert_with(|| ProcessUse { role: role.clone(), ..ProcessUse::default() });
+        let row = rows.entry(role).or_insert_with(|| ProcessUse {
+            role: role.clone(),
+            private_bytes_max: private.get(role).copied(),
+            ..ProcessUse::default()
+        });
         row.processes += 1;
         row.cpu_s += used.cpu_ns as f64 / 1e9;
         row.voluntary_switches += used.voluntary;
@@ -54,9 +71,13 @@ mod tests {
             list.iter().map(|(pid, used)| (*pid, ("td".to_owned(), *used))).collect()
         };
         // The second was started in between.
-        let rows = between(&of(&[(1, used(100, 5))]), &of(&[(1, used(300, 6)), (2, used(50, 7))]));
+        let rows = between(
+            &of(&[(1, used(100, 5))]),
+            &of(&[(1, used(300, 6)), (2, used(50, 7))]),
+            &[("td".to_owned(), 4096)].into(),
+        );
         let row = rows.first().unwrap();
         assert_eq!((rows.len(), row.processes, row.minor_faults, row.role.as_str()), (1, 2, 8, "td"));
-        assert!((row.cpu_s * 1e9 - 250.0).abs() < 1e-6);
+        assert!((row.cpu_s * 1e9 - 250.0).abs() < 1e-6 && row.private_bytes_max == Some(4096));
     }
 }

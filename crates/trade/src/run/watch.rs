@@ -2,9 +2,9 @@
 
 use super::{
     LOG_LINES, Phase, Progress, RunError, outcome,
-    plan::{MASTER, is_beside, moved_out},
+    plan::{FOLDER, MASTER, is_beside, moved_out},
     tally::{self, Tally},
-    uses::{self, Uses},
+    uses::{self, Private, Uses},
 };
 use crate::{
     address::RunFolder,
@@ -14,14 +14,14 @@ use crate::{
     roles::{STAGES_AREA, host::MOVE_OUT},
     stages::{Stage, StageRecorder},
 };
-use lowlat_pipeline::{PipelineParameters, PipelineRecord};
+use lowlat_pipeline::{PipelineOptions, PipelineParameters, PipelineRecord};
 use std::{
     collections::BTreeSet,
     fs::File,
     io::{self, Read, Seek, SeekFrom},
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -54,6 +54,9 @@ pub(super) struct Ended {
     pub(super) uses_ns: u64,
     pub(super) before: Uses,
     pub(super) after: Uses,
+    /// From the first start of a process until all had joined.
+    pub(super) ready_ns: u64,
+    pub(super) private: Private,
     pub(super) swapped_pages: Option<u64>,
     pub(super) stopped: Stopped,
     pub(super) is_interrupted: bool,
@@ -76,6 +79,8 @@ struct Watch<'a> {
     /// Whether md has ended.
     is_published: bool,
     begun_ns: Option<u64>,
+    /// From the first start of a process until all had joined.
+    ready_ns: u64,
     told_ns: u64,
     progress: &'a mut dyn FnMut(&Progress),
     stop: &'a AtomicBool,
@@ -87,7 +92,7 @@ pub(super) fn watch(
     parameters: &PipelineParameters,
     programs: Vec<Program>,
     folder: RunFolder,
-    memory_bytes_max: Option<u64>,
+    asked: &PipelineOptions,
     progress: &mut dyn FnMut(&Progress),
     stop: &AtomicBool,
 ) -> Result<PipelineRecord, RunError> {
@@ -95,8 +100,12 @@ pub(super) fn watch(
     options.may_use_huge_pages = parameters.may_use_huge_pages;
     options.without_master = WithoutMaster::Stop;
     options.areas = crate::roles::areas();
+    let has_wire = asked.feed.is_some() || asked.gateway.is_some();
+    for stages in options.areas.iter_mut().filter(|area| has_wire && area.name == STAGES_AREA) {
+        stages.bytes = StageRecorder::<lowlat_ipc::region::Heap>::WIRE_BYTES;
+    }
     options.strategies_reserved = parameters.strategies;
-    options.memory_bytes_max = memory_bytes_max;
+    options.memory_bytes_max = asked.memory_bytes_max;
     let mut watch = Watch {
         master: Master::open(options)?,
         names: programs.iter().map(|program| program.name.clone()).collect(),
@@ -106,14 +115,16 @@ pub(super) fn watch(
         joined: BTreeSet::new(),
         is_published: false,
         begun_ns: None,
+        ready_ns: 0,
         told_ns: 0,
         progress,
         stop,
         incidents: Vec::new(),
         failed: BTreeSet::new(),
     };
-    watch.start(programs, parameters)?;
-    watch.publish(parameters)
+    let interval = Duration::from_millis(asked.start_interval_ms.into());
+    watch.start(programs, parameters, interval)?;
+    watch.publish(parameters, asked)
 }
 
 impl Watch<'_> {
@@ -122,12 +133,19 @@ impl Watch<'_> {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Starts all processes and waits until they have joined.
-    fn start(&mut self, programs: Vec<Program>, parameters: &PipelineParameters) -> Result<(), RunError> {
+    /// Starts all processes, strategies with an interval between them, and waits until they have joined.
+    fn start(
+        &mut self,
+        programs: Vec<Program>,
+        parameters: &PipelineParameters,
+        interval: Duration,
+    ) -> Result<(), RunError> {
+        let started_ns = now_ns();
         let socket = self.master.folder().socket().display().to_string();
+        let folder = self.master.folder().path().display().to_string();
         for mut program in programs {
             for argument in &mut program.arguments {
-                *argument = argument.replace(MASTER, &socket);
+                *argument = argument.replace(MASTER, &socket).replace(FOLDER, &folder);
             }
             for (_, value) in &mut program.environment {
                 *value = value.replace(MASTER, &socket);
@@ -135,8 +153,13 @@ impl Watch<'_> {
             if program.role == "host" {
                 self.hosts.push(program.clone());
             }
+            // A process costs least to start before the master has the memory of others.
+            let until = Instant::now() + if program.role == "strategies" { interval } else { Duration::ZERO };
             self.master.start(program)?;
-            self.turn(Duration::ZERO)?;
+            while Instant::now() < until && !self.is_stopped() {
+                self.turn(TURN.min(interval))?;
+                self.tell(Phase::Joining, false);
+            }
         }
         self.master.pin_this_thread(parameters.pins.get("master").map_or(&[], Vec::as_slice))?;
         let count = u64::try_from(self.names.len()).unwrap_or(u64::MAX);
@@ -152,11 +175,16 @@ impl Watch<'_> {
                 return Err(RunError::NotJoined { missing, seconds: limit_ns / SECOND_NS, words });
             }
         }
+        self.ready_ns = now_ns() - started_ns;
         Ok(())
     }
 
     /// Lets md publish, waits for its end, and stops everything.
-    fn publish(mut self, parameters: &PipelineParameters) -> Result<PipelineRecord, RunError> {
+    fn publish(
+        mut self,
+        parameters: &PipelineParameters,
+        asked: &PipelineOptions,
+    ) -> Result<PipelineRecord, RunError> {
         let (before, before_ns) = (uses::read(&self.master), now_ns());
         let swapped_before = uses::swapped_pages();
         let begun_ns = now_ns();
@@ -180,6 +208,7 @@ impl Watch<'_> {
         let elapsed_ns = now_ns() - begun_ns;
         self.rest()?;
         let (after, uses_ns) = (uses::read(&self.master), now_ns() - before_ns);
+        let private = uses::private(&self.master);
         let swapped_pages = swapped_before.zip(uses::swapped_pages()).map(|(before, after)| after - before);
         self.tell(Phase::Ending, true);
         // td answers pending orders of visiting strategies, and visiting readers read its last answers.
@@ -187,20 +216,22 @@ impl Watch<'_> {
         let stopped = self.master.stop_programs(PATIENCE)?;
         self.master.stop_visitors(Visitors::All, PATIENCE_VISITORS)?;
         self.hear_last_words()?;
-        let Self { master, incidents, failed, .. } = self;
+        let Self { master, incidents, failed, ready_ns, .. } = self;
         let ended = Ended {
             master,
             elapsed_ns,
             uses_ns,
             before,
             after,
+            ready_ns,
+            private,
             swapped_pages,
             stopped,
             is_interrupted,
             incidents,
             failed,
         };
-        Ok(outcome::record(parameters, &ended))
+        Ok(outcome::record(parameters, asked, &ended))
     }
 
     /// Waits until nothing is counted any more.

@@ -8,4 +8,5 @@ mod ticks;
 
 pub use file::{INSTRUMENTS_MAX, Scenario};
 pub use schedule::{Due, Schedule};
+pub(crate) use ticks::symbols_of;
 pub use ticks::{Speed, Tick, Ticks, TicksError};

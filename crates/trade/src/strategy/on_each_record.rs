@@ -12,6 +12,8 @@ use std::hint::black_box;
 pub struct OnEachRecord {
     /// The only instrument it trades (the report's `-n`); `None`: every one that it gets.
     pub instrument: Option<u32>,
+    /// Quotes per order; 0 or 1: an order for each quote.
+    pub quotes_per_order: u32,
     /// Quotes of its instrument.
     pub quotes: u64,
     /// Orders sent, plus 1 if it started with a piece that its predecessor had bought.
@@ -29,6 +31,12 @@ impl OnEachRecord {
     pub fn of(instrument: u32) -> Self {
         Self { instrument: Some(instrument), ..Self::default() }
     }
+
+    /// The same with an order for each so many quotes.
+    #[must_use]
+    pub fn per_quotes(self, quotes_per_order: u32) -> Self {
+        Self { quotes_per_order, ..self }
+    }
 }
 
 impl Strategy for OnEachRecord {
@@ -37,6 +45,9 @@ impl Strategy for OnEachRecord {
             return;
         }
         self.quotes += 1;
+        if !self.quotes.is_multiple_of(u64::from(self.quotes_per_order.max(1))) {
+            return;
+        }
         let (side, price) = if self.sent.is_multiple_of(2) {
             (Side::Buy, seen.quote.ask)
         } else {

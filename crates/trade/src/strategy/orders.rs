@@ -1,7 +1,7 @@
 //! The handle with which a strategy sends orders.
 
 use super::{AnswerSeen, QuoteSeen};
-use crate::records::{Order, PAYLOAD_BYTES, Price, SCHEMA, Side, kind};
+use crate::records::{Order, Origin, PAYLOAD_BYTES, Price, Quote, SCHEMA, Side, kind};
 use lowlat_ipc::stream::Stamp;
 use thiserror::Error;
 
@@ -38,26 +38,29 @@ pub struct Cause {
     pub received_ns: u64,
     /// Its sequence in its stream.
     pub sequence: u64,
+    /// Where a quote came from.
+    pub origin: Origin,
 }
 
 impl Cause {
     /// No cause except for the time.
     pub fn at(now_ns: u64) -> Self {
-        Self { generated_ns: now_ns, scheduled_ns: now_ns, received_ns: now_ns, sequence: 0 }
+        Self { generated_ns: now_ns, scheduled_ns: now_ns, received_ns: now_ns, ..Self::default() }
     }
 }
 
 impl From<&QuoteSeen> for Cause {
     fn from(seen: &QuoteSeen) -> Self {
         let QuoteSeen { sequence, generated_ns, received_ns, .. } = *seen;
-        Self { generated_ns, scheduled_ns: seen.quote.scheduled_ns, received_ns, sequence }
+        let Quote { scheduled_ns, origin, .. } = seen.quote;
+        Self { generated_ns, scheduled_ns, received_ns, sequence, origin }
     }
 }
 
 impl From<&AnswerSeen> for Cause {
     fn from(seen: &AnswerSeen) -> Self {
         let AnswerSeen { sequence, generated_ns, received_ns, .. } = *seen;
-        Self { generated_ns, scheduled_ns: generated_ns, received_ns, sequence }
+        Self { generated_ns, scheduled_ns: generated_ns, received_ns, sequence, origin: Origin::default() }
     }
 }
 
@@ -97,8 +100,8 @@ impl<'a> Orders<'a> {
         quantity: u32,
     ) -> Result<u64, SendError> {
         let number = self.sink.number();
-        let Cause { generated_ns, scheduled_ns, received_ns, sequence } = self.cause;
-        let order = Order { number, scheduled_ns, received_ns, price, quantity, side };
+        let Cause { generated_ns, scheduled_ns, received_ns, sequence, origin } = self.cause;
+        let order = Order { number, scheduled_ns, received_ns, price, quantity, side, origin };
         let stamp = Stamp {
             kind: kind::ORDER,
             schema: SCHEMA,

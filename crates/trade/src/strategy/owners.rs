@@ -3,7 +3,8 @@
 //! Two words per strategy: its node, and the node that released it, whose last orders may still be pending.
 //! Each is a node's number + 1, or 0 for none.
 
-use lowlat_ipc::{interest::SUBSCRIBERS_MAX, region::Region};
+use crate::roles::STRATEGIES_MAX;
+use lowlat_ipc::region::Region;
 use std::sync::atomic::Ordering;
 
 /// Name of the area.
@@ -11,7 +12,7 @@ pub const AREA: &str = "owners";
 /// Words of one strategy.
 const STRIDE: usize = 2;
 /// Bytes of the area.
-pub const BYTES: u64 = SUBSCRIBERS_MAX as u64 * STRIDE as u64 * 8;
+pub const BYTES: u64 = STRATEGIES_MAX as u64 * STRIDE as u64 * 8;
 
 /// The table in some memory.
 #[derive(Debug)]
@@ -50,7 +51,7 @@ impl<R: Region> Owners<R> {
 }
 
 fn place(strategy: u32) -> Option<usize> {
-    usize::try_from(strategy).ok().filter(|_| strategy < SUBSCRIBERS_MAX)?.checked_mul(STRIDE)
+    usize::try_from(strategy).ok().filter(|_| strategy < STRATEGIES_MAX)?.checked_mul(STRIDE)
 }
 
 #[cfg(test)]
@@ -66,7 +67,7 @@ mod tests {
         assert!(owners.has(0, 5) && !owners.has(1, 5) && !owners.has(0, 4) && !owners.has(0, 6));
         owners.set(5, Some(1), Some(0));
         assert!(owners.has(0, 5) && owners.has(1, 5) && !owners.has(2, 5));
-        for strategy in [SUBSCRIBERS_MAX, u32::MAX] {
+        for strategy in [STRATEGIES_MAX, u32::MAX] {
             owners.set(strategy, Some(1), None);
             assert!(!owners.has(1, strategy));
         }

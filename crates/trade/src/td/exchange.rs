@@ -4,7 +4,10 @@ use super::{
     Limits,
     ledger::{InHand, Ledger, LedgerError},
 };
-use crate::records::{Answer, Order, Outcome, Price, Quote, Reject, SCHEMA, kind};
+use crate::{
+    records::{Answer, Order, Outcome, Price, Quote, Reject, SCHEMA, Side, kind},
+    roles::STRATEGIES_MAX,
+};
 use lowlat_ipc::{interest::SUBSCRIBERS_MAX, region::Region, stream::Stamp};
 
 /// Maximum number of fills per order.
@@ -44,6 +47,7 @@ pub struct ReadOrder {
 }
 
 /// How an order is handled.
+#[expect(clippy::large_enum_variant, reason = "almost all are answers, and a box would allocate")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// Its answers must all be published; then [`Exchange::finish`] is called.
@@ -123,6 +127,14 @@ fn part(quantity: u32, number: u32, parts: u32) -> u32 {
     size + u32::from(number < more)
 }
 
+/// What an order adds to a position.
+fn signed(order: &Order) -> i64 {
+    match order.side {
+        Side::Buy => i64::from(order.quantity),
+        Side::Sell => -i64::from(order.quantity),
+    }
+}
+
 impl<R: Region> Exchange<R> {
     /// An exchange with a ledger, as td process number `epoch` under its name.
     pub fn new(region: R, epoch: u64, rules: Rules) -> Result<Self, LedgerError> {
@@ -146,6 +158,94 @@ impl<R: Region> Exchange<R> {
         Ok(Some(Pending { order, first, td }))
     }
 
+    /// Checks an order that the exchange of another process decides. `in_flight` are the strategy's unanswered orders,
+    /// and the position that all of its orders in flight add up to.
+    pub fn check(&self, taken: &ReadOrder, in_flight: (u64, i64)) -> Result<(), Reject> {
+        let ReadOrder { stamp, order, .. } = taken;
+        let last_number = self.ledger.last_number(stamp.source);
+        let open = self.ledger.open_orders(stamp.source) + in_flight.0;
+        self.judge(stamp, order, last_number, open + 1, in_flight.1).map(|_| ())
+    }
+
+    /// Writes the answer of another process's exchange to the ledger, as [`Exchange::begin`] writes a decision. An
+    /// accepted order is open until [`Exchange::fill`] has filled it.
+    pub fn settle(
+        &mut self,
+        td: u32,
+        taken: &ReadOrder,
+        verdict: Result<(), Reject>,
+        read_ns: u64,
+        next_sequence: u64,
+    ) -> Decision {
+        let (strategy, outcome) =
+            (taken.stamp.source, verdict.map_or_else(Outcome::Rejected, |()| Outcome::Accepted));
+        let [answered, rejected] = self.ledger.answered_and_rejected();
+        self.write(
+            InHand {
+                open_after: self.ledger.open_orders(strategy) + u64::from(verdict.is_ok()),
+                outcome,
+                totals_after: [answered + 1, rejected + u64::from(verdict.is_err())],
+                ..self.in_hand(taken, read_ns, next_sequence)
+            },
+            td,
+        )
+    }
+
+    /// Writes a fill by another process's exchange to the ledger; the last one closes the order.
+    pub fn fill(
+        &mut self,
+        td: u32,
+        taken: &ReadOrder,
+        fill: (u32, Price),
+        is_last: bool,
+        read_ns: u64,
+        next_sequence: u64,
+    ) -> Decision {
+        let (quantity, price) = fill;
+        let order = Order { price, quantity, ..taken.order };
+        let row = self.ledger.position_row(taken.stamp.source, taken.stamp.instrument);
+        let open = self.ledger.open_orders(taken.stamp.source);
+        self.write(
+            InHand {
+                order,
+                outcome: Outcome::Filled,
+                open_after: open.saturating_sub(u64::from(is_last)),
+                position_after: row
+                    .map(|row| (row, self.ledger.position_at(row).saturating_add(signed(&order)))),
+                ..self.in_hand(taken, read_ns, next_sequence)
+            },
+            td,
+        )
+    }
+
+    /// An order with one answer, which changes nothing else.
+    fn in_hand(&self, taken: &ReadOrder, read_ns: u64, next_sequence: u64) -> InHand {
+        let ReadOrder { writer, sequence, stamp, order } = *taken;
+        InHand {
+            first_answer: next_sequence,
+            answers: 1,
+            writer,
+            // Answers of an exchange may come in another order than the orders.
+            sequence: self.ledger.last_sequence(writer).map_or(sequence, |last| last.max(sequence)),
+            stamp,
+            order,
+            read_ns,
+            outcome: Outcome::Accepted,
+            number_after: self.ledger.last_number(stamp.source).max(order.number),
+            open_after: self.ledger.open_orders(stamp.source),
+            position_after: None,
+            totals_after: self.ledger.answered_and_rejected(),
+        }
+    }
+
+    fn write(&mut self, order: InHand, td: u32) -> Decision {
+        if !self.ledger.is_own() {
+            return Decision::Fenced;
+        }
+        self.ledger.take_in_hand(&order);
+        Decision::Answers(Pending { order, first: 0, td })
+    }
+
     /// Decides an order, and writes the decision to the ledger. `next_sequence` is that of the next record of
     /// td's stream, `now_ns` when the order had been read.
     pub fn begin(&mut self, td: u32, taken: &ReadOrder, now_ns: u64, next_sequence: u64) -> Decision {
@@ -153,7 +253,7 @@ impl<R: Region> Exchange<R> {
         if !self.ledger.is_own() {
             return Decision::Fenced;
         }
-        if stamp.source >= SUBSCRIBERS_MAX || writer >= SUBSCRIBERS_MAX {
+        if stamp.source >= STRATEGIES_MAX || writer >= SUBSCRIBERS_MAX {
             return Decision::NoStrategy;
         }
         if self.ledger.last_sequence(writer).is_some_and(|last| sequence <= last) {
@@ -162,18 +262,19 @@ impl<R: Region> Exchange<R> {
         let last_number = self.ledger.last_number(stamp.source);
         let mut open_after = self.ledger.open_orders(stamp.source);
         let mut position_after = None;
-        let (outcome, answers) = match self.judge(&stamp, &order, last_number, open_after) {
-            Err(reject) => (Outcome::Rejected(reject), 1),
-            Ok(moved) => {
-                let fills = self.rules.fills.min(FILLS_MAX).min(order.quantity);
-                if fills == 0 {
-                    open_after += 1;
-                } else {
-                    position_after = moved;
+        let (outcome, answers) =
+            match self.judge(&stamp, &order, last_number, open_after + u64::from(self.rules.fills == 0), 0) {
+                Err(reject) => (Outcome::Rejected(reject), 1),
+                Ok(moved) => {
+                    let fills = self.rules.fills.min(FILLS_MAX).min(order.quantity);
+                    if fills == 0 {
+                        open_after += 1;
+                    } else {
+                        position_after = moved;
+                    }
+                    (Outcome::Accepted, 1 + fills)
                 }
-                (Outcome::Accepted, 1 + fills)
-            }
-        };
+            };
         let number_after = last_number.max(order.number);
         let [answered, rejected] = self.ledger.answered_and_rejected();
         let totals_after = [answered + 1, rejected + u64::from(outcome != Outcome::Accepted)];
@@ -212,13 +313,15 @@ impl<R: Region> Exchange<R> {
         }
     }
 
-    /// The position's row and its value after all fills, for an accepted order.
+    /// The position's row and its value after all fills, for an accepted order. `open` are the strategy's open orders
+    /// then, `in_flight` is what its position will change by before.
     fn judge(
         &self,
         stamp: &Stamp,
         order: &Order,
         last_number: u64,
         open: u64,
+        in_flight: i64,
     ) -> Result<Option<(usize, i64)>, Reject> {
         let limits = &self.rules.limits;
         let is_over = |value: u64, limit: Option<u32>| limit.is_some_and(|limit| value > u64::from(limit));
@@ -234,19 +337,16 @@ impl<R: Region> Exchange<R> {
         if order.quantity == 0 || is_over(u64::from(order.quantity), limits.quantity_max) {
             return Err(Reject::BadQuantity);
         }
-        if is_over(open + u64::from(self.rules.fills == 0), limits.open_orders_max) {
+        if is_over(open, limits.open_orders_max) {
             return Err(Reject::OverLimit);
         }
         let Some(row) = self.ledger.position_row(stamp.source, stamp.instrument) else {
             // A position that cannot be stored cannot be limited.
             return if limits.position_max.is_some() { Err(Reject::OverLimit) } else { Ok(None) };
         };
-        let signed = match order.side {
-            crate::records::Side::Buy => i64::from(order.quantity),
-            crate::records::Side::Sell => -i64::from(order.quantity),
-        };
-        let position = self.ledger.position_at(row).saturating_add(signed);
-        if is_over(position.unsigned_abs(), limits.position_max) {
+        let position = self.ledger.position_at(row).saturating_add(signed(order));
+        let at_most = position.saturating_add(in_flight);
+        if is_over(at_most.unsigned_abs(), limits.position_max) {
             return Err(Reject::OverLimit);
         }
         Ok(Some((row, position)))

@@ -7,14 +7,17 @@
 //!     40  orders answered              41  of them rejected
 //!     64  of each orders stream, by its writer's number: the sequence of the last order answered, + 1
 //!   1088  of each strategy: the last order number answered; number of its open orders
-//!   3136  positions: (strategy << 32 | instrument) + 1, and the position; a table with open addressing
+//!  33856  positions: (strategy << 32 | instrument) + 1, and the position; a table with open addressing
 //! ```
 //!
 //! One process writes at a time. Only the death of the process matters, not that of the host: afterwards memory
 //! contains its stores up to some step, in program order. The word that makes the order in hand valid is stored
 //! last, and the values entered afterwards are absolute, so entering them again is harmless.
 
-use crate::records::{Answer, Order, Outcome, PAYLOAD_BYTES, Side};
+use crate::{
+    records::{Answer, Order, Origin, Outcome, PAYLOAD_BYTES, Side},
+    roles::STRATEGIES_MAX,
+};
 use lowlat_ipc::{interest::SUBSCRIBERS_MAX, region::Region, stream::Stamp};
 use std::sync::atomic::{Ordering, compiler_fence};
 use thiserror::Error;
@@ -27,9 +30,9 @@ const ANSWERED: usize = 40;
 const REJECTED: usize = 41;
 const STREAMS: usize = 64;
 const STRATEGIES: usize = STREAMS + SUBSCRIBERS_MAX as usize;
-const POSITIONS: usize = STRATEGIES + 2 * SUBSCRIBERS_MAX as usize;
+const POSITIONS: usize = STRATEGIES + 2 * STRATEGIES_MAX as usize;
 /// Maximum number of positions of the ledger, each of a strategy in an instrument.
-pub const POSITIONS_MAX: usize = 1 << 14;
+pub const POSITIONS_MAX: usize = 1 << 15;
 const WORDS: usize = POSITIONS + 2 * POSITIONS_MAX;
 const _: () = assert!(IN_HAND + 1 + IN_HAND_WORDS <= ANSWERED);
 /// Bytes of memory of a ledger.
@@ -269,6 +272,8 @@ impl<R: Region> Ledger<R> {
                 price: price.cast_signed(),
                 quantity: short("quantity", size >> 1)?,
                 side: if size & 1 == 1 { Side::Sell } else { Side::Buy },
+                // Answers do not need it.
+                origin: Origin::default(),
             },
             read_ns,
             outcome: outcome_of(outcome)
@@ -321,7 +326,7 @@ fn place(number: u32) -> Option<usize> {
 }
 
 fn row_of(strategy: u32) -> Option<usize> {
-    place(strategy).map(|at| STRATEGIES + 2 * at)
+    usize::try_from(strategy).ok().filter(|_| strategy < STRATEGIES_MAX).map(|at| STRATEGIES + 2 * at)
 }
 
 fn key(strategy: u32, instrument: u32) -> u64 {

@@ -1,6 +1,9 @@
 use super::{ledger::BYTES, *};
-use crate::records::{Answer, Order, Outcome, Quote, Reject, Side};
-use lowlat_ipc::{region::Heap, stream::Stamp};
+use crate::{
+    records::{Answer, Order, Outcome, Quote, Reject, Side},
+    roles::STRATEGIES_MAX,
+};
+use lowlat_ipc::{interest::SUBSCRIBERS_MAX, region::Heap, stream::Stamp};
 use proptest::prelude::*;
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -141,8 +144,14 @@ fn orders_that_stay_open_are_counted() {
 fn orders_of_unknown_strategies_are_distinguished() {
     let mut exchange = exchange(rules());
     let mut taken = order(1);
-    taken.stamp.source = 1024;
+    taken.stamp.source = STRATEGIES_MAX;
     assert_eq!(exchange.begin(TD, &taken, 0, 0), Decision::NoStrategy);
+    // A host has more strategies than there are nodes.
+    taken.stamp.source = STRATEGIES_MAX - 1;
+    let unknown_node = ReadOrder { writer: SUBSCRIBERS_MAX, ..taken };
+    assert_eq!(exchange.begin(TD, &unknown_node, 0, 0), Decision::NoStrategy);
+    assert_eq!(outcomes(&answers_of(&mut exchange, &taken)), [Outcome::Accepted, Outcome::Filled]);
+    assert_eq!(exchange.ledger().last_number(STRATEGIES_MAX - 1), taken.order.number);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The whole pipeline: a master with md, td, cached and strategies, each with a node.
 
+mod exchange;
+mod md_threads;
 mod numbers;
 mod threads;
 
@@ -246,7 +248,7 @@ fn a_restarted_strategy_gets_its_state_from_cached() {
     let (mut cached, _) = Cached::open(&store).unwrap();
     cached.begin_run();
     let order =
-        Order { number: 1, scheduled_ns: 1, received_ns: 2, price: 100, quantity: 1, side: Side::Buy };
+        Order { number: 1, scheduled_ns: 1, received_ns: 2, price: 100, quantity: 1, ..Order::default() };
     let seen =
         |stream, key, source, what| StreamRecord { stream, sequence: 1, generated_ns: 3, key, source, what };
     assert!(cached.apply(&seen("orders.s0", 0, 0, Payload::Order(order))));
@@ -296,7 +298,7 @@ fn a_restarted_strategy_is_answered_at_any_stream_position() {
         for _ in 0..count {
             number += 1;
             let order =
-                Order { number, scheduled_ns: 1, received_ns: 2, price: 1, quantity: 1, side: Side::Buy };
+                Order { number, scheduled_ns: 1, received_ns: 2, price: 1, quantity: 1, ..Order::default() };
             until("there is room", || {
                 // Receives td's connection.
                 strategy.poll(&mut |_, _| ());

@@ -11,7 +11,7 @@ use lowlat_ipc::stream::Stamp;
 use lowlat_trade::{
     master::Happened,
     node::{Node, Strategies, Wait},
-    records::{Order, SCHEMA, Side, kind},
+    records::{Order, SCHEMA, kind},
     roles,
     strategy::OnEachRecord,
 };
@@ -41,7 +41,7 @@ fn a_number_of_another_node_is_refused_with_its_name() {
     drop(first);
     assert!(refused(&master, "second", seven()).contains("belongs to node first"));
     assert_eq!(master.join(&join("first", seven())).strategies(), [7], "it restarted");
-    assert!(refused(&master, "second", Strategies::Only(vec![1024])).contains("below 1024"));
+    assert!(refused(&master, "second", Strategies::Only(vec![16384])).contains("below 16384"));
 }
 
 #[test]
@@ -96,7 +96,8 @@ fn an_order_of_another_nodes_strategy_is_not_answered() {
     let mut thief = master.join(&join("thief", Strategies::Free));
     master.begin();
     for number in 1..=10 {
-        let order = Order { number, scheduled_ns: 1, received_ns: 2, price: 1, quantity: 1, side: Side::Buy };
+        let order =
+            Order { number, scheduled_ns: 1, received_ns: 2, price: 1, quantity: 1, ..Order::default() };
         let stamp = Stamp { kind: kind::ORDER, schema: SCHEMA, source: 0, ..Stamp::default() };
         thief.publisher().publish(&stamp, &order.encode()).unwrap();
     }

@@ -54,7 +54,7 @@ pub fn start_md(master: &MasterThread) -> JoinHandle<MdDone> {
 }
 
 fn td_options() -> TdOptions {
-    TdOptions { rules: Rules { instruments: STRATEGIES, fills: 1, limits: Limits::default() } }
+    TdOptions { rules: Rules { instruments: STRATEGIES, fills: 1, limits: Limits::default() }, gateway: None }
 }
 
 pub fn start_td(master: &MasterThread) -> JoinHandle<TdDone> {
@@ -67,7 +67,7 @@ pub fn start_strict_td(master: &MasterThread, per_mille: u32) -> JoinHandle<TdDo
     let limits = Limits { price_deviation_max_per_mille: Some(per_mille), ..Limits::default() };
     let node = master.join(&roles::td::join(RING_BYTES, &limits, Wait::Parked));
     let rules = Rules { instruments: STRATEGIES, fills: 1, limits };
-    thread::spawn(move || roles::td::run(node, &TdOptions { rules }).unwrap())
+    thread::spawn(move || roles::td::run(node, &TdOptions { rules, gateway: None }).unwrap())
 }
 
 /// In a separate process.

@@ -111,6 +111,7 @@ fn parameters(strategies: u32) -> PipelineParameters {
         pins: BTreeMap::new(),
         host_core: None,
         may_use_huge_pages: false,
+        has_md_threads: false,
     }
 }
 

@@ -36,6 +36,15 @@ pub use detect::detect;
 pub use error::BootLoaderError;
 pub(crate) use grub_variable::GrubVariable;
 
+/// The default boot entry of a host: its kernel's image, then the arguments. Absent if its boot loader is unknown.
+pub fn default_line(root: &Root) -> Reading<String> {
+    match detect(root) {
+        Ok(loader) => loader.next_boot_line(root),
+        Err(BootLoaderError::Denied { .. }) => Reading::Denied,
+        Err(_) => Reading::Absent,
+    }
+}
+
 /// A change of a boot loader's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileChange {

@@ -4,7 +4,7 @@
 
 use super::{BootLoader, BootLoaderError, FileChange, files};
 use crate::Programs;
-use lowlat_host::Reading;
+use lowlat_host::{Reading, shell};
 use lowlat_plan::{
     boot_files::{entry, entry_order::of_ostree},
     spell,
@@ -44,18 +44,10 @@ impl BootLoader for Ostree {
 fn command(tokens: &[BootToken]) -> String {
     let off = tokens.iter().flat_map(|token| {
         let before = token.before.as_deref().unwrap_or_default().split_whitespace();
-        before.map(|word| format!(" --delete={}", quoted(word)))
+        before.map(|word| format!(" --delete={}", shell::word(word)))
     });
-    let set = tokens.iter().filter_map(spell).map(|word| format!(" --append={}", quoted(&word)));
+    let set = tokens.iter().filter_map(spell).map(|word| format!(" --append={}", shell::word(&word)));
     format!("rpm-ostree kargs{}", off.chain(set).collect::<String>())
-}
-
-/// A word for a shell.
-fn quoted(word: &str) -> String {
-    if word.chars().all(|c| c.is_ascii_alphanumeric() || "_.,:=+/@%-".contains(c)) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 fn bootc(tokens: &[BootToken]) -> BootLoaderError {

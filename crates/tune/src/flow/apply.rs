@@ -11,6 +11,7 @@ use lowlat_host::HostSnapshot;
 use lowlat_plan::{
     Plan,
     outcome::{ApplyOutcome, ChangeOutcome, Fate},
+    verify::Refusal,
 };
 use lowlat_settings::change::Target;
 use lowlat_sys::undo::{ApplyReport, Entry, OnFailure, UndoError, UndoLog, UndoStep};
@@ -24,6 +25,8 @@ struct Progress {
     /// Changed files.
     paths: Vec<String>,
     notes: Vec<String>,
+    /// Changes that the host refused.
+    refused: Vec<Refusal>,
     /// Whether anything was written.
     is_changed: bool,
 }
@@ -112,7 +115,8 @@ impl Ready {
         match stage {
             Stage::Confirm => self.arm(site, log, progress),
             Stage::Tuned => {
-                self.prepared(site, host, log, stage, &[steps::Part::Files, steps::Part::Tuned], progress)
+                self.prepared(site, host, log, stage, &[steps::Part::Files, steps::Part::Tuned], progress)?;
+                reload(site, &progress.paths)
             }
             Stage::Queues => self.prepared(site, host, log, stage, &[steps::Part::Queues], progress),
             Stage::Run if progress.is_changed => {
@@ -180,7 +184,12 @@ impl Ready {
                 None => Fate::Unchanged,
             };
             for change in prepared.also.iter().chain([&prepared.change]) {
-                progress.note(place(*change), fate, refused.clone());
+                let change = place(*change);
+                if let (Some(why), Some(planned)) = (&refused, self.plan.changes.get(change)) {
+                    let refusal = Refusal { target: planned.target.clone(), reason: why.clone() };
+                    progress.refused.push(refusal);
+                }
+                progress.note(change, fate, refused.clone());
             }
         }
         Ok(())
@@ -322,6 +331,9 @@ impl Ready {
         tell: &mut dyn FnMut(&str),
     ) -> ApplyOutcome {
         tell("starting units");
+        let refused = std::mem::take(&mut progress.refused);
+        let recorded = site.state.put_refused(site.boot_id().text(), refused);
+        progress.notes.extend(recorded.err().map(|error| error.to_string()));
         let paths: Vec<String> = std::mem::take(&mut progress.paths);
         progress.notes.extend(persist::tell_manager(site, paths.iter().map(String::as_str)));
         if let Some(manager) = &site.manager {
@@ -352,6 +364,17 @@ impl Ready {
             needs_reboot: at_boot::is_reboot_pending(site, &self.plan),
             notes,
         }
+    }
+}
+
+/// Reloads the service manager if unit files were written that a later stage starts.
+fn reload(site: &Site, paths: &[String]) -> Result<(), FlowError> {
+    let is_unit = |path: &String| path.starts_with(&format!("{}/", units::DIRECTORY));
+    match site.manager.as_ref().filter(|_| paths.iter().any(is_unit)) {
+        Some(manager) => manager
+            .daemon_reload()
+            .map_err(|source| FlowError::Manager { doing: "reload unit files".to_owned(), source }),
+        None => Ok(()),
     }
 }
 
@@ -395,7 +418,7 @@ fn is_in_earlier_round(
 fn doing(stage: Stage) -> &'static str {
     match stage {
         Stage::Confirm => "arming the dead-man switch",
-        Stage::Tuned => "switching TuneD's profile",
+        Stage::Tuned => "preparing TuneD and units",
         Stage::Queues => "setting queues of interfaces",
         Stage::Run => "setting run-time values",
         Stage::Files => "writing files",

@@ -2,11 +2,12 @@
 
 use super::stage::{ROUNDS_MAX as IDS_MAX, Stage, again_id, is_run_time};
 use super::{FlowError, Site, log_check};
-use crate::steps::{self, Preparation};
+use crate::steps::{self, Preparation, Prepared};
 use lowlat_host::cmdline::CommandLine;
 use lowlat_plan::{
     Plan,
     outcome::{RebootStatus, reboot_status},
+    verify::Refusal,
 };
 use lowlat_settings::change::Target;
 use lowlat_sys::undo::{ApplyReport, OnFailure, UndoError, UndoLog, UndoStep};
@@ -63,19 +64,22 @@ fn rounds(
 ) -> Result<(), FlowError> {
     log.expire()?;
     log.close_where(|id, _| is_run_time(id))?;
+    let mut refusals = Vec::new();
     while again.rounds < ROUNDS_MAX {
         if again.rounds > 0 {
             std::thread::sleep(site.pause);
         }
         again.rounds += 1;
         again.refused.clear();
+        refusals.clear();
         let mut is_quiet = true;
         for stage in [Stage::Queues, Stage::Run] {
-            let (report, left) = round(site, log, plan_id, plan, stage)?;
+            let Round { report, left, refused } = round(site, log, plan_id, plan, stage)?;
             is_quiet &= report.done.is_empty();
             again.done.extend(report.done);
             again.refused.extend(left);
             again.refused.extend(report.failed.into_iter().map(|(step, why)| format!("{step}: {why}")));
+            refusals.extend(refused);
         }
         again.refused.sort();
         again.refused.dedup();
@@ -83,7 +87,15 @@ fn rounds(
             break;
         }
     }
-    Ok(())
+    Ok(site.state.put_refused(site.boot_id().text(), refusals)?)
+}
+
+/// The result of one round of a stage.
+struct Round {
+    report: ApplyReport,
+    /// Why changes could not be prepared.
+    left: Vec<String>,
+    refused: Vec<Refusal>,
 }
 
 fn round(
@@ -92,7 +104,7 @@ fn round(
     plan_id: &str,
     plan: &Plan,
     stage: Stage,
-) -> Result<(ApplyReport, Vec<String>), FlowError> {
+) -> Result<Round, FlowError> {
     let host = site.snapshot();
     let left = super::check::left(site, |kind| log.knows(kind), plan, &host);
     let is_left = |at: usize| left.iter().any(|(other, _)| *other == at);
@@ -100,7 +112,7 @@ fn round(
     let possible = Plan { changes: changes.map(|(_, change)| change.clone()).collect(), ..plan.clone() };
     let of = if stage == Stage::Queues { steps::Part::Queues } else { steps::Part::RunTime };
     let preparation: Preparation = (site.prepare)(&possible, &host, log, of)?;
-    let steps: Vec<UndoStep> = preparation.steps.into_iter().map(|prepared| prepared.step).collect();
+    let steps: Vec<UndoStep> = preparation.steps.iter().map(|prepared| prepared.step.clone()).collect();
     let mut reasons: Vec<String> = left.into_iter().map(|(_, why)| why).collect();
     reasons.extend(preparation.left.into_iter().map(|left| left.reason));
     let boot = site.boot_id().text().to_owned();
@@ -109,9 +121,29 @@ fn round(
         match log.apply(&again_id(plan_id, stage, &boot, id), &steps, OnFailure::Continue) {
             // For example, a reloaded driver's interrupts have other numbers.
             Err(UndoError::PlanDiffers { .. }) if id < IDS_MAX => id += 1,
-            applied => return Ok((applied?, reasons)),
+            applied => {
+                let report = applied?;
+                let refused = refusals(&possible, &preparation.steps, &report);
+                return Ok(Round { report, left: reasons, refused });
+            }
         }
     }
+}
+
+/// The changes of the steps that failed.
+fn refusals(plan: &Plan, steps: &[Prepared], report: &ApplyReport) -> Vec<Refusal> {
+    let why = |prepared: &Prepared| {
+        let failed = report.failed.iter().find(|(step, _)| *step == prepared.step.id);
+        failed.map(|(_, why)| why.clone())
+    };
+    let failed = steps.iter().filter_map(|prepared| Some((prepared, why(prepared)?)));
+    failed
+        .flat_map(|(prepared, reason)| {
+            let changes = prepared.also.iter().chain([&prepared.change]);
+            let targets = changes.filter_map(|change| plan.changes.get(*change));
+            targets.map(move |change| Refusal { target: change.target.clone(), reason: reason.clone() })
+        })
+        .collect()
 }
 
 /// Whether a reboot is needed to complete the plan. In a directory tree, where no kernel runs, a command

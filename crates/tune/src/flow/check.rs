@@ -4,9 +4,12 @@ use super::Site;
 use crate::{
     boot_loader,
     targets::{
+        cpuset::Partitions,
         kthread::{Affinity, SchedulingPolicy},
+        resctrl::CacheGroups,
         service::Services,
         tuned_profile::TunedProfile,
+        user_processes::UserProcesses,
     },
 };
 use lowlat_host::HostSnapshot;
@@ -126,9 +129,12 @@ pub(super) fn left(
 fn undo_kind(mechanism: &Mechanism<'_>) -> Option<&'static str> {
     match mechanism {
         Mechanism::Unit { .. } => Some(Services::KIND),
+        Mechanism::CacheGroup { .. } => Some(CacheGroups::KIND),
+        Mechanism::CpusetPartition { .. } => Some(Partitions::KIND),
         Mechanism::ThreadAffinity { .. } => Some(Affinity::KIND),
         Mechanism::ThreadScheduling { .. } => Some(SchedulingPolicy::KIND),
         Mechanism::Ethtool { group, .. } => Some(group.undo_kind),
+        Mechanism::UserProcesses => Some(UserProcesses::KIND),
         Mechanism::TunedProfile => Some(TunedProfile::KIND),
         Mechanism::BootLoader { .. }
         | Mechanism::Value { .. }

@@ -210,7 +210,7 @@ impl Ready {
         let is_left = |at: &usize| self.left.iter().any(|(left, _)| left == at);
         let is_here = |at: &usize| {
             let target = self.plan.changes.get(*at).map(|change| &change.target);
-            target.is_some_and(is_of_tuned) == (stage == Stage::Tuned)
+            target.is_some_and(comes_first) == (stage == Stage::Tuned)
         };
         let places: Vec<usize> =
             (0..self.plan.changes.len()).filter(|at| !is_left(at) && is_here(at)).collect();
@@ -219,11 +219,15 @@ impl Ready {
     }
 }
 
-/// Whether a change belongs to TuneD's profile: the switch, or a profile's file.
-fn is_of_tuned(target: &Target) -> bool {
+/// Whether run-time values need a change: the switch of TuneD's profile, a profile's file, or the file of a
+/// unit that a run-time change starts.
+fn comes_first(target: &Target) -> bool {
     match target {
         Target::TunedProfile => true,
-        Target::OwnedFile { path } => path.starts_with("/etc/tuned/"),
+        Target::OwnedFile { path } => {
+            path.starts_with("/etc/tuned/")
+                || path.starts_with(&format!("{}/", units::DIRECTORY)) && !path.contains(".d/")
+        }
         _ => false,
     }
 }

@@ -101,7 +101,7 @@ impl Site {
             state,
             manager: None,
             programs: None,
-            targets: Vec::new,
+            targets: targets::of_trees,
             lowlat,
             pause: Duration::ZERO,
             log_wait: Duration::ZERO,

@@ -9,7 +9,7 @@ pub(super) enum Stage {
     /// The dead-man switch.
     Confirm,
     /// TuneD's profile: its file, then the switch to it. The first stage that changes the host, because
-    /// TuneD sets further values.
+    /// TuneD sets further values. Files of units that run-time changes start are written here too.
     Tuned,
     /// Numbers of queues of interfaces. A driver that changes them replaces its interrupts.
     Queues,

@@ -16,17 +16,19 @@ mod irq;
 mod kthread;
 mod mask;
 mod owned_file;
+mod partition;
 mod service;
 #[cfg(test)]
 mod tests;
 mod tuned;
 mod value;
 
-use gathering::Gathering;
+use crate::targets::user_processes::UserProcesses;
+use gathering::{Gathering, cpu_list};
 use lowlat_host::HostSnapshot;
 use lowlat_plan::Plan;
 pub use lowlat_settings::change::Part;
-use lowlat_settings::change::{Mechanism, Moment, Target};
+use lowlat_settings::change::{Change, Mechanism, Moment, Target, servers};
 use lowlat_sys::undo::{UndoError, UndoLog, UndoStep};
 
 /// One step, for one change or several.
@@ -84,7 +86,7 @@ pub fn prepare(
     part: Part,
 ) -> Result<Preparation, UndoError> {
     let mut gathering = Gathering::new(host, log);
-    for (change, planned) in plan.changes.iter().enumerate() {
+    for (change, planned) in in_order(plan) {
         // Interrupts, threads and lines of one name are prepared together, at the first of them.
         let is_here =
             is_in(&planned.target, part, plan) && (part == Part::Files || planned.moment != Moment::AtBoot);
@@ -95,6 +97,21 @@ pub fn prepare(
         }
     }
     Ok(gathering.finish())
+}
+
+/// The changes in the order of applying. The limit of what deadline servers may reserve comes first, because kernels refuse
+/// to change the servers under it; a rollback restores it last. Partitions come last. Those of caches need their mount. A rollback starts with
+/// those of CPUs: while one exists, the kernel keeps its CPUs out of other masks, whose old values could not be
+/// restored.
+fn in_order(plan: &Plan) -> Vec<(usize, &Change)> {
+    let place = |change: &Change| match &change.target {
+        Target::Sysctl { key } if key == servers::LIMIT => 0,
+        Target::CpusetPartition { .. } | Target::CacheGroup { .. } => 2,
+        _ => 1,
+    };
+    let mut all: Vec<_> = plan.changes.iter().enumerate().collect();
+    all.sort_by_key(|(_, change)| place(change));
+    all
 }
 
 /// Whether a change belongs to the part. If queues change, the default affinity of interrupts is set before
@@ -128,9 +145,19 @@ fn one(gathering: &mut Gathering<'_>, plan: &Plan, change: usize) -> Result<(), 
         Mechanism::ThreadAffinity { comm, .. } | Mechanism::ThreadScheduling { comm, .. } => {
             kthread::prepare(gathering, plan, change, comm)
         }
+        Mechanism::CpusetPartition { slice } => partition::cpuset(gathering, change, slice, after),
+        Mechanism::CacheGroup { group } => partition::cache(gathering, change, group, after),
         Mechanism::Unit { name } => service::prepare(gathering, change, name, after),
+        Mechanism::UserProcesses => processes(gathering, change, after),
         Mechanism::TunedProfile => tuned::profile(gathering, change, after),
         Mechanism::FileKey { path, .. } => file_key::prepare(gathering, plan, change, path),
         Mechanism::OwnedFile { path } => owned_file::prepare(gathering, change, path, after),
+    }
+}
+
+fn processes(gathering: &mut Gathering<'_>, change: usize, after: &str) -> Result<(), UndoError> {
+    match cpu_list(gathering, change, after) {
+        Some(_) => gathering.value(change, UserProcesses::spec(), after),
+        None => Ok(()),
     }
 }

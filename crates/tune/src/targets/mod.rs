@@ -5,15 +5,21 @@
 //! | `service` | `chronyd.service` | `active, enabled` (as a plan has it) | yes, by its enablement |
 //! | `kthread-affinity` | `78 kswapd0`: process id and name | CPU list | no |
 //! | `kthread-scheduling` | `78 kswapd0` | `SCHED_FIFO 2` | no |
+//! | `user-processes` | `init`: process 1 | CPU list | no |
+//! | `cpuset-partition` | `lowlat.slice`: the systemd slice of the group | CPU list | no |
+//! | `resctrl-group` | `lowlat`: the group | CPUs, ways and bandwidth | no |
 //! | `tuned-profile` | `tuned` | profile and mode: `virtual-guest auto` | yes |
 //!
 //! In addition, each group of parameters that `ethtool` sets is a kind ([`nic::Nics`]): `nic-channels`,
-//! named `enp1s0 combined`. All belong to the running host, so they reject a [`Writer`] for a directory.
+//! named `enp1s0 combined`. All but `resctrl-group` belong to the running host and reject a [`Writer`] for a directory.
 
+pub mod cpuset;
 pub mod kthread;
 pub mod nic;
+pub mod resctrl;
 pub mod service;
 pub mod tuned_profile;
+pub mod user_processes;
 
 use lowlat_sys::undo::{HostError, Target, TargetSpec, Writer};
 use std::{fmt, io};
@@ -24,10 +30,18 @@ pub fn all() -> Vec<Box<dyn Target>> {
         Box::new(service::Services::live()),
         Box::new(kthread::Affinity),
         Box::new(kthread::SchedulingPolicy),
+        Box::new(user_processes::UserProcesses),
+        Box::new(cpuset::Partitions::live()),
+        Box::new(resctrl::CacheGroups),
         Box::new(tuned_profile::TunedProfile::live()),
     ];
     all.extend(nic::Nics::all().map(|nics| Box::new(nics) as Box<dyn Target>));
     all
+}
+
+/// The kinds of [`all`] that also change a directory with a host's tree.
+pub fn of_trees() -> Vec<Box<dyn Target>> {
+    vec![Box::new(resctrl::CacheGroups)]
 }
 
 /// The error of a target that is no file: the attempt, the target and the cause.
@@ -125,10 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn another_root_is_refused_by_every_kind() {
+    fn another_root_is_refused_by_every_other_kind() {
         let dir = tempfile::tempdir().unwrap();
         let writer = Writer::below(dir.path()).unwrap();
+        let of_trees: Vec<&str> = of_trees().iter().map(|target| target.kind()).collect();
         for (target, (kind, name)) in all().iter().zip(table()) {
+            if of_trees.contains(&kind.as_str()) {
+                continue;
+            }
             let spec = TargetSpec { kind, name, comparison: lowlat_sys::undo::Comparison::Exact };
             for error in [
                 target.read(&writer, &spec).unwrap_err(),

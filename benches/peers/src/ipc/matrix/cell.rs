@@ -114,6 +114,7 @@ impl Cell {
             pins: if self.is_pinned { pins(cpus, contestant, is_hosted) } else { BTreeMap::new() },
             host_core: if is_hosted { cpus.last().copied() } else { None },
             may_use_huge_pages: true,
+            has_md_threads: false,
         }
     }
 }

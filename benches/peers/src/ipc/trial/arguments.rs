@@ -62,6 +62,7 @@ impl Arguments {
             pins: self.pin.iter().cloned().collect::<BTreeMap<_, _>>(),
             host_core: self.host_cpu,
             may_use_huge_pages: true,
+            has_md_threads: false,
         }
     }
 }

@@ -77,6 +77,7 @@ mod tests {
             pins: std::collections::BTreeMap::new(),
             host_core: None,
             may_use_huge_pages: false,
+            has_md_threads: false,
         }
     }
 

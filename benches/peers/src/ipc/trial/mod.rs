@@ -111,7 +111,7 @@ impl Scene {
         match self.parameters.mode {
             Mode::Fast => true,
             // A host spins: that is what it is for.
-            Mode::Mixed => is_platform || role == Role::Host,
+            Mode::Mixed | Mode::PlatformFast => is_platform || role == Role::Host,
             Mode::Parked | Mode::Adaptive => role == Role::Host,
         }
     }

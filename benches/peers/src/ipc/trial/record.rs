@@ -43,6 +43,8 @@ pub fn of(scene: &Scene, board: &Board, measured_s: f64) -> anyhow::Result<Pipel
     Ok(PipelineRecord {
         parameters: scene.parameters.clone(),
         measured_s,
+        // The processes of every transport start before the clock does: the time is not compared.
+        ready_s: 0.0,
         is_cut_short: false,
         ticks_scheduled: scene.load.ticks,
         ticks_published: published,
@@ -54,6 +56,7 @@ pub fn of(scene: &Scene, board: &Board, measured_s: f64) -> anyhow::Result<Pipel
         missed_wakes: 0,
         restarts: 0,
         stages: scene.samples().stages(orders)?,
+        wire: None,
         uses,
         uses_s: measured_s,
         backing_bytes: backing.into_iter().collect::<BTreeMap<_, _>>(),

@@ -16,7 +16,7 @@ fn new_interrupts_start_on_housekeeping_cpus() {
             ),
             ("denied", |f| f.host.interrupts.default_affinity = Reading::Denied, Unknown),
             ("none isolated", Fixture::no_isolated, NotApplicable),
-            ("guide", Fixture::guide, NotApplicable),
+            ("guide", Fixture::guide, Good),
         ],
     );
     assert_eq!(good_host().finding("irq.default_affinity").wanted, "0,8");

@@ -213,6 +213,40 @@ fn cores_clusters_and_caches_belong_to_one_side() {
     );
 }
 
+#[test]
+fn ways_of_a_shared_cache_are_judged() {
+    const WHOLE: [(&str, &str); 2] = [("schemata", "L3:0=ffff;1=ffff"), ("info/L3/cbm_mask", "ffff")];
+    const OWN: [(&str, &str); 4] = [
+        ("schemata", "L3:0=f000;1=f000"),
+        ("info/L3/cbm_mask", "ffff"),
+        ("lowlat/schemata", "L3:0=fff;1=fff"),
+        ("lowlat/cpus_list", "1-7,9-15"),
+    ];
+    check(
+        "sysfs.resctrl.ways",
+        &[
+            ("no cache on both sides", |_| {}, NotApplicable),
+            ("no allocation", |f| resctrl(f, "fpu", &[]), NotApplicable),
+            ("not mounted", |f| resctrl(f, "cat_l3", &[]), Wrong),
+            ("one group", |f| resctrl(f, "cat_l3", &WHOLE), Wrong),
+            ("own ways", |f| resctrl(f, "cat_l3", &OWN), Good),
+            ("none isolated", Fixture::no_isolated, NotApplicable),
+        ],
+    );
+}
+
+/// A cache for each package, a flag of the CPU, and files of resctrl.
+fn resctrl(f: &mut Fixture, flag: &str, files: &[(&str, &str)]) {
+    caches(f, &["0-7", "8-15"]);
+    f.host.cpu.flags = known(std::collections::BTreeSet::from([flag.to_owned()]));
+    for cpu in 0..16 {
+        f.file(&format!("/sys/devices/system/cpu/cpu{cpu}/cache/index3/id"), known((cpu / 8).to_string()));
+    }
+    for (path, text) in files {
+        f.file(&format!("/sys/fs/resctrl/{path}"), known((*text).to_owned()));
+    }
+}
+
 fn caches(f: &mut Fixture, lists: &[&str]) {
     f.host.topology.caches =
         lists.iter().map(|list| Cache { level: 3, cpus: cpus(list), ..Cache::default() }).collect();

@@ -2,6 +2,7 @@
 
 mod apply;
 mod connection;
+mod sheet;
 mod source;
 
 use super::{Subcommand, examples};
@@ -29,6 +30,8 @@ enum Action {
     Export(Export),
     /// Save the current settings, then send the next request to the service
     Apply(apply::Apply),
+    /// Print a profile's settings menu by menu, to set them by hand without Redfish
+    Sheet(sheet::Sheet),
 }
 
 #[derive(Debug, Args)]
@@ -61,7 +64,7 @@ struct Export {
 
 fn declare(command: Command) -> Command {
     Action::augment_subcommands(command)
-        .about("Judge and change BIOS settings over Redfish, or judge saved responses")
+        .about("Judge and change BIOS settings over Redfish, judge saved responses, print a sheet")
         .subcommand_required(true)
         .arg_required_else_help(true)
         // The audit and the export accept --file instead.
@@ -89,6 +92,10 @@ fn declare(command: Command) -> Command {
                 "lowlat bios apply --redfish https://bmc7 --user operator --restore lowlat-bios-before.json --yes",
                 "Send the next request that restores the saved settings.",
             ),
+            (
+                "lowlat bios sheet --profile guide-57037 --html bios.html",
+                "Print the guide's BIOS settings in menu order, and write a page for paper.",
+            ),
         ]))
 }
 
@@ -102,6 +109,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         Action::Audit(arguments) => audit(&arguments),
         Action::Export(arguments) => export(&arguments),
         Action::Apply(arguments) => apply::run(&arguments),
+        Action::Sheet(arguments) => sheet::run(&arguments),
     }
 }
 

@@ -33,7 +33,7 @@ pub struct Arguments {
     pub readiness: ReadinessArgs,
     #[command(flatten)]
     pub outputs: OutputArgs,
-    /// Exit with code 1 if a limit is exceeded, such as 'max<10us,rate<0.01/s'
+    /// Exit with code 1 if a limit is exceeded, such as 'max<10us,rate<0.01/s', or those of the ready gate guide-57037
     #[arg(long, value_name = "LIMITS", value_parser = parse_gate)]
     pub gate: Option<Gate>,
     /// Show an earlier document instead of measuring
@@ -139,8 +139,8 @@ pub fn declare(command: Command) -> Command {
                 "Measure every interruption of the isolated CPUs, with its cause.",
             ),
             (
-                "sudo lowlat jitter --cpus 1-7,9-15 --duration 610s --wait --result after.json",
-                "Repeat the guide's run as soon as the host is quiet.",
+                "sudo lowlat jitter --cpus 1-7,9-15 --duration 610s --threshold 100ns --wait --gate guide-57037",
+                "Repeat the guide's run as soon as the host is quiet, and compare it with the guide's result.",
             ),
             (
                 "lowlat jitter --from after.json --explain 3",

@@ -1,12 +1,8 @@
 //! Outputs of a run: text, files, or lines for scripts.
 
 use super::arguments::{Format, OutputArgs};
-use crate::{
-    output,
-    results::{self, OutputFile},
-};
+use crate::{output, results::RunFiles};
 use anyhow::{Context, ensure};
-use jiff::Timestamp;
 use lowlat_host::statistics::carries_quantile;
 use lowlat_jitter::{JitterRecord, gate::GateOutcome, sysjitter};
 use lowlat_report::{JitterTextOptions, explain_text, gate_text, jitter_text};
@@ -18,9 +14,7 @@ const SYSJITTER_QUANTILE_MAX: f64 = 0.999_99;
 /// Requested outputs, with their files checked.
 pub struct Outputs<'a> {
     arguments: &'a OutputArgs,
-    hlog: Option<OutputFile>,
-    report: Option<OutputFile>,
-    result: Option<OutputFile>,
+    files: RunFiles,
 }
 
 impl<'a> Outputs<'a> {
@@ -30,27 +24,18 @@ impl<'a> Outputs<'a> {
             arguments.explain.is_none() || arguments.form() == Format::Text,
             "--explain prints a timeline as text only\nhint: leave out --format"
         );
-        let file = |path: &Option<std::path::PathBuf>, option: &str| {
-            path.as_deref().map(|path| OutputFile::prepare(path, option)).transpose()
-        };
-        Ok(Self {
-            arguments,
-            hlog: file(&arguments.hlog, "--hlog")?,
-            report: file(&arguments.report, "--report")?,
-            result: file(&arguments.result, "--result")?,
-        })
+        let OutputArgs { hlog, report, result, .. } = arguments;
+        let files = RunFiles::prepare(hlog.as_deref(), report.as_deref(), result.as_deref())?;
+        Ok(Self { arguments, files })
     }
 
     /// Prints, then writes the files, so that a file that can no longer be written does not lose the results.
     pub fn write(&self, document: &ResultDocument) -> anyhow::Result<()> {
         let record = &document.jitter().context("the document has no jitter measurement")?.record;
         let printed = self.print(document, record);
-        let mut files = Vec::new();
-        files.extend(self.result.iter().map(|file| (file, output::json_line(document))));
-        files.extend(self.report.iter().map(|file| (file, Ok(lowlat_report::html(document)))));
-        let log = || Ok(hlog::of_jitter(record, started_ns(document))?.to_string());
-        files.extend(self.hlog.iter().map(|file| (file, log())));
-        printed.and(results::write_all(files))
+        printed.and(
+            self.files.write(document, |started_ns| Ok(hlog::of_jitter(record, started_ns)?.to_string())),
+        )
     }
 
     fn print(&self, document: &ResultDocument, record: &JitterRecord) -> anyhow::Result<()> {
@@ -108,10 +93,4 @@ fn talk_of_percentiles(record: &JitterRecord) {
              then equal int_max",
         );
     }
-}
-
-/// Returns the start of the run, in nanoseconds since 1970; 0 if unknown.
-fn started_ns(document: &ResultDocument) -> u64 {
-    let started: Option<Timestamp> = document.started_at.parse().ok();
-    started.and_then(|started| u64::try_from(started.as_nanosecond()).ok()).unwrap_or(0)
 }

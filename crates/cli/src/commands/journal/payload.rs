@@ -123,6 +123,7 @@ fn outcome(outcome: Outcome) -> &'static str {
         Outcome::Rejected(Reject::BadQuantity) => "rejected: bad quantity",
         Outcome::Rejected(Reject::OverLimit) => "rejected: over limit",
         Outcome::Rejected(Reject::DuplicateNumber) => "rejected: duplicate number",
+        Outcome::Rejected(Reject::NoExchange) => "rejected: no exchange",
     }
 }
 

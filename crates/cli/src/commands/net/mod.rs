@@ -1,18 +1,24 @@
 //! `lowlat net`: network cards and network latency.
 
+mod choose;
+mod compare;
 mod nics;
 mod pingpong;
 mod prepare;
+mod stream;
 
 use super::{Subcommand, examples, group, run_member};
 use crate::output::Exit;
 use clap::{ArgMatches, Command};
-use lowlat_host::{HostSnapshot, snapshot::Nic};
+use lowlat_host::{HostSnapshot, Reading, snapshot::Nic};
+use lowlat_net::sfnt::{HeaderFacts, InterfaceFacts};
+use lowlat_result::ResultDocument;
 
 pub const COMMAND: Subcommand = Subcommand { name: "net", declare, run };
 
 /// The subcommands, in help order. A new one adds its file and its line here.
-const MEMBERS: &[Subcommand] = &[nics::COMMAND, prepare::COMMAND, pingpong::COMMAND];
+const MEMBERS: &[Subcommand] =
+    &[nics::COMMAND, prepare::COMMAND, pingpong::COMMAND, stream::COMMAND, compare::COMMAND, choose::COMMAND];
 
 fn declare(command: Command) -> Command {
     group(command, MEMBERS)
@@ -25,6 +31,15 @@ fn declare(command: Command) -> Command {
                 "lowlat net pingpong client tcp 10.0.0.2 --wait spin",
                 "Measure half round trips of every size.",
             ),
+            (
+                "lowlat net stream client udp 10.0.0.2 --p99 50us",
+                "Find the highest rate without loss and with p99 within 50 us.",
+            ),
+            (
+                "lowlat net compare -- udp 10.0.0.2 -- udp 10.0.0.2 --wait spin",
+                "Compare two ways to wait, in turn.",
+            ),
+            ("lowlat net choose 10.0.0.2 --p99 20us --cpu 50%", "Find the cheapest way to wait for a goal."),
             ("lowlat net pingpong --import sfnt.log", "Read the output of sfnt-pingpong."),
         ]))
 }
@@ -42,4 +57,29 @@ fn found<'a>(host: &'a HostSnapshot, name: &str) -> anyhow::Result<&'a Nic> {
             names.join(", ")
         )
     })
+}
+
+/// Facts about this host for the header of sfnt-pingpong and sfnt-stream.
+fn sfnt_header(document: &ResultDocument) -> HeaderFacts {
+    let HostSnapshot { kernel, cpu, nics, memory, .. } = &document.snapshot;
+    let text = |reading: &Reading<String>| reading.known().cloned().unwrap_or_default();
+    let interface = |nic: &Nic| InterfaceFacts {
+        name: nic.name.clone(),
+        driver: text(&nic.driver),
+        version: text(&nic.driver_version),
+        bus: text(&nic.bus),
+    };
+    HeaderFacts {
+        lowlat_version: document.lowlat_version.clone(),
+        date: document.started_at.clone(),
+        uname: format!("Linux {} {} {}", text(&kernel.release), text(&kernel.build), text(&kernel.machine)),
+        cpu: text(&cpu.model_name),
+        interfaces: nics.iter().filter(|nic| nic.driver.is_known()).map(interface).collect(),
+        memory_kib: memory.total_bytes.known().map(|bytes| bytes / 1_024),
+    }
+}
+
+/// The command line, for records: the path of the binary is left out.
+fn command_line() -> String {
+    ["lowlat".to_owned()].into_iter().chain(std::env::args().skip(1)).collect::<Vec<_>>().join(" ")
 }

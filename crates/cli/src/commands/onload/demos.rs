@@ -5,8 +5,8 @@ use crate::output::{self, Exit};
 use anyhow::{Context as _, bail, ensure};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_net::onload::{DEMOS, build_demos, demos_folder};
-use lowlat_sys::programs::Program;
-use std::{os::unix::process::ExitStatusExt, path::PathBuf};
+use lowlat_sys::programs::{Program, exit_code};
+use std::path::PathBuf;
 
 pub const COMMAND: Subcommand = Subcommand { name: "demos", declare, run };
 
@@ -67,6 +67,5 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let command = [vec![format!("./{name}")], arguments.passed.clone()].concat();
     let program = Program { command: &command, folder: &folder.display().to_string(), environment: &[] };
     let status = program.run().with_context(|| format!("cannot run {name}\nhint: build it with --build"))?;
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(1);
-    Ok(Exit::Command(u8::try_from(code).unwrap_or(1)))
+    Ok(Exit::Command(exit_code(status)))
 }

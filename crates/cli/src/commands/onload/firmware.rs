@@ -4,6 +4,8 @@ use super::{Running, Subcommand, examples, perform, variant};
 use crate::output::{self, Exit};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_net::onload::{VARIANT, firmware};
+use lowlat_report::Solarflare;
+use lowlat_sys::{Root, snapshot};
 
 pub const COMMAND: Subcommand = Subcommand { name: "firmware", declare, run };
 
@@ -34,6 +36,10 @@ fn declare(command: Command) -> Command {
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
     let interface = &arguments.interface;
+    anyhow::ensure!(
+        !is_another_card(interface),
+        "cannot set the firmware of {interface}: it is not a Solarflare card\nhint: `lowlat onload status` lists the Solarflare cards"
+    );
     let present = variant(interface);
     match &present {
         Some(present) if *present == arguments.variant && !arguments.update => {
@@ -45,4 +51,10 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     }
     let procedure = firmware(interface, arguments.update, &arguments.variant, present.as_deref());
     perform(&procedure, &arguments.running)
+}
+
+/// Whether this host has the interface, and neither its driver nor its address is Solarflare's.
+fn is_another_card(interface: &str) -> bool {
+    let host = snapshot::read_without_knobs(&Root::live());
+    host.nics.iter().any(|nic| nic.name == interface && Solarflare::of(nic) == Solarflare::No)
 }

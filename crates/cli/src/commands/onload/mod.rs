@@ -66,9 +66,9 @@ fn perform(procedure: &Procedure, running: &Running) -> anyhow::Result<Exit> {
         output::talk("Nothing was run.");
         return Ok(Exit::Findings);
     }
-    let mut log = programs::open_log(&running.log)
-        .with_context(|| format!("cannot write {}", running.log.display()))
-        .context("hint: name another file with --log")?;
+    let mut log = programs::open_log(&running.log).with_context(|| {
+        format!("cannot write {}\nhint: name another file with --log", running.log.display())
+    })?;
     let count = procedure.steps.len();
     for (number, step) in (1..).zip(&procedure.steps) {
         output::talk(&format!("{number}/{count}: {}", step.what));

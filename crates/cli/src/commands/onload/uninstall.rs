@@ -3,7 +3,6 @@
 use super::{Running, Subcommand, examples, perform};
 use crate::output::Exit;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use lowlat_catalogue::CATALOGUE;
 use lowlat_net::onload::{session_over, uninstall};
 use lowlat_sys::{Root, programs::Program, snapshot};
 
@@ -32,7 +31,7 @@ fn declare(command: Command) -> Command {
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
-    let host = snapshot::read(&Root::live(), CATALOGUE);
+    let host = snapshot::read_without_knobs(&Root::live());
     let session = session_over(&host, &std::env::var("SSH_CONNECTION").unwrap_or_default());
     let (packages, manager) = packages();
     perform(&uninstall(&packages, manager, session, arguments.force)?, &arguments.running)

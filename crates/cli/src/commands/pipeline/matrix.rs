@@ -1,6 +1,11 @@
 //! `lowlat pipeline matrix`: the report's groups and scenarios on this host, within a time budget.
 
-use super::{huge_pages::Reserved, live::Live, now, room};
+use super::{
+    huge_pages::Reserved,
+    live::Live,
+    now, room,
+    scenario::{SCENARIO_HELP, ScenarioArguments, rate_and_duration},
+};
 use crate::{
     arguments::duration,
     commands::{Subcommand, examples},
@@ -11,15 +16,18 @@ use crate::{
 use anyhow::{Context, bail, ensure};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_catalogue::CATALOGUE;
-use lowlat_host::CpuSet;
 use lowlat_pipeline::{
     MatrixDocument, RowFigures,
     check::{Point, others},
-    matrix::{choose, platform_pins},
+    matrix::{MatrixPins, choose, rows, rows_of_file},
 };
 use lowlat_pipeline_report::{matrix_html, matrix_not_run_text, matrix_plan_text, matrix_text};
 use lowlat_sys::{Root, snapshot};
-use lowlat_trade::matrix::{Matrix, Wanted};
+use lowlat_trade::{
+    matrix::{Fixed, Matrix, Wanted},
+    run::STRATEGIES_MAX,
+    scenario::Scenario,
+};
 use std::{path::PathBuf, time::Duration};
 
 pub const COMMAND: Subcommand = Subcommand { name: "matrix", declare, run };
@@ -32,8 +40,9 @@ struct Arguments {
     /// Rows to measure: A10,C11,... [default: all]
     #[arg(long, value_name = "ROWS", value_delimiter = ',')]
     rows: Vec<String>,
-    /// Groups to measure: A-D as in the report, S one strategy, F fast, M mixed, H strategy host, P
-    /// md and td in one process
+    /// Groups to measure: A-D as in the report; S, T one strategy; F, G fast; R mixed as in the
+    /// report, M mixed; H strategy host; P md and td in one process; findings of the report: K, J,
+    /// L caches, O, Q CPUs of the platform, X, Y NUMA nodes
     #[arg(long, value_name = "GROUPS", value_delimiter = ',')]
     groups: Vec<String>,
     /// Runs of each row [default: 3, or 2 where a third would cost a row]
@@ -42,6 +51,8 @@ struct Arguments {
     /// Reserve huge pages for groups B and D, and release them at the end
     #[arg(long)]
     reserve_huge_pages: bool,
+    #[command(flatten)]
+    scenario: ScenarioArguments,
     /// Run rows even if their figures would not be meaningful
     #[arg(long)]
     force: bool,
@@ -55,17 +66,18 @@ struct Arguments {
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     /// Show an existing JSON document instead of measuring
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["budget", "rows", "groups", "repeats", "reserve_huge_pages", "force", "plan"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["budget", "rows", "groups", "repeats", "reserve_huge_pages", "scenario", "md_threads", "start_interval", "force", "plan"])]
     from: Option<PathBuf>,
 }
 
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
+        .mut_arg("scenario", |scenario| scenario.conflicts_with("rows"))
         .about(
             "Measure tick to order across rates, modes, pins and page sizes, as the Kungfu report's tables",
         )
         .after_help(format!(
-            "Exit codes: 0 clean, 1 records were lost or wakes missed, 2 error, 130 interrupted.\n\n{}",
+            "{SCENARIO_HELP}\n\nExit codes: 0 clean, 1 records were lost or wakes missed, 2 error, 130 interrupted.\n\n{}",
             examples(&[
                 (
                     "lowlat pipeline matrix --budget 10m --html matrix.html",
@@ -78,6 +90,10 @@ fn declare(command: Command) -> Command {
                 (
                     "lowlat pipeline matrix --groups C,M --plan",
                     "Show which rows would run, and for how long."
+                ),
+                (
+                    "lowlat pipeline matrix --groups A,C --md-threads --start-interval 1s",
+                    "Publish and start strategies as the Kungfu report does."
                 ),
                 (
                     "lowlat pipeline matrix --from matrix.json --html matrix.html",
@@ -96,17 +112,21 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         return Ok(Exit::Clean);
     }
     let names = [arguments.rows.clone(), arguments.groups.clone()].concat();
-    let rows = choose(&names).map_err(anyhow::Error::msg)?;
-    let stop = signals::stop_flag()?;
-    let (mut runner, mut facts) = super::runner::real(&stop)?;
-    let pins = platform_pins(facts.cpus.known().unwrap_or(&CpuSet::default()));
-    let wanted = Wanted {
-        budget: arguments.budget,
-        repeats: arguments.repeats,
-        reserves_huge_pages: arguments.reserve_huge_pages,
-        is_forced: arguments.force,
+    let scenario = arguments.scenario.read(STRATEGIES_MAX)?;
+    let rows = match &scenario {
+        Some(of) => choose(&names, rows_of_file(of.instruments, rate_and_duration(of).0)),
+        None => choose(&names, rows()),
     };
-    let mut matrix = Matrix::plan(&rows, pins, &facts, &wanted, now())?;
+    let rows = rows.map_err(anyhow::Error::msg)?;
+    let wanted = wanted(&arguments, scenario.as_ref());
+    let stop = signals::stop_flag()?;
+    let options = wanted.options(arguments.scenario.path());
+    let (mut runner, mut facts) = super::runner::with_options(&options, &stop)?;
+    let root = Root::live();
+    let host = snapshot::read(&root, CATALOGUE);
+    let cpus = facts.cpus.known().cloned().unwrap_or_default();
+    let pins = MatrixPins::new(&cpus, &host.topology);
+    let mut matrix = Matrix::plan(&rows, &pins, &facts, &wanted, now())?;
     if arguments.plan {
         let text = matrix_plan_text(&matrix.document, matrix.budget.expected_s, output::width());
         output::print(&text)?;
@@ -119,8 +139,6 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
             .to_string()
             .trim_end()
     );
-    let root = Root::live();
-    let host = snapshot::read(&root, CATALOGUE);
     let (title, cpus) = lowlat_report::host_line(&host);
     matrix.document.host = format!("{title}: {cpus}");
     matrix.document.kernel = format!("Linux {}", host.kernel.release.text());
@@ -150,6 +168,22 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     } else {
         Exit::Findings
     })
+}
+
+fn wanted(arguments: &Arguments, scenario: Option<&Scenario>) -> Wanted {
+    Wanted {
+        budget: arguments.budget,
+        repeats: arguments.repeats,
+        reserves_huge_pages: arguments.reserve_huge_pages,
+        is_forced: arguments.force,
+        has_md_threads: arguments.scenario.md_threads,
+        start_interval: arguments.scenario.start_interval.unwrap_or_default(),
+        fixed: scenario.map(|of| Fixed {
+            instruments: of.instruments,
+            duration_s: rate_and_duration(of).1,
+            quotes: of.records(),
+        }),
+    }
 }
 
 /// Where the results are written.
@@ -208,23 +242,27 @@ fn read(path: &std::path::Path) -> anyhow::Result<MatrixDocument> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lowlat_host::{CpuSet, Topology};
     use lowlat_pipeline::check::RoomFacts;
 
     #[test]
     fn a_written_document_can_be_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("matrix.json");
-        let rows = choose(&["A10".to_owned()]).unwrap();
-        let wanted = Wanted {
-            budget: Duration::from_secs(60),
-            repeats: None,
-            reserves_huge_pages: false,
-            is_forced: true,
-        };
-        let pins = platform_pins(&CpuSet::first(4));
-        let document = Matrix::plan(&rows, pins, &RoomFacts::default(), &wanted, now()).unwrap().document;
+        let words = ["matrix", "--rows", "A10", "--budget", "1m", "--force"];
+        let matches = declare(Command::new("matrix")).try_get_matches_from(words).unwrap();
+        let arguments = Arguments::from_arg_matches(&matches).unwrap();
+        let rows = choose(&arguments.rows, rows()).unwrap();
+        let (cpus, topology) = (CpuSet::first(4), Topology::default());
+        let pins = MatrixPins::new(&cpus, &topology);
+        let wanted = wanted(&arguments, None);
+        let document = Matrix::plan(&rows, &pins, &RoomFacts::default(), &wanted, now()).unwrap().document;
         std::fs::write(&path, serde_json::to_vec(&document).unwrap()).unwrap();
         assert_eq!(read(&path).unwrap(), document);
+        let mut older = serde_json::to_value(&document).unwrap();
+        older.as_object_mut().unwrap().remove("platform").unwrap();
+        std::fs::write(&path, older.to_string()).unwrap();
+        assert_eq!(read(&path).unwrap().platform, "", "written before the field existed");
         let newer = MatrixDocument { schema_version: 99, ..document };
         std::fs::write(&path, serde_json::to_vec(&newer).unwrap()).unwrap();
         assert!(read(&path).unwrap_err().to_string().contains("version is 99"));

@@ -1,6 +1,7 @@
 //! `lowlat pipeline`: one file per subcommand.
 
 mod beside;
+mod exchange;
 pub mod huge_pages;
 mod live;
 mod matrix;
@@ -9,7 +10,9 @@ mod role;
 mod room;
 mod run;
 mod runner;
+mod scenario;
 mod size;
+mod wire;
 
 use super::Subcommand;
 use crate::output::Exit;
@@ -20,7 +23,8 @@ use lowlat_trade::node::Overrun;
 pub const COMMAND: Subcommand = Subcommand { name: "pipeline", declare, run };
 
 /// The subcommands of `lowlat pipeline`, in the order of the help.
-const COMMANDS: &[Subcommand] = &[run::COMMAND, matrix::COMMAND, size::COMMAND, role::COMMAND];
+const COMMANDS: &[Subcommand] =
+    &[run::COMMAND, matrix::COMMAND, size::COMMAND, exchange::COMMAND, role::COMMAND];
 
 /// How processes wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -34,6 +38,8 @@ pub enum ModeWord {
     Adaptive,
     // md spins, td and strategies sleep.
     Mixed,
+    // md and td spin, strategies sleep.
+    PlatformFast,
 }
 
 impl From<ModeWord> for Mode {
@@ -43,6 +49,7 @@ impl From<ModeWord> for Mode {
             ModeWord::Fast => Self::Fast,
             ModeWord::Adaptive => Self::Adaptive,
             ModeWord::Mixed => Self::Mixed,
+            ModeWord::PlatformFast => Self::PlatformFast,
         }
     }
 }

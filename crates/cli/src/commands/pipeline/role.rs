@@ -3,6 +3,7 @@
 use super::{
     OverrunWord,
     run::{rate, speed},
+    wire::WireArguments,
 };
 use crate::{
     commands::{Subcommand, examples},
@@ -16,6 +17,7 @@ use lowlat_trade::{
     roles::{
         self,
         cached::CachedOptions,
+        live::LiveOptions,
         md::{MdOptions, Source},
         strategy::StrategyOptions,
         td::TdOptions,
@@ -26,18 +28,24 @@ use lowlat_trade::{
         host::{Budget, Host},
     },
     td::{Limits, Rules},
+    wire::{FeedAddress, ReceiverOptions},
 };
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 pub const COMMAND: Subcommand = Subcommand { name: "role", declare, run };
 
 /// Seed of the price walks, fixed so that every run has the same prices.
 const SEED: u64 = 1;
-/// Records that may queue for one strategy of a host.
-const HOST_QUEUE: usize = 4096;
+/// Receive buffer of the feed's socket, bytes.
+const FEED_BUFFER_BYTES: u64 = 8 << 20;
+/// Records that may queue in a host, in all and for one strategy: tens of MiB, whatever the number of strategies.
+const HOST_RECORDS: usize = 1 << 18;
+const HOST_QUEUE_MIN: usize = 64;
+const HOST_QUEUE_MAX: usize = 4096;
 /// Longest duration of one call into a hosted strategy before it is moved out.
 const HOST_CALL_NS_MAX: u64 = 20_000_000;
 
@@ -55,7 +63,7 @@ struct Arguments {
     /// Number of strategies in the run
     #[arg(long, value_name = "N", default_value_t = 1)]
     strategies: u32,
-    /// Instrument of this strategy, which is also its number
+    /// Instrument of this strategy, which is also its number; or number of this follower
     #[arg(long, value_name = "N", default_value_t = 0)]
     instrument: u32,
     /// Quotes per second over all instruments
@@ -64,6 +72,12 @@ struct Arguments {
     /// How long to publish quotes, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
     duration_s: f64,
+    /// Publish the quotes of this scenario instead
+    #[arg(long, value_name = "FILE")]
+    scenario: Option<PathBuf>,
+    /// Run a thread for each instrument in md
+    #[arg(long)]
+    md_threads: bool,
     /// Publish recorded ticks from this CSV file instead
     #[arg(long, value_name = "FILE")]
     ticks: Option<PathBuf>,
@@ -79,6 +93,8 @@ struct Arguments {
     /// Largest distance of a price from the middle of the last quote, in thousandths
     #[arg(long, value_name = "PER_MILLE")]
     price_deviation: Option<u32>,
+    #[command(flatten)]
+    wire: WireArguments,
     /// File of cached's state, which a restarted strategy reads
     #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
@@ -92,6 +108,7 @@ enum Role {
     Strategy,
     Host,
     Cached,
+    Follower,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -114,7 +131,7 @@ impl From<WaitWord> for Wait {
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
         .hide(true)
-        .about("Run one process of the pipeline: md, td, both, a strategy, a strategy host or cached")
+        .about("Run one process of the pipeline: md, td, both, a strategy, a strategy host, cached or a follower")
         .after_help(examples(&[(
             "lowlat pipeline role md --master SOCKET --strategies 80 --rate-per-s 800",
             "Run md as a master starts it.",
@@ -131,6 +148,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         Role::Strategy => strategy(&arguments, wait),
         Role::Host => host(&arguments, wait),
         Role::Cached => cached(&arguments),
+        Role::Follower => follower(&arguments),
     }?;
     Ok(Exit::Clean)
 }
@@ -140,13 +158,51 @@ fn join(master: &Path, join: &Join) -> anyhow::Result<Node> {
 }
 
 fn md(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
+    if let Some(address) = arguments.wire.feed {
+        return live(arguments, address, wait);
+    }
     let (node, options) = join_md(arguments, wait)?;
-    roles::md::run(node, &options)?;
+    match &options.source {
+        Source::Simulated { scenario, seed } if arguments.md_threads => {
+            roles::md_threads::run(node, scenario, *seed)?;
+        }
+        _ => _ = roles::md::run(node, &options)?,
+    }
+    Ok(())
+}
+
+fn live(arguments: &Arguments, address: FeedAddress, wait: Wait) -> anyhow::Result<()> {
+    let WireArguments { feed_interface, feed_buffer, .. } = &arguments.wire;
+    let buffer_bytes = feed_buffer.unwrap_or(FEED_BUFFER_BYTES);
+    let receiver = ReceiverOptions {
+        address,
+        interface: feed_interface.clone(),
+        buffer_bytes: usize::try_from(buffer_bytes).unwrap_or(usize::MAX),
+        wait,
+    };
+    let duration = Duration::try_from_secs_f64(arguments.duration_s)
+        .context("--duration-s is no duration\nhint: give a number of seconds above 0")?;
+    let options = LiveOptions {
+        receiver,
+        symbols: None,
+        instruments: arguments.strategies,
+        duration_ns: u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX),
+    };
+    let options = options
+        .with_symbols(&arguments.wire.symbols)
+        .context("--symbols: a symbol has 1 to 8 characters\nhint: separate symbols with commas")?;
+    let socket = roles::live::open(&options)?;
+    let node = join_md_node(arguments, wait)?;
+    roles::live::run(node, socket, &options)?;
     Ok(())
 }
 
 fn join_md(arguments: &Arguments, wait: Wait) -> anyhow::Result<(Node, MdOptions)> {
     let source = source(arguments)?;
+    Ok((join_md_node(arguments, wait)?, MdOptions { source, wait }))
+}
+
+fn join_md_node(arguments: &Arguments, wait: Wait) -> anyhow::Result<Node> {
     let asked = roles::md::join(arguments.strategies, Memory::PLATFORM_STREAM_BYTES, wait);
     let mut node = join(&arguments.master, &asked)?;
     if let Some(cpu) = arguments.wake_core {
@@ -154,13 +210,16 @@ fn join_md(arguments: &Arguments, wait: Wait) -> anyhow::Result<(Node, MdOptions
             format!("cannot wake from CPU {cpu}\nhint: name a CPU that this process may use")
         })?;
     }
-    Ok((node, MdOptions { source, wait }))
+    Ok(node)
 }
 
 fn source(arguments: &Arguments) -> anyhow::Result<Source> {
     if let Some(path) = &arguments.ticks {
-        let ticks = Arc::new(Ticks::read(path)?);
+        let ticks = Arc::new(Ticks::read(path, &arguments.wire.symbols)?);
         return Ok(Source::Recorded { ticks, speed: arguments.speed });
+    }
+    if let Some(path) = &arguments.scenario {
+        return Ok(Source::Simulated { scenario: Scenario::read(path)?, seed: SEED });
     }
     let scenario = Scenario::at_rate(arguments.strategies, arguments.rate_per_s, arguments.duration_s)
         .context(
@@ -179,7 +238,8 @@ fn join_td(arguments: &Arguments, wait: Wait) -> anyhow::Result<(Node, TdOptions
     let limits = Limits { price_deviation_max_per_mille: arguments.price_deviation, ..Limits::default() };
     let asked = roles::td::join(Memory::PLATFORM_STREAM_BYTES, &limits, wait);
     let node = join(&arguments.master, &asked)?;
-    Ok((node, TdOptions { rules: Rules { instruments: arguments.strategies, fills: 1, limits } }))
+    let rules = Rules { instruments: arguments.strategies, fills: 1, limits };
+    Ok((node, TdOptions { rules, gateway: arguments.wire.gateway }))
 }
 
 fn platform(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
@@ -203,7 +263,9 @@ fn strategy(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
         wait,
     );
     let node = join(&arguments.master, &roles::strategy::with_overrun(asked, arguments.overrun.into()))?;
-    let (options, mut strategy) = (StrategyOptions { number }, OnEachRecord::of(number));
+    let quotes_per_order = arguments.wire.quotes_per_order.unwrap_or(1);
+    let (options, mut strategy) =
+        (StrategyOptions { number }, OnEachRecord::of(number).per_quotes(quotes_per_order));
     if let Some(store) = &arguments.store {
         roles::strategy::restore(&node, &options, store, &mut strategy)?;
     }
@@ -218,11 +280,13 @@ fn host(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
     let node = join(&arguments.master, &roles::strategy::with_overrun(asked, arguments.overrun.into()))?;
     // Long enough that a strategy that is displaced now and then stays, short enough that one that
     // delays the others does not.
-    let budget = Budget { call_ns_max: HOST_CALL_NS_MAX, queue_max: HOST_QUEUE, ..Budget::default() };
+    let queue_max = (HOST_RECORDS / numbers.len().max(1)).clamp(HOST_QUEUE_MIN, HOST_QUEUE_MAX);
+    let budget = Budget { call_ns_max: HOST_CALL_NS_MAX, queue_max, ..Budget::default() };
     let mut host = Host::new(budget);
+    let quotes_per_order = arguments.wire.quotes_per_order.unwrap_or(1);
     // Without those that were already moved out before the restart.
     for number in node.strategies().to_vec() {
-        host.add(number, &[number], Box::new(OnEachRecord::of(number)))?;
+        host.add(number, &[number], Box::new(OnEachRecord::of(number).per_quotes(quotes_per_order)))?;
     }
     roles::host::run(node, &mut host, &mut |number| {
         output::talk(&format!("strategy {number} is being moved out"));
@@ -234,5 +298,11 @@ fn cached(arguments: &Arguments) -> anyhow::Result<()> {
     let node = join(&arguments.master, &roles::cached::join())?;
     let store = arguments.store.clone().context("missing --store FILE, the file of cached's state")?;
     roles::cached::run(node, &CachedOptions::new(store), &mut |note| output::talk(note))?;
+    Ok(())
+}
+
+fn follower(arguments: &Arguments) -> anyhow::Result<()> {
+    let node = join(&arguments.master, &roles::follower::join(arguments.instrument))?;
+    roles::follower::run(node)?;
     Ok(())
 }

@@ -6,6 +6,8 @@ use super::{
     now,
     pins::{self, Pins, RequestedRoles},
     room,
+    scenario::{SCENARIO_HELP, ScenarioArguments, rate_and_duration},
+    wire::WireArguments,
 };
 use crate::{
     arguments::{bytes, duration},
@@ -18,14 +20,14 @@ use anyhow::{Context, bail, ensure};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_journal::record::{Options, Recorder};
 use lowlat_pipeline::{
-    PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord, RecordedTicks,
+    PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord, RecordedTicks, WireRecord,
     check::{RoomFacts, admit},
 };
-use lowlat_pipeline_report::pipeline_text;
+use lowlat_pipeline_report::{pipeline_text, run_html};
 use lowlat_result::hlog::{self, HdrLog};
 use lowlat_trade::{
     cached::{Cached, Opened},
-    run::{Runner, plan::RECORDER},
+    run::{HOSTED_MAX, Runner, STRATEGIES_MAX, plan::RECORDER},
     scenario::{Speed, Ticks},
 };
 use std::{
@@ -36,26 +38,28 @@ use std::{
 
 pub const COMMAND: Subcommand = Subcommand { name: "run", declare, run };
 
-/// Most strategies of a run.
-const STRATEGIES_MAX: u32 = 1000;
 /// Shortest duration for the rate of recorded ticks, in seconds: a file with one tick has none.
 const TICKS_S_MIN: f64 = 0.001;
 
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Number of strategies, each with its own instrument
-    #[arg(long, value_name = "N", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=i64::from(STRATEGIES_MAX)), allow_negative_numbers = true)]
+    /// Number of strategies, each with its own instrument: up to 1000, or 10000 with --host-core
+    #[arg(long, value_name = "N", default_value_t = 80, value_parser = clap::value_parser!(u32).range(1..=i64::from(HOSTED_MAX)), allow_negative_numbers = true)]
     strategies: u32,
     /// Quotes per second over all instruments
     #[arg(long, value_name = "RATE", default_value = "800", value_parser = rate, allow_negative_numbers = true)]
     rate: f64,
-    /// Publish recorded ticks from this CSV file, with a strategy for each instrument; see the format
-    /// below
+    /// Publish recorded ticks from this file of CSV or ITCH, with a strategy for each instrument; see
+    /// the formats below
     #[arg(long, value_name = "FILE", conflicts_with_all = ["strategies", "rate", "duration"])]
     ticks: Option<PathBuf>,
     /// Publish ticks this many times as fast as recorded
     #[arg(long, value_name = "xN", default_value = "x1", value_parser = speed, requires = "ticks")]
     speed: Speed,
+    #[command(flatten)]
+    wire: WireArguments,
+    #[command(flatten)]
+    scenario: ScenarioArguments,
     /// How the processes wait
     #[arg(long, value_enum, default_value_t = ModeWord::Parked)]
     mode: ModeWord,
@@ -106,6 +110,9 @@ pub struct Arguments {
     /// Write the JSON document
     #[arg(long, value_name = "FILE")]
     result: Option<PathBuf>,
+    /// Write a page with the results
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Write the latencies as an HdrHistogram log, one interval per stage
     #[arg(long, value_name = "FILE")]
     hlog: Option<PathBuf>,
@@ -134,13 +141,18 @@ Recorded ticks (--ticks) are lines of CSV, sorted by time, below a header:
   time_ns,instrument,bid,ask,last,bid_size,ask_size
   1700000000000000000,600000,10.01,10.02,10.01,300,500
 The time may be time_us, time_ms or time_s instead. Prices have up to 4 decimals.
-last, bid_size and ask_size are optional.";
+last, bid_size and ask_size are optional.
+ITCH 5.0 is read from captures (pcap, pcapng) of MoldUDP64 packets, and from plain files
+as Nasdaq publishes them.";
 
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
+        .mut_arg("scenario", |scenario| {
+            scenario.conflicts_with_all(["strategies", "rate", "duration", "ticks", "feed"])
+        })
         .about("Run market data, strategies and order gateway as processes, and measure tick to order")
         .after_help(format!(
-            "{TICKS_HELP}\n\nExit codes: 0 clean, 1 records lost or not recorded, wakes missed or orders unanswered, 2 error, 130 interrupted.\n\n{}",
+            "{TICKS_HELP}\n\n{SCENARIO_HELP}\n\nExit codes: 0 clean, 1 records lost or not recorded, wakes missed or orders unanswered, 2 error, 130 interrupted.\n\n{}",
             examples(&[
                 ("lowlat pipeline run", "Run 80 sleeping strategies at 800 quotes per second for 10 s."),
                 ("lowlat pipeline run --pin md=0,td=1 --mode mixed --json", "Let md spin on a dedicated CPU."),
@@ -151,7 +163,12 @@ fn declare(command: Command) -> Command {
                 ),
                 ("lowlat pipeline run --pins placement.json", "Use the CPUs that `lowlat pipeline size` proposed."),
                 ("lowlat pipeline run --ticks monday.csv --speed x10", "Replay recorded ticks ten times as fast."),
+                ("lowlat pipeline run --scenario a11.json --md-threads", "Publish a scenario as the Kungfu report's md does."),
                 ("lowlat pipeline run --record monday --pin recorder=0", "Record the run, with the recorder on CPU 0."),
+                (
+                    "lowlat pipeline run --feed udp:239.1.1.1:5000 --feed-interface eth1 --gateway tcp:10.0.0.1:5001",
+                    "Trade with an exchange, and measure tick to trade from packet to packet.",
+                ),
             ])
         ))
 }
@@ -162,12 +179,13 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let result = arguments.result.as_deref().map(|path| OutputFile::prepare(path, "--result")).transpose()?;
     let stop = signals::stop_flag()?;
     let hlog = arguments.hlog.as_deref().map(|path| OutputFile::prepare(path, "--hlog")).transpose()?;
+    let html = arguments.html.as_deref().map(|path| OutputFile::prepare(path, "--html")).transpose()?;
     let options = options(&arguments);
     let (mut runner, facts) = super::runner::with_options(&options, &stop)?;
     check_wake_core(&options, &facts)?;
     check_beside(&options)?;
-    let mut document = measure(&parameters, &facts, arguments.force, &mut runner, &stop)?;
-    document.options = options;
+    let asked = Asked { parameters: &parameters, options: &options, is_forced: arguments.force };
+    let document = measure(&asked, &facts, &mut runner, &stop)?;
     if arguments.json {
         output::print_json(&document)?;
     } else {
@@ -183,6 +201,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     }
     let result = result.iter().map(|file| (file, output::json_line(&document)));
     let log = || Ok(hlog_of(&document)?.to_string());
+    let result = result.chain(html.iter().map(|file| (file, Ok(run_html(&document)))));
     results::write_all(result.chain(hlog.iter().map(|file| (file, log()))))?;
     Ok(exit(&document))
 }
@@ -195,6 +214,8 @@ fn parameters(arguments: &Arguments) -> anyhow::Result<PipelineParameters> {
         host: arguments.host_core.is_some(),
     };
     asked.check(&arguments.pin.clone().unwrap_or_default())?;
+    check_wire(arguments)?;
+    check_threads(arguments)?;
     let from_file = arguments.pins.as_deref().map(pins::read).transpose()?;
     let from_file = from_file.map(|pins| asked.keep(pins));
     let load = load(arguments)?;
@@ -206,7 +227,37 @@ fn parameters(arguments: &Arguments) -> anyhow::Result<PipelineParameters> {
         pins: arguments.pin.clone().or(from_file).unwrap_or_default(),
         host_core: arguments.host_core,
         may_use_huge_pages: arguments.huge_pages,
+        has_md_threads: arguments.scenario.md_threads,
     })
+}
+
+/// Rejects arguments that a feed or a gateway makes void.
+fn check_wire(arguments: &Arguments) -> anyhow::Result<()> {
+    let WireArguments { feed, gateway, .. } = &arguments.wire;
+    let has_platform = arguments.pin.iter().any(|pins| pins.contains_key(PipelineParameters::PLATFORM));
+    ensure!(
+        !has_platform || (feed.is_none() && gateway.is_none()),
+        "--pin platform=CPU runs md and td in one process, which has no feed and no gateway\nhint: pin md and td instead"
+    );
+    ensure!(
+        feed.is_none() || arguments.ticks.is_none(),
+        "--feed and --ticks are both sources of quotes\nhint: give one of them"
+    );
+    Ok(())
+}
+
+/// Rejects arguments with which md has no threads.
+fn check_threads(arguments: &Arguments) -> anyhow::Result<()> {
+    let has_platform = arguments.pin.iter().any(|pins| pins.contains_key(PipelineParameters::PLATFORM));
+    let other = [
+        (has_platform, "--pin platform=CPU runs md and td in one loop"),
+        (arguments.ticks.is_some(), "--ticks replays one file"),
+        (arguments.wire.feed.is_some(), "--feed reads one socket"),
+    ];
+    match other.into_iter().find(|(is_given, _)| *is_given && arguments.scenario.md_threads) {
+        Some((_, why)) => bail!("--md-threads: {why}\nhint: remove one of the two"),
+        None => Ok(()),
+    }
 }
 
 struct Load {
@@ -215,20 +266,31 @@ struct Load {
     duration_s: f64,
 }
 
-/// Returns the load of the recorded ticks, or of the arguments without ticks.
+/// Returns the load of the scenario or the recorded ticks, or of the arguments without either.
 fn load(arguments: &Arguments) -> anyhow::Result<Load> {
+    let most = if arguments.host_core.is_some() { HOSTED_MAX } else { STRATEGIES_MAX };
+    if let Some(scenario) = arguments.scenario.read(most)? {
+        let (rate_per_s, duration_s) = rate_and_duration(&scenario);
+        return Ok(Load { strategies: scenario.instruments, rate_per_s, duration_s });
+    }
     let Some(path) = &arguments.ticks else {
+        ensure!(
+            arguments.strategies <= most,
+            "cannot run {} strategies in a process each: the maximum is {most}\nhint: run them in one process, with --host-core CPU",
+            arguments.strategies
+        );
         return Ok(Load {
             strategies: arguments.strategies,
             rate_per_s: arguments.rate,
             duration_s: arguments.duration.as_secs_f64(),
         });
     };
-    let ticks = Ticks::read(path)?;
+    let ticks = Ticks::read(path, &arguments.wire.symbols)?;
+    ticks.doubts().iter().for_each(|doubt| output::talk(doubt));
     let instruments = ticks.names().len();
-    let strategies = u32::try_from(instruments).ok().filter(|count| *count <= STRATEGIES_MAX).with_context(|| {
+    let strategies = u32::try_from(instruments).ok().filter(|count| *count <= most).with_context(|| {
         format!(
-            "cannot run {}: it has {instruments} instruments, and a run has at most {STRATEGIES_MAX} strategies\nhint: split the file",
+            "cannot run {}: it has {instruments} instruments, and a run has at most {most} strategies\nhint: split the file",
             path.display()
         )
     })?;
@@ -242,6 +304,9 @@ fn options(arguments: &Arguments) -> PipelineOptions {
     let whole = |path: &Path| std::path::absolute(path).unwrap_or(path.to_owned()).display().to_string();
     PipelineOptions {
         name: arguments.name.clone(),
+        followers: 0,
+        scenario: arguments.scenario.path(),
+        start_interval_ms: arguments.scenario.start_interval_ms(),
         overrun: arguments.overrun.into(),
         cached_store: arguments.cached.as_deref().map(whole),
         recording: arguments.record.as_deref().map(whole),
@@ -251,6 +316,12 @@ fn options(arguments: &Arguments) -> PipelineOptions {
             .as_deref()
             .map(|path| RecordedTicks { file: whole(path), speed: arguments.speed.to_string() }),
         price_deviation_max_per_mille: arguments.price_deviation,
+        feed: arguments.wire.feed.map(|feed| feed.to_string()),
+        feed_interface: arguments.wire.feed_interface.clone(),
+        feed_buffer_bytes: arguments.wire.feed_buffer,
+        symbols: arguments.wire.symbols.clone(),
+        gateway: arguments.wire.gateway.map(|gateway| gateway.to_string()),
+        quotes_per_order: arguments.wire.quotes_per_order,
         memory_bytes_max: arguments.memory_max,
     }
 }
@@ -286,19 +357,29 @@ fn hlog_of(document: &PipelineDocument) -> anyhow::Result<HdrLog> {
     Ok(hlog::of_stages(&document.record.stages, start_ns, document.record.measured_s)?)
 }
 
+/// What is to be run.
+struct Asked<'a> {
+    parameters: &'a PipelineParameters,
+    options: &'a PipelineOptions,
+    is_forced: bool,
+}
+
 /// Checks for room, runs, and builds the document.
 fn measure(
-    parameters: &PipelineParameters,
+    asked: &Asked<'_>,
     facts: &RoomFacts,
-    is_forced: bool,
     runner: &mut dyn Runner,
     stop: &AtomicBool,
 ) -> anyhow::Result<PipelineDocument> {
+    let Asked { parameters, options, is_forced } = *asked;
     let doubts = admit(parameters, facts, is_forced)?;
     room::talk("run", &doubts);
     let started_at = now();
     let live = Live::new();
-    let title = lowlat_pipeline_report::load_words(parameters);
+    let title = match &options.feed {
+        Some(feed) => format!("{} strategies, quotes from {feed}", parameters.strategies),
+        None => lowlat_pipeline_report::load_words(parameters),
+    };
     let record = runner.run(parameters, &mut |now| live.show(&title, parameters.duration_s, now));
     live.finish();
     let mut record = record?;
@@ -310,7 +391,7 @@ fn measure(
         started_at,
         // Relaxed: a lone flag.
         is_interrupted: stop.load(Ordering::Relaxed),
-        options: PipelineOptions::default(),
+        options: options.clone(),
         record,
     })
 }
@@ -330,6 +411,7 @@ pub fn is_sound(record: &PipelineRecord) -> bool {
         && record.orders == record.answers
         && record.restarts == 0
         && record.failed.is_empty()
+        && record.wire.as_ref().is_none_or(WireRecord::is_whole)
 }
 
 #[cfg(test)]
@@ -343,6 +425,12 @@ mod tests {
         let command = declare(Command::new("run"));
         let matches = command.try_get_matches_from([&["run"], words].concat())?;
         Arguments::from_arg_matches(&matches)
+    }
+
+    fn asked_for(parameters: &PipelineParameters, is_forced: bool) -> Asked<'_> {
+        static OPTIONS: std::sync::LazyLock<PipelineOptions> =
+            std::sync::LazyLock::new(PipelineOptions::default);
+        Asked { parameters, options: &OPTIONS, is_forced }
     }
 
     fn facts() -> RoomFacts {
@@ -401,7 +489,8 @@ mod tests {
     fn stages_become_intervals_of_a_log() {
         let parameters = parameters(&arguments(&["--duration", "2s"]).unwrap()).unwrap();
         let stop = AtomicBool::new(false);
-        let document = measure(&parameters, &facts(), false, &mut Fake::default(), &stop).unwrap();
+        let document =
+            measure(&asked_for(&parameters, false), &facts(), &mut Fake::default(), &stop).unwrap();
         let log = hlog_of(&document).unwrap();
         let tags: Vec<_> = log.intervals.iter().map(|interval| interval.tag.as_str()).collect();
         assert_eq!(tags, ["md", "order", "t2o", "t2o_scheduled"]);
@@ -413,7 +502,8 @@ mod tests {
     fn the_stages_of_a_run_are_at_the_top_of_its_document() {
         let parameters = parameters(&arguments(&["--duration", "2s"]).unwrap()).unwrap();
         let mut runner = Fake::default();
-        let document = measure(&parameters, &facts(), false, &mut runner, &AtomicBool::new(false)).unwrap();
+        let document =
+            measure(&asked_for(&parameters, false), &facts(), &mut runner, &AtomicBool::new(false)).unwrap();
         assert_eq!(runner.asked, [parameters]);
         let json = serde_json::to_value(&document).unwrap();
         assert!(
@@ -436,12 +526,13 @@ mod tests {
         let parameters = parameters(&arguments(&["--mode", "fast"]).unwrap()).unwrap();
         let mut runner = Fake::default();
         let stop = AtomicBool::new(false);
-        let error = measure(&parameters, &facts(), false, &mut runner, &stop).unwrap_err().to_string();
+        let error =
+            measure(&asked_for(&parameters, false), &facts(), &mut runner, &stop).unwrap_err().to_string();
         assert!(
             error.contains("82 processes spin (md, td, 80 strategies) on 2 CPUs") && runner.asked.is_empty(),
             "{error}"
         );
-        let document = measure(&parameters, &facts(), true, &mut runner, &stop).unwrap();
+        let document = measure(&asked_for(&parameters, true), &facts(), &mut runner, &stop).unwrap();
         assert!(document.record.warnings.iter().any(|warning| warning.starts_with("spinners")));
     }
 }

@@ -1,6 +1,6 @@
 //! `lowlat pipeline size`: how many strategies this host carries, and on which CPUs.
 
-use super::{ModeWord, live::Live, now, room, run::rate};
+use super::{ModeWord, huge_pages::Reserved, live::Live, now, room, run::rate};
 use crate::{
     arguments::{duration, time_ns},
     commands::{Subcommand, examples},
@@ -13,6 +13,7 @@ use anyhow::ensure;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_pipeline::size::{Goal, StrategyGroup};
 use lowlat_pipeline_report::size_text;
+use lowlat_sys::Root;
 use lowlat_trade::size::{SizeError, Sizing, Wanted};
 use std::{path::PathBuf, time::Duration};
 
@@ -44,6 +45,9 @@ struct Arguments {
     /// Duration of each run
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration, allow_hyphen_values = true)]
     duration: Duration,
+    /// Reserve huge pages to compare them with usual ones, and release them at the end
+    #[arg(long)]
+    reserve_huge_pages: bool,
     /// Run even if the figures would not be meaningful
     #[arg(long)]
     force: bool,
@@ -84,6 +88,10 @@ fn declare(command: Command) -> Command {
                     "Assume that a strategy computes for 20 us per quote.",
                 ),
                 (
+                    "sudo lowlat pipeline size --reserve-huge-pages",
+                    "Compare huge pages with usual ones, too.",
+                ),
+                (
                     "lowlat pipeline size --strategies 60x10,20x100 --placement placement.json",
                     "Propose CPUs for two groups, for `lowlat pipeline run --pins`.",
                 ),
@@ -114,12 +122,17 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         facts: &facts,
         stop: &stop,
     };
+    let pages = sizing.pages_needed();
+    let reserved = (arguments.reserve_huge_pages && pages > 0).then(|| Reserved::pages(pages)).transpose()?;
+    let facts_with_pages = reserved.is_some().then(|| room::read(&Root::live(), None));
+    let sizing = Sizing { facts: facts_with_pages.as_ref().unwrap_or(&facts), ..sizing };
     room::talk("size", &sizing.doubts());
     let live = Live::new();
     let found = sizing.find(&format!("{title}: {cpus}"), now(), &mut runner, &mut |turn, now| {
         live.show_turn(turn, now);
     });
     live.finish();
+    drop(reserved);
     let document = found.map_err(|error| match error {
         SizeError::Interrupted => Interrupted("the costs of one strategy were measured".to_owned()).into(),
         other => anyhow::Error::from(other),

@@ -10,7 +10,7 @@ use crate::{
     signals,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use lowlat_host::HostSnapshot;
+use lowlat_host::{HostSnapshot, IsolateBy};
 use lowlat_plan::{Plan, outcome::Fate};
 use lowlat_tune::flow::{self, ApplyOptions, PlanFrom, Ready, Site};
 use lowlat_tune::units::Watch;
@@ -26,9 +26,12 @@ struct Arguments {
     /// Accept the risk of this setting; repeatable
     #[arg(long, value_name = "ID")]
     accept_risk: Vec<String>,
+    /// Isolate CPUs by boot parameters, or by a cpuset partition without a reboot [default: boot]
+    #[arg(long, value_name = "boot|cpuset", value_parser = super::isolate_by)]
+    isolate_by: Option<IsolateBy>,
     /// Apply this saved plan. Refused if it is for another host, if the host has changed since, if lowlat would not plan
     /// it here, or if other users can write to the file
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["role", "profile", "accept_risk"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["role", "profile", "accept_risk", "isolate_by"])]
     plan: Option<PathBuf>,
     /// Do not ask for confirmation
     #[arg(long)]
@@ -94,6 +97,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     }
     let mut host = arguments.host.read()?;
     host.role.accepted_risks.extend(arguments.accept_risk.iter().cloned());
+    host.role.isolate_by = arguments.isolate_by.unwrap_or(host.role.isolate_by);
     let (wanted, from) = match &arguments.plan {
         Some(path) => (plan_file::read_trusted(path)?, PlanFrom::File),
         None => (Plan::of(&host.context(), env!("CARGO_PKG_VERSION")), PlanFrom::Host),

@@ -8,6 +8,7 @@ use crate::{
 };
 use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches, builder::PossibleValuesParser};
+use lowlat_host::IsolateBy;
 use lowlat_plan::export::{ExportedFile, FORMATS, Format};
 use lowlat_sys::output::{Access, OutputDirectory, OutputError};
 use std::{
@@ -69,6 +70,12 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let Some(format) = Format::find(&arguments.format) else { bail!("unknown format {}", arguments.format) };
     let mut host = arguments.host.read()?;
     host.role.accepted_risks.extend(arguments.accept_risk);
+    if host.role.isolate_by == IsolateBy::Cpuset {
+        bail!(
+            "cannot export isolation by cpuset: only lowlat forms the partition\nhint: remove isolate-by from the role \
+             file to export boot parameters"
+        );
+    }
     let files = format.files(&host.context(), env!("CARGO_PKG_VERSION"));
     match &arguments.out {
         None => output::print_plain(&together(&files))?,

@@ -18,6 +18,7 @@ use crate::output::Exit;
 use anyhow::bail;
 use clap::{ArgMatches, Command};
 use lowlat_catalogue::CATALOGUE;
+use lowlat_host::IsolateBy;
 
 pub const COMMAND: Subcommand = Subcommand { name: "tune", declare, run };
 
@@ -43,6 +44,11 @@ pub fn check_id(id: &str) -> anyhow::Result<()> {
             bail!("--accept-risk: no setting has the id \"{id}\"\nhint: `lowlat audit --list` shows every id")
         }
     }
+}
+
+/// Parses the value of `--isolate-by`.
+fn isolate_by(name: &str) -> Result<IsolateBy, String> {
+    IsolateBy::from_name(name).ok_or_else(|| format!("expected {}", IsolateBy::NAMES.join(" or ")))
 }
 
 fn declare(command: Command) -> Command {

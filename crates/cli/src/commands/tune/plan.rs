@@ -7,6 +7,7 @@ use crate::{
     results::OutputFile,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
+use lowlat_host::IsolateBy;
 use lowlat_plan::Plan;
 use std::path::PathBuf;
 
@@ -19,6 +20,9 @@ struct Arguments {
     /// Accept the risk of this setting; repeatable
     #[arg(long, value_name = "ID")]
     accept_risk: Vec<String>,
+    /// Isolate CPUs by boot parameters, or by a cpuset partition without a reboot [default: boot]
+    #[arg(long, value_name = "boot|cpuset", value_parser = super::isolate_by)]
+    isolate_by: Option<IsolateBy>,
     /// Print the plan as JSON
     #[arg(long)]
     json: bool,
@@ -43,6 +47,10 @@ fn declare(command: Command) -> Command {
                     "Plan the AMD/HPE guide's settings for a captured host."
                 ),
                 (
+                    "lowlat tune plan --isolate-by cpuset",
+                    "Plan isolation without a reboot, and show what it lacks."
+                ),
+                (
                     "lowlat tune plan --profile guide-57037 --accept-risk boot.selinux",
                     "Accept the risk of one setting."
                 ),
@@ -57,6 +65,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     }
     let mut host = arguments.host.read()?;
     host.role.accepted_risks.extend(arguments.accept_risk);
+    host.role.isolate_by = arguments.isolate_by.unwrap_or(host.role.isolate_by);
     let plan = Plan::of(&host.context(), env!("CARGO_PKG_VERSION"));
     let file = arguments.out.as_deref().map(|path| OutputFile::prepare(path, "--out")).transpose()?;
     if arguments.json {

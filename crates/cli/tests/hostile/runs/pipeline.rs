@@ -3,6 +3,8 @@
 use crate::common::binary;
 use serde_json::Value;
 use std::{
+    fs,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     thread,
@@ -43,7 +45,9 @@ impl Pipeline {
         command.args(arguments).env("XDG_RUNTIME_DIR", runs.path()).env("NO_COLOR", "1");
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let pipeline = Self { child: Some(child), runs };
-        wait_for("the run listens", || pipeline.socket().exists());
+        // The socket is protected after it appears, and before it listens.
+        let is_protected = || fs::metadata(pipeline.socket()).is_ok_and(|of| of.mode() & 0o777 == 0o600);
+        wait_for("the run listens", is_protected);
         pipeline
     }
 

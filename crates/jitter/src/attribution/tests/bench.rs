@@ -31,12 +31,13 @@ pub(super) fn plan(epoch_ticks: u64) -> AttributionPlan {
     AttributionPlan {
         cpu: 3,
         sampler_tid: SAMPLER,
-        own_tids: BTreeSet::from([SAMPLER, COLLECTOR]),
+        own_tids: BTreeSet::from([SAMPLER, COLLECTOR]).into(),
         hz: 1_000_000_000,
         epoch_ticks,
         slack_ticks: SLACK,
         worst_count: 4,
         first_count: 4,
+        is_sleeper: false,
         events_max: 1_024,
     }
 }

@@ -4,6 +4,7 @@ mod bench;
 mod golden;
 mod properties;
 mod recorded;
+mod senders;
 mod signals;
 mod threads;
 mod windows;

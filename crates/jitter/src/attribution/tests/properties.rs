@@ -39,6 +39,7 @@ fn step() -> impl Strategy<Value = TraceStep> {
         1 => activity().prop_map(TraceStep::Point),
         3 => (thread(), thread()).prop_map(|(from, to)| TraceStep::Switch { from, to }),
         1 => any::<u64>().prop_map(TraceStep::Lost),
+        1 => any::<i32>().prop_map(TraceStep::Wakes),
     ]
 }
 

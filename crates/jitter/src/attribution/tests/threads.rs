@@ -1,6 +1,7 @@
 //! Threads that take the CPU from the sampler, and what runs in them.
 
 use super::bench::*;
+use crate::attribution::AttributionPlan;
 use insta::assert_snapshot;
 use lowlat_trace::{Activity, TraceStep, Vector};
 
@@ -277,4 +278,31 @@ fn after_a_loss_the_scheduler_says_who_ran() {
         +1500 thread md-handler (pid 2000, real-time 50) ends
         +1500 returns
     ");
+}
+
+/// One interruption, with a timer in it, that starts while another thread runs.
+fn asleep_since_before(is_sleeper: bool) -> String {
+    let mut bench = Bench::with(AttributionPlan { is_sleeper, ..plan(EPOCH) });
+    let steps = [
+        (1_000, switch(SAMPLER, KWORKER)),
+        (20_000, enter(TIMER)),
+        (21_000, exit(TIMER)),
+        (40_000, switch(KWORKER, SAMPLER)),
+    ];
+    bench.events(&steps).interruption(4_000, 41_000);
+    let causes = bench.finish();
+    let parts = causes.worst[0].parts.iter().map(|part| format!("{} {}", part.ns, part.cause.label()));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn a_thread_that_sleeps_was_preceded_by_whatever_ran() {
+    let sampler = asleep_since_before(false);
+    assert!(sampler.contains("unexplained"), "nobody else was running: {sampler}");
+    let sleeper = asleep_since_before(true);
+    assert!(
+        sleeper.starts_with("35000 thread kworker/3:1") || sleeper.starts_with("36000 thread kworker/3:1"),
+        "{sleeper}"
+    );
+    assert!(!sleeper.contains("unexplained"), "{sleeper}");
 }

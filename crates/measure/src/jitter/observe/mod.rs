@@ -3,6 +3,7 @@
 //! Sources of causes: a trace of each measured CPU; if unavailable, the kernel's counters of what ran there.
 
 mod observer;
+mod senders;
 mod setup;
 mod trace_clock;
 mod trace_reader;
@@ -18,8 +19,9 @@ use lowlat_host::{CpuId, Reading};
 use lowlat_jitter::{CauseSource, CpuCauses, JitterCauses, JitterRecord};
 use lowlat_sys::Root;
 use observer::Observer;
-use setup::Setup;
+pub(crate) use setup::{Setup, filter_page_faults};
 use std::{path::PathBuf, sync::atomic::AtomicBool};
+pub(crate) use trace_clock::StampClock;
 
 /// What to observe besides the lengths of interruptions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -91,11 +93,12 @@ fn run_with_causes(
 ) -> Outcome {
     let (kind, _) = clock::choose(root);
     let mut notes = Vec::new();
-    let (setup, reason) = match Setup::make(root, options, kind, &mut notes) {
+    let (setup, reason) = match Setup::make(root, &options.cpus, kind, &mut notes) {
         Ok(setup) => (Some(setup), String::new()),
         Err(reason) => (None, reason),
     };
     let cost = setup.as_ref().and_then(|setup| setup.cost);
+    let senders_reason = setup.as_ref().map(|setup| setup.senders_reason.clone()).unwrap_or_default();
     let before = (Counters::read(root, &options.cpus), SmiCounts::read(root, &options.cpus));
     let mut observer = Observer::new(root, options, raw, setup);
     let record = run_beside(root, options, stop, progress, &mut observer);
@@ -113,7 +116,7 @@ fn run_with_causes(
             JitterCauses { source: CauseSource::Counters, cpus: bare(&record), ..JitterCauses::default() }
         }
     };
-    (causes.reason, causes.cost) = (reason, cost);
+    (causes.reason, causes.cost, causes.senders_reason) = (reason, cost, senders_reason);
     for cpu in &mut causes.cpus {
         cpu.counters = counters.of(cpu.cpu);
         cpu.smi_count = before.1.count_until(&smi_after, cpu.cpu);

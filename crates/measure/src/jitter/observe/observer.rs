@@ -41,12 +41,14 @@ impl Companion for Observer<'_> {
     }
 
     fn collect(&mut self, epoch: u64, lanes: &mut [Lane]) {
+        // Interruptions after this wait for the next round, when all that could cause them has been read.
+        let until = self.trace.as_mut().map_or(u64::MAX, |trace| trace.read_senders(epoch));
         for (place, lane) in lanes.iter_mut().enumerate() {
             self.spans.clear();
             let (spans, raw) = (&mut self.spans, &mut self.raw);
             // Before the ring is read: later interruptions may be missing in it.
             let looked_at = self.trace.as_ref().map_or(0, TraceReader::now);
-            lane.ring.drain(|before, now| {
+            lane.ring.drain_until(until, |before, now| {
                 if let Some(raw) = raw {
                     raw.push(place, before, now);
                 }

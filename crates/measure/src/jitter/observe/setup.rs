@@ -1,10 +1,7 @@
 //! Prepares a trace before the samplers start: everything that disturbs CPUs happens here.
 
-use super::trace_clock::trace_clock_for;
-use crate::{
-    clock::CounterKind,
-    jitter::{JitterOptions, cost::tracing_cost},
-};
+use super::{senders::SendSetup, trace_clock::trace_clock_for};
+use crate::{clock::CounterKind, jitter::cost::tracing_cost};
 use lowlat_host::CpuSet;
 use lowlat_jitter::{TracingCost, Warning};
 use lowlat_sys::{
@@ -31,16 +28,38 @@ pub struct Setup {
     pub tracing: Tracing,
     pub pipes: Vec<CpuPipe>,
     pub cost: Option<TracingCost>,
+    pub senders: Option<SendSetup>,
+    /// Why senders are not traced; empty if they are.
+    pub senders_reason: String,
 }
 
 impl Setup {
-    /// Prepares it, with recording still off.
+    /// Prepares it as [`Setup::start`], and measures what an event costs.
     ///
     /// # Errors
     /// A sentence that says why tracing is unavailable, with a hint.
     pub fn make(
         root: &Root,
-        options: &JitterOptions,
+        cpus: &CpuSet,
+        kind: CounterKind,
+        notes: &mut Vec<Warning>,
+    ) -> Result<Self, String> {
+        let mut setup = Self::start(root, cpus, kind, notes)?;
+        setup.cost = cost(&setup.tracing, cpus, &mut setup.pipes, notes);
+        match SendSetup::start(root, cpus, kind, setup.tracing.facts().is_empty()) {
+            Ok(senders) => setup.senders = Some(senders),
+            Err(reason) => setup.senders_reason = reason,
+        }
+        Ok(setup)
+    }
+
+    /// Prepares it, with recording still off.
+    ///
+    /// # Errors
+    /// A sentence that says why tracing is unavailable, with a hint.
+    pub fn start(
+        root: &Root,
+        cpus: &CpuSet,
         kind: CounterKind,
         notes: &mut Vec<Warning>,
     ) -> Result<Self, String> {
@@ -54,20 +73,28 @@ impl Setup {
             });
         }
         let wanted = TraceOptions {
-            cpus: options.cpus.clone(),
+            cpus: cpus.clone(),
             buffer_kb_per_cpu: BUFFER_KB,
-            memory_kb_max: memory_kb_max(root, &options.cpus),
+            memory_kb_max: memory_kb_max(root, cpus),
             clock: trace_clock_for(kind),
         };
         let tracing = Tracing::start(&tracefs, &wanted).map_err(|error| error.to_string())?;
-        let mut pipes = tracing.pipes().map_err(|error| error.to_string())?;
+        let pipes = tracing.pipes().map_err(|error| error.to_string())?;
         let (facts, problems) = (tracing.facts().iter().cloned(), tracing.problems().iter().cloned());
         notes.extend(facts.map(|fact| Warning::OtherTracer { fact }));
         notes.extend(problems.map(|problem| Warning::TraceIncomplete { problem }));
         let effects = tracing.side_effects().iter().cloned();
         notes.extend(effects.map(|effect| Warning::TraceSideEffect { effect }));
-        let cost = cost(&tracing, &options.cpus, &mut pipes, notes);
-        Ok(Self { tracing, pipes, cost })
+        Ok(Self { tracing, pipes, cost: None, senders: None, senders_reason: String::new() })
+    }
+}
+
+/// Records page faults only where the filter matches: those of other threads than the measured ones are no interruptions,
+/// and would flood the buffer.
+pub fn filter_page_faults(tracing: &Tracing, filter: &str) {
+    for event in ["exceptions/page_fault_user", "exceptions/page_fault_kernel"] {
+        // A kernel without the event has no filter for it; one that rejects the filter traces more than needed.
+        let _ = tracing.set_filter(event, filter);
     }
 }
 
@@ -84,7 +111,7 @@ fn same_threads(root: &Root) -> Result<(), String> {
 }
 
 /// A share of the memory, but enough to start with.
-fn memory_kb_max(root: &Root, cpus: &CpuSet) -> u64 {
+pub(super) fn memory_kb_max(root: &Root, cpus: &CpuSet) -> u64 {
     let per_cpu_kb = 2 << 10;
     let enough = MEMORY_KB_MIN.max(cpus.len() as u64 * per_cpu_kb);
     let total_bytes = memory_total(root).into_known();

@@ -1,6 +1,10 @@
 //! Reads the trace of each measured CPU and attributes its interruptions, round by round.
 
-use super::{setup::Setup, trace_clock::StampClock};
+use super::{
+    senders::SenderReader,
+    setup::{Setup, filter_page_faults},
+    trace_clock::StampClock,
+};
 use crate::{
     clock::TickScale,
     jitter::{JitterOptions, Lane, Started, windows::Windows},
@@ -16,7 +20,7 @@ use lowlat_sys::{
     tracefs::{CpuPipe, Tracing, function_names},
 };
 use lowlat_trace::{Decoder, TraceEvent, TraceNames};
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
 /// Largest distance of an event from its interruption: the duration of a recording with cold caches, during
 /// which an event can start undetected.
@@ -30,8 +34,8 @@ const WINDOW_NS: u64 = 1_000_000_000;
 /// Sub-buffers of one CPU read per round; the rest waits for the next round, so that a flood on one CPU does
 /// not block the others.
 const PAGES_PER_ROUND: u32 = 8_192;
-/// Events decoded before they are attributed; more than a sub-buffer of 64 KiB can contain.
-const EVENTS_AT_ONCE: usize = 32_768;
+/// Events that may wait on all CPUs together: 98 MiB. Up to 64 CPUs each has [`EVENTS_MAX`]; more share it.
+const EVENTS_TOTAL: usize = 64 * EVENTS_MAX;
 
 /// The trace of a run in progress.
 #[derive(Debug)]
@@ -46,11 +50,14 @@ pub struct TraceReader {
     cpus: Vec<OneCpu>,
     plans: Vec<AttributionPlan>,
     groups: Option<GroupFinder>,
+    senders: Option<SenderReader>,
     events: Vec<TraceEvent>,
+    /// Events of a CPU that may wait.
+    events_max: usize,
     window_began: u64,
     epoch: u64,
     problems: Vec<Warning>,
-    own_tids: BTreeSet<i32>,
+    own_tids: Arc<BTreeSet<i32>>,
 }
 
 #[derive(Debug)]
@@ -72,20 +79,23 @@ impl TraceReader {
         started: &Started,
         lanes: &[Lane],
     ) -> Self {
-        let Setup { tracing, pipes, .. } = setup;
+        let Setup { tracing, pipes, senders, .. } = setup;
         let scale = started.scale;
         let clock = StampClock::new(started.counter, scale.hz());
-        let own_tids = own_threads(root);
+        let own_tids = Arc::new(own_threads(root));
+        let page_events = pipes.iter().map(CpuPipe::events_max).max().unwrap_or(0);
+        let (events_max, at_once) = events_for(lanes.len(), page_events);
         let plan = |lane: &Lane| AttributionPlan {
             cpu: lane.cpu,
             sampler_tid: lane.thread_id,
-            own_tids: own_tids.iter().copied().filter(|tid| *tid != lane.thread_id).collect(),
+            own_tids: Arc::clone(&own_tids),
             hz: scale.hz(),
             epoch_ticks: 0,
             slack_ticks: scale.ticks(SLACK_NS),
             worst_count: options.worst_count,
             first_count: options.first_count,
-            events_max: EVENTS_MAX,
+            is_sleeper: false,
+            events_max,
         };
         let mut reader = Self {
             decoder: tracing.decoder(clock.map()),
@@ -93,7 +103,9 @@ impl TraceReader {
             cpus: Vec::with_capacity(lanes.len()),
             plans: lanes.iter().map(plan).collect(),
             groups: None,
-            events: Vec::with_capacity(EVENTS_AT_ONCE),
+            senders: senders.map(|senders| SenderReader::new(senders, clock.map(), &options.cpus)),
+            events: Vec::with_capacity(at_once),
+            events_max,
             window_began: 0,
             epoch: 0,
             problems: Vec::new(),
@@ -104,22 +116,20 @@ impl TraceReader {
             scale,
         };
         reader.filter_page_faults(lanes);
+        // Before the receivers: what arrives must have been sent in the trace.
+        reader.problems.extend(reader.senders.as_ref().and_then(SenderReader::start));
         if let Err(error) = reader.tracing.set_on(true) {
             reader.problems.push(Warning::TraceNotOn { error: error.to_string() });
         }
         reader
     }
 
-    /// Page faults of other threads are not separate interruptions, and would flood the buffer.
+    /// Leaves out page faults of other threads than the samplers.
     fn filter_page_faults(&mut self, lanes: &[Lane]) {
         let tids = lanes.iter().map(|lane| lane.thread_id);
         let (Some(lowest), Some(highest)) = (tids.clone().min(), tids.max()) else { return };
         let filter = format!("common_pid >= {lowest} && common_pid <= {highest}");
-        for event in ["exceptions/page_fault_user", "exceptions/page_fault_kernel"] {
-            // A kernel without the event has no filter for it; one that rejects the filter traces more than
-            // needed.
-            let _ = self.tracing.set_filter(event, &filter);
-        }
+        filter_page_faults(&self.tracing, &filter);
     }
 
     /// The samplers' counter now.
@@ -139,12 +149,38 @@ impl TraceReader {
                 window_ticks: self.scale.ticks(GROUP_NS),
             }));
         }
-        self.cpus.extend(self.plans.drain(..).map(|plan| OneCpu {
-            attributor: CpuAttributor::new(AttributionPlan { epoch_ticks: epoch, ..plan }),
-            reached: epoch,
-            ring_lost: 0,
-            is_broken: false,
+        let has_senders = self.senders.is_some();
+        self.cpus.extend(self.plans.drain(..).map(|plan| {
+            let attributor = CpuAttributor::new(AttributionPlan { epoch_ticks: epoch, ..plan });
+            OneCpu {
+                attributor: if has_senders { attributor.with_senders() } else { attributor },
+                reached: epoch,
+                ring_lost: 0,
+                is_broken: false,
+            }
         }));
+    }
+
+    /// Reads what all CPUs have sent to the measured ones. Returns until when it is complete: interruptions that
+    /// ended later may have causes that were not read.
+    pub fn read_senders(&mut self, epoch: u64) -> u64 {
+        if self.cpus.is_empty() {
+            self.begin(epoch);
+        }
+        let until = self.now();
+        let Some(senders) = &mut self.senders else { return u64::MAX };
+        let (cpus, pipes) = (&mut self.cpus, &self.pipes);
+        senders.read(&mut self.problems, |cpu, note| {
+            // Pipes are in order of their CPUs.
+            let place = pipes.binary_search_by_key(&cpu, CpuPipe::cpu).ok();
+            if let Some(one) = place.and_then(|place| cpus.get_mut(place)) {
+                one.attributor.take_note(note);
+            }
+        });
+        for one in cpus {
+            one.attributor.settle_notes();
+        }
+        until
     }
 
     /// Attributes the interruptions of one CPU since the last round. `looked_at`: the counter before they were
@@ -213,7 +249,7 @@ impl TraceReader {
         let Some(one) = self.cpus.get_mut(place) else { return };
         let long_ago = looked_at.saturating_sub(self.scale.ticks(UNDER_WAY_NS));
         one.attributor.pass(one.reached);
-        if one.attributor.waiting_count() > EVENTS_MAX / 2 {
+        if one.attributor.waiting_count() > self.events_max / 2 {
             one.attributor.pass(long_ago);
         }
         if let Some(groups) = &mut self.groups {
@@ -235,6 +271,9 @@ impl TraceReader {
             self.close_window();
             if let Some(map) = self.clock.better_map() {
                 self.decoder.set_clock(map);
+                if let Some(senders) = &mut self.senders {
+                    senders.set_clock(map);
+                }
             }
         }
     }
@@ -253,6 +292,9 @@ impl TraceReader {
     pub fn stop(&mut self) {
         // An instance that was removed meanwhile records nothing any more.
         let _ = self.tracing.set_on(false);
+        if let Some(senders) = &self.senders {
+            senders.stop();
+        }
         self.close_window();
     }
 
@@ -264,7 +306,15 @@ impl TraceReader {
         let run_ns = record.cpus.iter().map(|cpu| cpu.runtime_ns).max().unwrap_or(0);
         let cause_names = CauseNames { names: &names, own_tids: &self.own_tids };
         let groups = self.groups.map(|groups| groups.finish(self.scale.ticks(run_ns), &cause_names));
-        let cpus: Vec<CpuCauses> = self.cpus.into_iter().map(|one| one.attributor.finish(&names)).collect();
+        let mut cpus: Vec<CpuCauses> =
+            self.cpus.into_iter().map(|one| one.attributor.finish(&names)).collect();
+        let senders = self.senders.map(|senders| {
+            let (senders, places) = senders.finish(&names, &self.own_tids, notes);
+            for cpu in &mut cpus {
+                cpu.place_senders(&places);
+            }
+            senders
+        });
         notes.extend(losses(&cpus, &lost));
         let count = self.decoder.counts().missed_switch_count;
         if count > 0 {
@@ -275,12 +325,21 @@ impl TraceReader {
         if let Err(error) = self.tracing.finish() {
             notes.push(Warning::TraceNotRemoved { error: error.to_string() });
         }
-        JitterCauses { source: CauseSource::Trace, trace_clock, cpus, groups, ..JitterCauses::default() }
+        JitterCauses {
+            source: CauseSource::Trace,
+            trace_clock,
+            cpus,
+            groups,
+            senders,
+            ..JitterCauses::default()
+        }
     }
 
     fn names(&self, notes: &mut Vec<Warning>) -> TraceNames {
         let mut names = self.decoder.names().clone();
-        match function_names(self.decoder.functions()) {
+        let mut functions = self.decoder.functions().clone();
+        functions.extend(self.senders.iter().flat_map(SenderReader::addresses));
+        match function_names(&functions) {
             Ok(functions) => functions.add_to(&mut names),
             Err(error) => notes.push(Warning::FunctionsUnnamed { error: error.to_string() }),
         }
@@ -292,6 +351,14 @@ impl TraceReader {
         let lost = |pipe: &CpuPipe| Some((pipe.cpu(), self.tracing.stats(pipe.cpu()).ok()?.lost_count()));
         self.pipes.iter().filter_map(lost).collect()
     }
+}
+
+/// Events of each CPU that may wait in a run on this many, and how many are decoded before they are attributed: at
+/// least one sub-buffer's.
+fn events_for(cpu_count: usize, page_events: usize) -> (usize, usize) {
+    let events_max =
+        (EVENTS_TOTAL / cpu_count.max(1)).clamp(2 * page_events.max(1), EVENTS_MAX.max(2 * page_events));
+    (events_max, (events_max * 2 / 3).max(page_events))
 }
 
 /// The threads of this process, including samplers.
@@ -313,4 +380,24 @@ fn losses(cpus: &[CpuCauses], lost: &[(CpuId, u64)]) -> Vec<Warning> {
         losses.push(Warning::NotAnalysed { cpus: full, count });
     }
     losses
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowlat_trace::Decoder;
+
+    #[test]
+    fn waiting_events_of_all_cpus_are_bounded() {
+        let page = Decoder::events_max(4_096);
+        assert_eq!(events_for(1, page), (EVENTS_MAX, EVENTS_MAX * 2 / 3));
+        assert_eq!(events_for(64, page).0, EVENTS_MAX);
+        for cpus in [65, 256, 1_024] {
+            let (events_max, at_once) = events_for(cpus, page);
+            assert!(events_max * cpus <= EVENTS_TOTAL && at_once >= page && at_once < events_max, "{cpus}");
+        }
+        // Large sub-buffers need more.
+        let page = Decoder::events_max(65_536);
+        assert_eq!(events_for(8_192, page), (2 * page, 2 * page * 2 / 3));
+    }
 }

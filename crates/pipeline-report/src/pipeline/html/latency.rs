@@ -33,7 +33,7 @@ pub fn section(groups: &[Group<'_, '_>]) -> Markup {
         } @else {
             (means_chart(&means, &measured))
             p class="small small-charts-lead" {
-                "One chart per group, all on one scale. Line: p50; band: p50 to p99. Hollow: too few ticks for a p99; the mean where there are also =>"
+                "One chart per group, all on one scale. Line: p50; band: p50 to p99. Hollow: too few ticks for a p99; the mean where there are also "
                 "too few for a p50."
                 @if has_reference { " Dashed: range of means in the report, from another machine." }
             }
@@ -54,6 +54,26 @@ fn means_chart(means: &[Series], measured: &[&Group<'_, '_>]) -> Markup {
             }
             (frame.draw("Mean tick to order over the rate, one line per group; the figures are in the tables below", "tick to order", time_name, means))
             (legend(measured.iter().filter_map(|group| group.first()).map(|row| (row.row.group, row.row.group_name.as_str())), false))
+        }
+    }
+}
+
+/// The means of a finding's groups, with their names below.
+pub fn finding_chart(title: &str, groups: &[Group<'_, '_>], names: &[(char, String)]) -> Markup {
+    let means: Vec<Series> =
+        groups.iter().map(|group| of_means(group)).filter(|series| !series.points.is_empty()).collect();
+    let (low, high) = span_of(&means);
+    let rates = decades(means.iter().flat_map(|series| &series.points).map(|point| point.rate));
+    let frame = Frame::new(SMALL_WIDTH, SMALL_HEIGHT, low, high).side_by_side(BESIDE);
+    let frame = rates.map_or(frame, |(slowest, _)| frame.beginning_at(slowest));
+    let label = format!(
+        "{title}: mean tick to order over the rate, one line per group; the figures are in the table below"
+    );
+    html! {
+        figure class="card" {
+            figcaption { h3 { "Means" } p { "Tick to order, from the lowest to the highest mean of a run." } }
+            (frame.draw(&label, "tick to order", time_name, &means))
+            (legend(names.iter().map(|(letter, name)| (*letter, name.as_str())), false))
         }
     }
 }
@@ -86,22 +106,24 @@ fn of_means(group: &Group<'_, '_>) -> Series {
     let points = group.iter().filter_map(|row| {
         let (low, high) = row.figures.t2o.means_ns?;
         let range = crate::pipeline::terminal::range(Some((low, high)));
-        Some(Point {
-            rate: row.row.parameters.rate_per_s,
-            low,
-            at: (low * high).sqrt(),
-            high,
-            is_carried: true,
-            title: format!(
+        Some(mean(
+            row,
+            (low, high),
+            format!(
                 "{}: mean {} in {} runs, {} ticks",
                 row.row.id,
                 micro(&range),
                 row.figures.runs,
                 count(row.figures.ticks)
             ),
-        })
+        ))
     });
     series(group, points.collect(), Look::Bars)
+}
+
+/// The range of the means of a row, with the line through its geometric middle.
+fn mean(row: &MeasuredRow<'_>, (low, high): (f64, f64), title: String) -> Point {
+    Point { rate: row.row.parameters.rate_per_s, low, at: (low * high).sqrt(), high, is_carried: true, title }
 }
 
 fn of_percentiles(group: &Group<'_, '_>) -> Series {
@@ -134,18 +156,15 @@ fn of_percentiles(group: &Group<'_, '_>) -> Series {
 fn of_reference(group: &Group<'_, '_>) -> Series {
     let points = group.iter().filter_map(|row| {
         let (low, high) = bounds(row.reference?.t2o);
-        Some(Point {
-            rate: row.row.parameters.rate_per_s,
-            low,
-            at: (low * high).sqrt(),
-            high,
-            is_carried: true,
-            title: format!(
+        Some(mean(
+            row,
+            (low, high),
+            format!(
                 "{} in the report, on another machine: mean {}",
                 row.row.id,
                 micro(&crate::pipeline::terminal::range(Some((low, high))))
             ),
-        })
+        ))
     });
     series(group, points.collect(), Look::Reference)
 }

@@ -1,12 +1,16 @@
 //! HTML page of a matrix of the trading pipeline.
 
 mod charts;
+mod findings;
 mod latency;
+mod run;
 mod series;
 mod table;
 
+pub use run::run_html;
+
 use crate::pipeline::terminal::seconds;
-use crate::pipeline::{MeasuredRow, failures_text, groups, not_run};
+use crate::pipeline::{MeasuredRow, failures_text, findings::MeasuredFinding, groups, not_run};
 use lowlat_pipeline::{MatrixDocument, reference::REFERENCE_MACHINE};
 use lowlat_text::page::{Section, facts, micro, page, section as page_section, tile};
 use lowlat_text::units::{clean, count, duration};
@@ -18,13 +22,17 @@ const STYLE: &str = include_str!("pipeline.css");
 pub fn matrix_html(document: &MatrixDocument) -> String {
     let rows = MeasuredRow::all(document);
     let groups = groups(&rows);
-    let sections: Vec<Section> = vec![
+    let found = MeasuredFinding::all(&rows);
+    let mut sections: Vec<Section> = vec![
         Section::new("summary", "Summary", summary(document, &rows)).with_style(STYLE),
         Section::new("latency", "Latency", latency::section(&groups)),
         Section::new("cost", "Cost", charts::cost(&groups)),
-        Section::new("tables", "Tables", table::section(&groups)),
-        Section::new("doubts", "Doubts", doubts(document, &rows)),
     ];
+    if !found.is_empty() {
+        sections.push(Section::new("findings", "Findings", findings::section(&found)));
+    }
+    sections.push(Section::new("tables", "Tables", table::section(&groups)));
+    sections.push(Section::new("doubts", "Doubts", doubts(document, &rows)));
     page("the pipeline's matrix", &sections, &footer(document))
 }
 
@@ -55,6 +63,7 @@ fn summary(document: &MatrixDocument, rows: &[MeasuredRow<'_>]) -> Markup {
             h1 id="summary-title" { (clean(&document.host)) }
             p class="sub" { (clean(&document.kernel)) }
             @if !document.pinning.is_empty() { p class="small pinning" { (clean(&document.pinning)) } }
+            @if !document.platform.is_empty() { p class="small pinning" { (clean(&document.platform)) } }
             (facts([
                 ("Started", document.started_at.clone()),
                 ("Took", format!("{} of a budget of {}", seconds(document.elapsed_s), seconds(document.budget_s))),

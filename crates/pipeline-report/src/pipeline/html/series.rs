@@ -79,14 +79,29 @@ impl Frame {
         Self { beside, ..self }
     }
 
+    /// The same frame for rates from this power of ten on.
+    pub fn beginning_at(self, power: i32) -> Self {
+        let low = power.clamp(RATE_LOW, RATE_HIGH - 1);
+        Self { x: LogScale { low, ..self.x }, ..self }
+    }
+
+    /// The same frame, wide enough for every rate: a scenario from a file may have any.
+    fn covering(&self, all: &[Series]) -> Self {
+        let rates = all.iter().flat_map(|series| &series.points).map(|point| point.rate);
+        let Some((low, high)) = decades(rates) else { return *self };
+        let x = LogScale { low: self.x.low.min(low), high: self.x.high.max(high), ..self.x };
+        Self { x, ..*self }
+    }
+
     /// Draws the chart.
     pub fn draw(&self, label: &str, y_title: &str, name: fn(i32) -> String, all: &[Series]) -> Markup {
+        let frame = self.covering(all);
         html! {
             svg class="chart rates" viewBox={ "0 0 " (px(self.width)) " " (px(self.height)) } role="img" aria-label=(label) {
-                (self.axes(y_title, name))
-                @for (at, series) in all.iter().enumerate().filter(|(_, series)| series.look == Look::Reference) { (self.series(series, self.shift(at, all.len()))) }
-                @for (at, series) in all.iter().enumerate().filter(|(_, series)| series.look != Look::Reference) { (self.series(series, self.shift(at, all.len()))) }
-                (self.letters(all))
+                (frame.axes(y_title, name))
+                @for (at, series) in all.iter().enumerate().filter(|(_, series)| series.look == Look::Reference) { (frame.series(series, frame.shift(at, all.len()))) }
+                @for (at, series) in all.iter().enumerate().filter(|(_, series)| series.look != Look::Reference) { (frame.series(series, frame.shift(at, all.len()))) }
+                (frame.letters(all))
             }
         }
     }

@@ -4,7 +4,7 @@ use crate::pipeline::terminal::{range, trimmed};
 use crate::pipeline::{MeasuredRow, bounds};
 use lowlat_pipeline::{
     StageRange,
-    reference::{MeanRange, ReferenceRow},
+    reference::{MeanRange, ReferenceRow, note},
 };
 use lowlat_text::page::{micro, section as page_section};
 use lowlat_text::units::{clean, count, duration, rate};
@@ -20,16 +20,23 @@ pub fn section(groups: &[Vec<&MeasuredRow<'_>>]) -> Markup {
         "Every row. Means: the lowest and the highest of a run; below, in gray, the same in the Kungfu report, on another machine. "
         "Percentiles: tick to order over all runs."
     };
-    let body = html! { @for group in groups { (table(group)) } };
+    let name = |group: &[&MeasuredRow<'_>]| {
+        group
+            .first()
+            .map_or_else(String::new, |row| format!("{}: {}", row.row.group, clean(&row.row.group_name)))
+    };
+    let body = html! { @for group in groups { (table(group, &name(group))) } };
     page_section("tables", "Tables", &lead, &body)
 }
 
-fn table(group: &[&MeasuredRow<'_>]) -> Markup {
+/// A table of rows, with the swatch of the first one's group, and what the report says of that group.
+pub fn table(group: &[&MeasuredRow<'_>], name: &str) -> Markup {
     let Some(first) = group.first() else { return html! {} };
-    let name = format!("{}: {}", first.row.group, clean(&first.row.group_name));
     html! {
         div class="card flush" {
-            div class="table-head" { h3 { span class={ "swatch g-" (first.row.group.to_ascii_lowercase()) } {} " " (name) } }
+            div class="table-head" { h3 { span class={ "swatch g-" (first.row.group.to_ascii_lowercase()) } {} " " (name) }
+                @if let Some(note) = note(first.row.group) { p class="small" { (note) } }
+            }
             div class="scroll" tabindex="0" role="region" aria-label=(name) {
                 table class="numbers" {
                     thead { tr {

@@ -6,12 +6,14 @@ mod plan;
 mod run;
 mod size;
 mod size_answer;
+mod wire;
 
 pub use live::{PipelineLive, pipeline_live_lines};
 pub use matrix::matrix_text;
 pub use plan::{matrix_not_run_text, matrix_plan_text};
-pub use run::pipeline_text;
+pub use run::{doubts, pipeline_text, run_counts, run_headline};
 pub use size::size_text;
+pub use wire::{exchange_text, feed_line, gateway_line, wire_stages};
 
 use crate::pipeline::{MeasuredRow, not_run};
 use lowlat_pipeline::{Mode, PipelineParameters, StageFigures, Stages};
@@ -20,7 +22,7 @@ use lowlat_text::text::{BOLD, DIM, add_heading, add_wrapped, paint, wrap};
 use lowlat_text::units::{clean, duration};
 
 /// The stages with their names, in the order of a tick's path.
-fn stages(stages: &Stages) -> [(&'static str, &StageFigures); 4] {
+pub fn stages(stages: &Stages) -> [(&'static str, &StageFigures); 4] {
     [
         ("market data: written to read", &stages.md),
         ("order: written to read", &stages.order),
@@ -31,7 +33,11 @@ fn stages(stages: &Stages) -> [(&'static str, &StageFigures); 4] {
 
 /// The table of stages.
 fn stage_columns(of: &Stages) -> Vec<Column> {
-    let all = stages(of);
+    figure_columns(&stages(of))
+}
+
+/// A table of named figures.
+fn figure_columns(all: &[(&str, &StageFigures)]) -> Vec<Column> {
     let cells = |ns: &dyn Fn(&StageFigures) -> Option<u64>| -> Vec<String> {
         all.iter().map(|(_, figures)| ns(figures).map_or_else(|| NONE.to_owned(), duration)).collect()
     };
@@ -58,6 +64,7 @@ pub fn mode_word(mode: Mode) -> &'static str {
         Mode::Parked => "parked",
         Mode::Adaptive => "adaptive",
         Mode::Mixed => "mixed",
+        Mode::PlatformFast => "platform-fast",
     }
 }
 
@@ -69,7 +76,9 @@ pub fn load_words(parameters: &PipelineParameters) -> String {
         more => format!("{} strategies", lowlat_text::units::count(more as u64)),
     };
     let host = if parameters.host_core.is_some() { " in one host" } else { "" };
-    format!("{strategies}{host}, {} quotes/s, {}", trimmed(parameters.rate_per_s), mode_word(parameters.mode))
+    let threads = if parameters.has_md_threads { ", md with a thread for each instrument" } else { "" };
+    let (rate, mode) = (trimmed(parameters.rate_per_s), mode_word(parameters.mode));
+    format!("{strategies}{host}, {rate} quotes/s, {mode}{threads}")
 }
 
 /// A rate without superfluous digits: "0.333", "80", "8,000".

@@ -3,7 +3,7 @@
 use crate::pipeline::terminal::{add_dim, add_headline, add_not_run, add_warnings, seconds, trimmed};
 use crate::pipeline::{MeasuredRow, groups};
 use columns::Column;
-use lowlat_pipeline::MatrixDocument;
+use lowlat_pipeline::{MatrixDocument, matrix::FINDINGS};
 use lowlat_text::columns;
 use lowlat_text::text::{add_heading, usable};
 use lowlat_text::units::{clean, count, plural};
@@ -26,12 +26,22 @@ pub fn matrix_plan_text(document: &MatrixDocument, expected_s: f64, width: usize
     );
     add_headline(&mut out, &headline, width);
     add_dim(&mut out, &document.pinning, width);
+    add_dim(&mut out, &document.platform, width);
     for group in groups(&rows) {
         let planned: Vec<&MeasuredRow<'_>> =
             group.iter().copied().filter(|row| row.row.not_run.is_none()).collect();
         let Some(first) = planned.first() else { continue };
         add_heading(&mut out, &format!("{}: {}", first.row.group, clean(&first.row.group_name)));
         out.push_str(&columns::table(table(&planned), width));
+    }
+    for finding in FINDINGS {
+        let is_planned =
+            |row: &&MeasuredRow<'_>| row.row.not_run.is_none() && finding.groups.contains(&row.row.group);
+        let planned: Vec<&MeasuredRow<'_>> = rows.iter().filter(is_planned).collect();
+        if !planned.is_empty() {
+            add_heading(&mut out, &format!("Finding {} of the report: {}", finding.number, finding.title));
+            out.push_str(&columns::table(table(&planned), width));
+        }
     }
     rows.retain(|row| row.row.not_run.is_some());
     add_not_run(&mut out, &rows, width);

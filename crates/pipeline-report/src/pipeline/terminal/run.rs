@@ -1,6 +1,8 @@
 //! One run as text.
 
-use crate::pipeline::terminal::{add_dim, add_headline, add_warnings, load_words, stage_columns};
+use crate::pipeline::terminal::{
+    add_dim, add_headline, add_warnings, load_words, stage_columns, wire::add_wire,
+};
 use columns::Column;
 use lowlat_pipeline::{PipelineDocument, PipelineRecord, ProcessUse};
 use lowlat_text::columns;
@@ -12,14 +14,20 @@ pub fn pipeline_text(document: &PipelineDocument, width: usize) -> String {
     let width = usable(width);
     let record = &document.record;
     let mut out = String::new();
-    add_headline(&mut out, &headline(record), width);
-    add_dim(&mut out, &counts(record), width);
+    add_headline(&mut out, &run_headline(record), width);
+    add_dim(&mut out, &run_counts(record), width);
     if document.is_interrupted {
         out.push_str(&paint(YELLOW, "The run was interrupted; the results so far are shown."));
         out.push('\n');
     }
-    add_heading(&mut out, "Latency");
-    out.push_str(&columns::table(stage_columns(&record.stages), width));
+    // Tick to trade has the stages of tick to order among its parts.
+    if record.wire.as_ref().is_none_or(|wire| wire.stages.tick_to_trade.count == 0) {
+        add_heading(&mut out, "Latency");
+        out.push_str(&columns::table(stage_columns(&record.stages), width));
+    }
+    if let Some(wire) = &record.wire {
+        add_wire(&mut out, wire, width);
+    }
     if !record.uses.is_empty() {
         add_heading(&mut out, "Processes");
         out.push_str(&columns::table(use_columns(record), width));
@@ -30,15 +38,17 @@ pub fn pipeline_text(document: &PipelineDocument, width: usize) -> String {
 }
 
 /// Headline such as "80 strategies, 800 quotes/s, parked: tick to order 41.2 us at p50, 118 us at p99".
-fn headline(record: &PipelineRecord) -> String {
-    let t2o = &record.stages.t2o;
-    let said = match (t2o.p50_ns, t2o.p99_ns, t2o.mean_ns) {
+pub fn run_headline(record: &PipelineRecord) -> String {
+    let wire = record.wire.as_ref().map(|wire| &wire.stages.tick_to_trade).filter(|of| of.count > 0);
+    let what = if wire.is_some() { "tick to trade" } else { "tick to order" };
+    let shown = wire.unwrap_or(&record.stages.t2o);
+    let said = match (shown.p50_ns, shown.p99_ns, shown.mean_ns) {
         (Some(p50), Some(p99), _) => {
-            format!("tick to order {} at p50, {} at p99", duration(p50), duration(p99))
+            format!("{what} {} at p50, {} at p99", duration(p50), duration(p99))
         }
-        (Some(p50), None, _) => format!("tick to order {} at p50", duration(p50)),
+        (Some(p50), None, _) => format!("{what} {} at p50", duration(p50)),
         (None, _, Some(mean)) => {
-            format!("tick to order {} on average", duration(crate::pipeline::terminal::whole(mean)))
+            format!("{what} {} on average", duration(crate::pipeline::terminal::whole(mean)))
         }
         (None, _, None) => "no order was measured".to_owned(),
     };
@@ -49,7 +59,8 @@ fn number(count: u64, noun: &str) -> String {
     plural(usize::try_from(count).unwrap_or(usize::MAX), noun)
 }
 
-fn counts(record: &PipelineRecord) -> String {
+/// Counts such as "8,000 ticks in 10.0 s, 8,000 orders".
+pub fn run_counts(record: &PipelineRecord) -> String {
     let late = record.ticks_scheduled.saturating_sub(record.ticks_published);
     let late = if late > 0 { format!(" of {} due", count(record.ticks_scheduled)) } else { String::new() };
     format!(
@@ -71,7 +82,9 @@ fn wakes(record: &PipelineRecord) -> String {
     let backing: Vec<String> =
         record.backing_bytes.iter().map(|(kind, bytes)| format!("{} in {kind}", size(*bytes))).collect();
     let memory = if backing.is_empty() { String::new() } else { format!("; memory: {}", backing.join(", ")) };
-    format!("{} wakes{per_tick}, {} missed{memory}", count(record.wakes), count(record.missed_wakes))
+    let ready =
+        if record.ready_s > 0.0 { format!("; ready in {:.1} s", record.ready_s) } else { String::new() };
+    format!("{} wakes{per_tick}, {} missed{memory}{ready}", count(record.wakes), count(record.missed_wakes))
 }
 
 fn use_columns(record: &PipelineRecord) -> Vec<Column> {
@@ -91,6 +104,11 @@ fn use_columns(record: &PipelineRecord) -> Vec<Column> {
         Column::figures("displaced", 1, cells(&|of| count(of.involuntary_switches))),
         Column::figures("faults", 0, cells(&|of| count(of.minor_faults))),
         Column::figures("from disk", 3, cells(&|of| count(of.major_faults))),
+        Column::figures(
+            "own memory",
+            2,
+            cells(&|of| of.private_bytes_max.map_or_else(|| "-".to_owned(), size)),
+        ),
     ]
 }
 

@@ -1,12 +1,15 @@
 //! How many strategies a host carries, as text.
 
-use crate::pipeline::terminal::{add_dim, add_headline, add_warnings, size_answer, trimmed, whole};
+use crate::pipeline::terminal::{add_dim, add_headline, add_warnings, range, size_answer, trimmed, whole};
 use columns::{Column, NONE};
 use lowlat_host::{CpuId, CpuSet};
-use lowlat_pipeline::size::{CheckedPoint, Costs, SizeDocument};
+use lowlat_pipeline::{
+    matrix::Compared,
+    size::{CheckedPoint, Costs, HugePages, SizeDocument},
+};
 use lowlat_text::columns;
-use lowlat_text::text::{YELLOW, add_field, add_heading, paint, usable};
-use lowlat_text::units::{clean, count, duration};
+use lowlat_text::text::{YELLOW, add_field, add_heading, add_wrapped, paint, usable};
+use lowlat_text::units::{clean, count, duration, size};
 use std::collections::BTreeMap;
 
 const LABEL_WIDTH: usize = 12;
@@ -35,6 +38,12 @@ pub fn size_text(document: &SizeDocument, width: usize) -> String {
         out.push_str(&columns::table(checked(&document.checked), width));
         add_dim(&mut out, &fit(document), width);
     }
+    if let Some(tried) = &document.huge_pages {
+        add_heading(&mut out, "Huge pages");
+        for line in huge_pages(tried) {
+            add_wrapped(&mut out, &clean(&line), 2, width);
+        }
+    }
     add_heading(&mut out, "Placement");
     for (role, cpus) in in_order(&document.placement.pins) {
         let set: CpuSet = cpus.iter().copied().collect();
@@ -54,6 +63,29 @@ pub fn size_text(document: &SizeDocument, width: usize) -> String {
     warnings.extend(document.warnings.iter().cloned());
     add_warnings(&mut out, &warnings, width);
     out
+}
+
+/// What runs on huge pages show, and why there are none or no more.
+fn huge_pages(tried: &HugePages) -> Vec<String> {
+    let mut said = Vec::new();
+    if let Some(why) = &tried.not_tried {
+        said.push(format!("Not tried: {why}."));
+    }
+    if !tried.huge.is_empty() {
+        let [huge, usual] = tried.ranges().map(|of| range(of.means_ns));
+        let shown = match tried.compared() {
+            Some(Compared::Faster(factor)) => format!("usual pages take {factor:.2} times as long"),
+            Some(Compared::Slower(factor)) => format!("huge pages take {factor:.2} times as long"),
+            Some(Compared::NoDifference) => "no difference shown, the means of runs overlap".to_owned(),
+            None => "fewer than two runs of each, which compare nothing".to_owned(),
+        };
+        said.push(format!(
+            "Mean of tick to order with {} strategies: {huge} on huge pages ({} of the pool), {usual} on usual ones: {shown}.",
+            tried.strategies,
+            size(tried.pooled_bytes())
+        ));
+    }
+    said
 }
 
 /// The roles on the path from quote to order, then the others.

@@ -14,8 +14,11 @@ for number in "$threshold_ns" "$seconds"; do
     esac
 done
 
-directory=/lowlatency/$(date -u +%Y%m%dT%H%M%SZ)
-prefix=$directory/sysjitter.$(uname -n)
+# The guide's names: sysjitter.HOST.DATE.NN, one file a CPU, beside .txt and .tab.
+host=$(uname -n)
+date=$(date +%Y%m%d%H%M%S%Z)
+directory=/lowlatency/$date
+prefix=$directory/sysjitter.${host%%.*}.$date
 mkdir -p "$directory" || exit
 
 printf 'load average: %s\n' "$(cut -d ' ' -f 1-3 /proc/loadavg)"

@@ -129,6 +129,28 @@ fn isolated_cpuset_partitions_count_as_isolated() {
 }
 
 #[test]
+fn a_partition_is_held_only_while_the_kernel_isolates_its_cpus() {
+    let of = |state: Option<&str>| {
+        let target = Target::CpusetPartition { slice: "lowlat.slice".into() };
+        Case::new(Bench::trading()).change(target, "none", "1-7,9-15").with(|case| {
+            case.bench.host.topology.isolated = Reading::Known(CpuSet::new());
+            let partition = state.map(|state| lowlat_host::snapshot::CpusetPartition {
+                group: "/lowlat.slice".into(),
+                state: state.into(),
+                cpus: Reading::Known(list("1-7,9-15")),
+            });
+            case.bench.host.services.cpuset_partitions = partition.into_iter().collect();
+        })
+    };
+    let what = "isolated partition lowlat.slice";
+    of(Some("isolated")).says(what, Standing::Held, &[]);
+    of(Some("isolated")).says("isolated CPUs", Standing::Held, &["1-7,9-15"]);
+    of(None).says(what, Standing::Lost, &[]);
+    let invalid = "isolated invalid (Cpu list in cpuset.cpus not exclusive)";
+    of(Some(invalid)).says(what, Standing::Ineffective, &["not exclusive"]);
+}
+
+#[test]
 fn a_parameter_of_a_module_shows_in_sysfs() {
     let path = "/sys/module/rcutree/parameters/nohz_full_patience_delay";
     assert_eq!(super::super::module_path("rcutree.nohz_full_patience_delay").as_deref(), Some(path));

@@ -1,6 +1,6 @@
 //! The document as a whole.
 
-use super::super::{Counts, Outcome};
+use super::super::{Counts, Outcome, Refusal};
 use super::*;
 use crate::LeftOut;
 use lowlat_catalogue::testing::junk;
@@ -20,6 +20,33 @@ fn counts_and_outcome_follow_from_the_rows() {
     assert_eq!(verification.plan_id, case.plan.id());
     let json = serde_json::to_string(&verification).unwrap();
     assert_eq!(serde_json::from_str::<Verification>(&json).unwrap(), verification);
+}
+
+#[test]
+fn a_refused_value_is_not_called_lost() {
+    let target = |key: &str| Target::Sysctl { key: key.into() };
+    let case = |refused: &str| {
+        Case::new(Bench::trading().sysctl("a.b", "0").sysctl("a.c", "0"))
+            .sysctl("a.b", "0", "1")
+            .sysctl("a.c", "0", "1")
+            .with(|case| {
+                let reason = "cannot write: Device or resource busy".into();
+                case.evidence.refused = vec![Refusal { target: target(refused), reason }];
+            })
+    };
+    case("a.b").says("a.b", Standing::Refused, &["resource busy"]);
+    case("a.b").says("a.c", Standing::Lost, &[]);
+    let counts = case("a.b").verify().counts;
+    assert_eq!((counts.refused, counts.lost, counts.not_held(), counts.rows()), (1, 1, 2, 2));
+    assert_eq!(case("a.b").verify().outcome(), Outcome::NotHeld);
+    // A value that another tool set later, or that holds after all, is judged by itself.
+    let other = case("a.b").with(|case| {
+        case.bench.host.files.insert("/proc/sys/a/b".into(), Reading::Known("7".into()));
+    });
+    other.says("a.b", Standing::Overridden, &[]);
+    let text = serde_json::to_string(&case("a.b").verify()).unwrap();
+    let old = text.replace(r#""refused":1,"#, "");
+    assert_eq!(serde_json::from_str::<Verification>(&old).unwrap().counts.refused, 0);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Instructions to reproduce the page.
 
-use crate::shared::view::View;
 use lowlat_result::ResultDocument;
 use lowlat_text::units::clean;
+use lowlat_text::view::View;
 use maud::{Markup, html};
 
 /// Builds the footer: commands and parameters.

@@ -3,12 +3,12 @@
 use crate::audit::grouping::Tally;
 use crate::audit::verdict_class;
 use crate::host::line::title_and_cpus;
-use crate::shared::view::View;
 use lowlat_host::snapshot::OriginKind;
 use lowlat_result::ResultDocument;
 use lowlat_settings::Verdict;
 use lowlat_text::page::{facts, micro, tile};
 use lowlat_text::units::{clean, plural};
+use lowlat_text::view::View;
 use maud::{Markup, html};
 
 /// Builds the host's name, then the head of `own`, the view of the subcommand that ran, or the score and the verdict.

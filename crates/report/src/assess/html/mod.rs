@@ -9,9 +9,9 @@ use crate::audit;
 use crate::host::html::{allocation, environment, topology};
 use crate::host::line::title_and_cpus;
 use crate::shared::document::is_own_run;
-use crate::shared::view::View;
 use lowlat_result::ResultDocument;
 use lowlat_text::page::{Section, page};
+use lowlat_text::view::View;
 
 /// Builds the page of a result document.
 pub fn html(document: &ResultDocument) -> String {

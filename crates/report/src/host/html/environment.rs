@@ -1,5 +1,6 @@
 //! Environment of the run: kernel, processors, power, memory, virtualisation, network interfaces.
 
+use crate::host::hardware;
 use crate::host::line::booted_by;
 use crate::host::terminal::devices::{
     channels_text, coalescing_text, missing_or, rings_text, timestamping_text,
@@ -62,6 +63,9 @@ fn kernel(host: &HostSnapshot) -> Vec<(&'static str, String)> {
         ("Release", fact(&kernel.release)),
         ("Build", fact(&kernel.build)),
         ("Distribution", fact(&kernel.distribution)),
+        ("Default entry", fact(&kernel.default_boot_line)),
+        ("Default target", fact(&host.services.default_target)),
+        ("SELinux", hardware::selinux_text(host)),
         ("Real-time kernel", fact(&yes_no(&kernel.is_realtime))),
         (
             "Tainted",
@@ -135,7 +139,10 @@ fn memory(host: &HostSnapshot) -> Vec<(&'static str, String)> {
     let modules = memory.modules.as_ref().map(|modules| {
         let first = modules.first().map_or_else(String::new, |module| {
             let runs = module.configured_mts.map_or_else(String::new, |mts| format!(", runs at {mts} MT/s"));
-            format!(", first: {} {}{runs}", size(module.size_bytes), module.kind)
+            let more = [hardware::width_text(module), hardware::voltage_text(module)];
+            let more: String =
+                more.iter().filter(|text| !text.is_empty()).map(|text| format!(", {text}")).collect();
+            format!(", first: {} {}{runs}{more}", size(module.size_bytes), module.kind)
         });
         format!("{}{first}", modules.len())
     });
@@ -146,6 +153,7 @@ fn memory(host: &HostSnapshot) -> Vec<(&'static str, String)> {
     vec![
         ("Total", fact(&memory.total_bytes.as_ref().map(|bytes| size(*bytes)))),
         ("Modules", fact(&modules)),
+        ("Most supported", fact(&memory.capacity_bytes_max.as_ref().map(|bytes| size(*bytes)))),
         ("Huge pages", if pools.is_empty() { none.to_owned() } else { pools.join(", ") }),
         ("Transparent", fact(&memory.thp_enabled)),
         ("Swap", fact(&swaps)),
@@ -154,13 +162,13 @@ fn memory(host: &HostSnapshot) -> Vec<(&'static str, String)> {
 
 fn system(host: &HostSnapshot) -> Vec<(&'static str, String)> {
     let firmware = &host.firmware;
-    let bios = [firmware.bios_vendor.text(), firmware.bios_version.text(), firmware.bios_date.text()];
     vec![
         (
             "System",
             format!("{} {}", firmware.system_vendor.text(), firmware.system_product.text()).trim().to_owned(),
         ),
-        ("BIOS", bios.join(" ").trim().to_owned()),
+        ("BIOS", hardware::bios_text(firmware)),
+        ("Controller firmware", fact(&firmware.controller_revision)),
         ("Booted by", fact(&booted_by(host))),
         ("Secure Boot", fact(&yes_no(&firmware.secure_boot))),
         ("IOMMUs in use", fact(&firmware.iommu_count)),

@@ -1,11 +1,12 @@
 //! Topology picture, its legend, and the same as text.
 
 use crate::host::cpu_parts::CpuParts;
+use crate::host::hardware;
 use crate::host::html::picture;
 use crate::host::shape;
 use crate::host::terminal::tree;
 use lowlat_result::ResultDocument;
-use lowlat_text::page::section as page_section;
+use lowlat_text::page::{facts, section as page_section};
 use lowlat_text::units::clean;
 use maud::{Markup, html};
 
@@ -20,6 +21,8 @@ pub fn section(document: &ResultDocument) -> Markup {
     let lead =
         html! { @if sums.is_empty() { "Nothing is known about the processors." } @else { (sums) "." } };
     let lines = tree::lines(snapshot, Some(&document.allocation));
+    let caches = hardware::cache_lines(topology);
+    let distances = hardware::distance_lines(topology);
     let cpu_count = topology.online.len() + topology.offline.len();
     let body = html! {
         @if (1..=CPUS_MAX).contains(&cpu_count) {
@@ -29,6 +32,16 @@ pub fn section(document: &ResultDocument) -> Markup {
             }
         } @else if cpu_count > CPUS_MAX {
             p class="note" { "A host with more than " (CPUS_MAX) " CPUs is shown as text only." }
+        }
+        div class="cards two" {
+            @for (title, lines) in [("Caches", &caches), ("Distances between nodes", &distances)] {
+                @if !lines.is_empty() {
+                    div class="card" {
+                        h3 { (title) }
+                        (facts(lines.iter().map(|(label, text)| (label.as_str(), text.clone()))))
+                    }
+                }
+            }
         }
         @if !lines.is_empty() {
             details class="as-text" open[cpu_count > CPUS_MAX] {

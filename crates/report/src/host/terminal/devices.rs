@@ -114,7 +114,13 @@ fn pcie_text(nic: &Nic) -> Option<String> {
         (Some(now), _) => format!("x{now}"),
         _ => return None,
     };
-    let speed = link.speed.known().map_or_else(String::new, |speed| format!(" at {speed}"));
+    // The kernel writes "8.0 GT/s PCIe".
+    let plain = |speed: &Reading<String>| speed.known().map(|text| text.trim_end_matches(" PCIe").to_owned());
+    let speed = match (plain(&link.speed), plain(&link.speed_max)) {
+        (Some(now), Some(max)) if now != max => format!(" at {now} of {max}"),
+        (Some(now), _) => format!(" at {now}"),
+        _ => String::new(),
+    };
     let aspm = if link.aspm.known() == Some(&true) { ", ASPM on" } else { "" };
     Some(format!("PCIe {lanes}{speed}{aspm}"))
 }

@@ -1,5 +1,6 @@
 //! Text of the kernel, processors, power, kernel threads and services of a host.
 
+use crate::host::hardware::selinux_text;
 use crate::shared::fields::{Page, yes_no};
 use lowlat_host::{
     Allocation, CpuSet, HostSnapshot, Reading,
@@ -20,6 +21,8 @@ pub fn add_kernel(page: &mut Page, snapshot: &HostSnapshot) {
     page.fact("Machine", &kernel.machine);
     page.fact("Distribution", &kernel.distribution);
     page.fact("Command line", &kernel.command_line.as_ref().map(|line| line.raw().to_owned()));
+    page.fact("Default entry", &kernel.default_boot_line);
+    page.field("SELinux", &selinux_text(snapshot));
     page.fact("Real-time kernel", &yes_no(&kernel.is_realtime));
     let tainted = kernel.tainted.as_ref().map(|taint| match taint {
         0 => "no".to_owned(),
@@ -181,6 +184,7 @@ pub fn add_services(page: &mut Page, snapshot: &HostSnapshot) {
         ServiceSource::UnitFiles => page.note("States are from unit files; systemd did not answer."),
         ServiceSource::None => page.note("No service manager was found."),
     }
+    page.fact("Default target", &services.default_target);
     let tuned = services.tuned.profile.as_ref().map(|profile| match profile.as_str() {
         "" => "no profile".to_owned(),
         profile => format!("profile {profile}, rollback {}", services.tuned.rollback),

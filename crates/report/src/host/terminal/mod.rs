@@ -6,6 +6,7 @@ pub mod diff;
 pub mod kernel;
 pub mod tree;
 
+use crate::host::hardware;
 use crate::host::line::{booted_by, title_and_cpus};
 use crate::shared::fields::{Page, yes_no};
 use lowlat_host::{
@@ -59,9 +60,8 @@ fn add_system(page: &mut Page, snapshot: &HostSnapshot) {
         |parts: &[&str]| parts.iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join(" ");
     page.field("System", &joined(&[firmware.system_vendor.text(), firmware.system_product.text()]));
     page.fact("Board", &firmware.board);
-    let bios =
-        joined(&[firmware.bios_vendor.text(), firmware.bios_version.text(), firmware.bios_date.text()]);
-    page.field("BIOS", &bios);
+    page.field("BIOS", &hardware::bios_text(firmware));
+    page.fact("Controller", &firmware.controller_revision.as_ref().map(|text| format!("firmware {text}")));
     page.fact("SMBIOS", &firmware.smbios_version);
     page.fact("Booted by", &booted_by(snapshot));
     page.fact("Secure Boot", &yes_no(&firmware.secure_boot));
@@ -113,8 +113,19 @@ fn add_modules(page: &mut Page, memory: &MemoryFacts) {
     let Reading::Known(modules) = &memory.modules else {
         return page.fact("Modules", &memory.modules.as_ref().map(Vec::len));
     };
-    let slots = memory.module_slots.known().map_or_else(String::new, |slots| format!(" in {slots} slots"));
+    let slots = memory
+        .module_slots
+        .known()
+        .map_or_else(String::new, |slots| format!(" in {}", plural(*slots as usize, "slot")));
     page.field("Modules", &format!("{}{slots}", modules.len()));
+    page.fact("Most supported", &memory.capacity_bytes_max.as_ref().map(|bytes| size(*bytes)));
+    let mut alike = |label: &str, text: fn(&MemoryModule) -> String| {
+        let texts: std::collections::BTreeSet<String> =
+            modules.iter().map(text).filter(|text| !text.is_empty()).collect();
+        page.field(label, &texts.into_iter().collect::<Vec<_>>().join("; "));
+    };
+    alike("Width", hardware::width_text);
+    alike("Voltage", hardware::voltage_text);
     let mut rows =
         vec![["count", "size", "type", "speed", "runs at", "ranks", "part"].map(str::to_owned).to_vec()];
     let mut makes: Vec<(usize, &MemoryModule)> = Vec::new();

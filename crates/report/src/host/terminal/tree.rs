@@ -1,6 +1,7 @@
 //! Tree of packages, nodes, caches, clusters and cores, with devices below their node.
 
 use crate::host::cpu_parts::{CpuPart, CpuParts};
+use crate::host::hardware;
 use crate::host::shape;
 use crate::host::shape::{Block, Kind};
 use crate::shared::fields::Page;
@@ -29,6 +30,12 @@ pub fn add(page: &mut Page, snapshot: &HostSnapshot, allocation: Option<&Allocat
     let topology = &snapshot.topology;
     for oddity in &topology.oddities {
         add_wrapped(&mut page.out, &clean(&format!("warning: {oddity}")), 2, page.width);
+    }
+    for (cache, text) in hardware::cache_lines(topology) {
+        page.field(&cache, &text);
+    }
+    for (node, text) in hardware::distance_lines(topology) {
+        page.field("Distances", &format!("{node}: {text}"));
     }
     page.field("Kernel isolates", &isolated_text(&topology.isolated));
     page.field("Tickless", &isolated_text(&topology.nohz_full));

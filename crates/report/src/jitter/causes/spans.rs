@@ -23,6 +23,8 @@ pub struct Span<'a> {
     pub kind: SpanKind,
     /// To which activity.
     pub cause: &'a Cause,
+    /// Who sent it from another CPU: a place in the record's list of senders.
+    pub sender: Option<usize>,
     /// Start, relative to the start of the interruption; slightly negative if clocks differ.
     pub offset_ns: i64,
     /// Length including nested activities; 0 for events.
@@ -61,6 +63,7 @@ pub fn spans(explained: &Explained) -> Vec<Span<'_>> {
         spans.push(Span {
             kind,
             cause: &step.cause,
+            sender: step.sender,
             offset_ns: step.offset_ns,
             took_ns: 0,
             own_ns: 0,
@@ -170,7 +173,7 @@ mod tests {
     use lowlat_jitter::{CausePart, Interruption, TimelineStep};
 
     fn step(offset_ns: i64, depth: u8, change: Change, kind: CauseKind) -> TimelineStep {
-        TimelineStep { offset_ns, depth, change, cause: Cause::of(kind) }
+        TimelineStep { offset_ns, depth, change, cause: Cause::of(kind), sender: None }
     }
 
     fn explained(timeline: Vec<TimelineStep>) -> Explained {

@@ -125,6 +125,20 @@ pub fn source(causes: &JitterCauses) -> String {
     text
 }
 
+/// Returns why senders of interrupts between CPUs are unknown, if they were not traced.
+pub fn senders(causes: &JitterCauses) -> Option<String> {
+    let reason = clean(&causes.senders_reason);
+    let end = if reason.ends_with(['.', '!', '?']) { "" } else { "." };
+    (!reason.is_empty()).then(|| format!("Who interrupted from other CPUs is unknown: {reason}{end}"))
+}
+
+/// Describes who sent a step of a timeline from another CPU, if known: "by md (pid 812) on CPU 0, TLB shootdown".
+pub fn sent_by(causes: Option<&JitterCauses>, sender: Option<usize>) -> Option<String> {
+    let of = causes?.senders.as_ref()?.get(sender?)?;
+    let place = if of.thread.is_some() { format!(" on {:#}", of.cpus) } else { String::new() };
+    Some(clean(&format!("by {}{place}, {}", of.who(), of.reason().what)))
+}
+
 /// Returns one sentence for each kind of lost data; empty if nothing was lost.
 pub fn lost(causes: &JitterCauses) -> Vec<String> {
     let mut sentences = Vec::new();

@@ -5,11 +5,11 @@ use crate::audit::grouping::Tally;
 use crate::jitter::causes::words::{self, interval};
 use crate::jitter::causes::{label, traced};
 use crate::jitter::figures::{Jitter, Longest, Side};
-use crate::shared::view::Head;
 use lowlat_jitter::CauseSource;
 use lowlat_result::ResultDocument;
 use lowlat_text::page::{micro, tile};
 use lowlat_text::units::{clean, duration, percent, plural, rate, span};
+use lowlat_text::view::Head;
 use maud::{Markup, html};
 
 /// Builds the head of the page of `lowlat jitter`.

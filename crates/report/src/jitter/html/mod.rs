@@ -11,6 +11,7 @@ mod per_cpu;
 use crate::host::cpu_parts::CpuParts;
 use crate::jitter::causes::traced;
 use crate::jitter::figures::{CpuFigures, Jitter};
+use crate::jitter::reference;
 use lowlat_jitter::JitterRecord;
 use lowlat_result::ResultDocument;
 use lowlat_text::page::{Section, micro, section as page_section};
@@ -66,6 +67,7 @@ fn section(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Markup {
             (heat::draw(record, &all))
         }
         (per_cpu::table(jitter, &all))
+        @if let Some(sentence) = reference::sentence(&jitter.study) { p class="note" { (micro(&sentence)) } }
         @if traced(record.causes.as_ref()).is_none() { (per_cpu::worst(jitter, &document.allocation)) }
     };
     page_section("jitter", "Jitter", &lead, &body)

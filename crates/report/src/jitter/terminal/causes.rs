@@ -4,7 +4,7 @@ use crate::jitter::causes::words;
 use crate::jitter::causes::words::{cpu_list, group_facts, many, moment};
 use crate::jitter::causes::{counters, is_same_advice, label, label_within, remedy_text};
 use crate::jitter::figures::Jitter;
-use crate::jitter::terminal::add_dim;
+use crate::jitter::terminal::{add_dim, senders};
 use lowlat_jitter::{CauseStudy, JitterCauses, JitterGroups, Remedy};
 use lowlat_text::columns::{Column, table};
 use lowlat_text::text::cut;
@@ -49,6 +49,7 @@ pub fn add_traced(
             format!("and {}, together {}", plural(rest.len(), "smaller cause"), percent(share * 100.0));
         add_dim(out, &format!("  {text}"), width);
     }
+    senders::add(out, &jitter.study.senders, width, show_all);
     if let Some(groups) = &causes.groups {
         add_groups(out, groups, width);
     }
@@ -96,7 +97,7 @@ fn add_table(out: &mut String, causes: &[CauseStudy], width: usize, show_all: bo
 }
 
 /// Adds a remedy below its cause: only its first lines unless everything is shown, and each remedy only once.
-fn add_remedy(out: &mut String, remedy: &Remedy, is_new: bool, width: usize, show_all: bool) {
+pub(super) fn add_remedy(out: &mut String, remedy: &Remedy, is_new: bool, width: usize, show_all: bool) {
     let text = match is_new {
         true => remedy_text(remedy),
         false if remedy.setting.is_empty() => "as above".to_owned(),
@@ -177,6 +178,7 @@ fn add_source(out: &mut String, jitter: &Jitter<'_>, causes: &JitterCauses, widt
         sentences.push(words::looked_at(jitter.record, causes));
     }
     sentences.extend(words::lost(causes));
+    sentences.extend(words::senders(causes));
     sentences.extend(words::smi(causes));
     sentences.extend(words::cost(jitter.record));
     add_dim(out, &sentences.join(" "), width);

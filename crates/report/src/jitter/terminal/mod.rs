@@ -5,6 +5,7 @@ mod compare;
 mod cpus;
 mod lengths;
 mod live;
+mod senders;
 pub mod summary;
 mod timeline;
 
@@ -14,6 +15,7 @@ pub use timeline::explain_text;
 
 use crate::jitter::causes::words;
 use crate::jitter::figures::Jitter;
+use crate::jitter::reference;
 use lowlat_jitter::{CauseSource, JitterRecord, ReadinessState};
 use lowlat_result::ResultDocument;
 use lowlat_text::text::{BOLD, DIM, YELLOW, add_field, add_heading, add_wrapped, paint, usable};
@@ -50,6 +52,9 @@ pub fn jitter_text(document: &ResultDocument, options: JitterTextOptions) -> Str
     }
     cpus::add(&mut out, document, &jitter, width, options.show_all);
     lengths::add(&mut out, &jitter, width);
+    if let Some(sentence) = reference::sentence(&jitter.study) {
+        add_dim(&mut out, &format!("  {sentence}"), width);
+    }
     match record.causes.as_ref().map(|causes| (causes.source, causes)) {
         Some((CauseSource::Trace, traced)) => {
             causes::add_traced(&mut out, &jitter, traced, width, options.show_all);

@@ -3,11 +3,11 @@
 use crate::host::cpu_parts::CpuParts;
 use crate::jitter::causes::ranked::{Ranked, ranked};
 use crate::jitter::causes::spans::{Span, SpanKind, spans};
-use crate::jitter::causes::words::{cpu_list, group_facts, moment};
+use crate::jitter::causes::words::{cpu_list, group_facts, moment, sent_by};
 use crate::jitter::causes::{is_same_advice, label, label_within, remedy_text, study_of};
 use crate::jitter::figures::Jitter;
 use lowlat_host::CpuId;
-use lowlat_jitter::{CauseStudy, Explained, Remedy};
+use lowlat_jitter::{CauseStudy, Explained, JitterCauses, Remedy};
 use lowlat_result::ResultDocument;
 use lowlat_text::text::{
     BLUE, BOLD, DIM, GREEN, RED, add_field, add_heading, add_wrapped, cut, paint, usable, wrap,
@@ -47,7 +47,7 @@ pub fn explain_text(
         out.push_str(&format!("{}\n", paint(BOLD, &line)));
     }
     match of.explained {
-        Some(explained) => add_story(&mut out, &of, explained, &jitter.study.causes, width),
+        Some(explained) => add_story(&mut out, &of, explained, &jitter, width),
         None => add_wrapped(&mut out, &why_not(&jitter), 2, width),
     }
     Ok(out)
@@ -79,14 +79,14 @@ fn why_not(jitter: &Jitter<'_>) -> String {
     }
 }
 
-fn add_story(out: &mut String, of: &Ranked<'_>, explained: &Explained, causes: &[CauseStudy], width: usize) {
+fn add_story(out: &mut String, of: &Ranked<'_>, explained: &Explained, jitter: &Jitter<'_>, width: usize) {
     add_parts(out, explained, width);
     let spans = spans(explained);
     if !spans.is_empty() {
-        add_steps(out, &spans, explained, width);
+        add_steps(out, &spans, explained, jitter.record.causes.as_ref(), width);
     }
     add_group(out, of, width);
-    add_remedies(out, explained, causes, width);
+    add_remedies(out, explained, &jitter.study.causes, width);
 }
 
 fn add_parts(out: &mut String, explained: &Explained, width: usize) {
@@ -111,7 +111,13 @@ fn bar(share: f64, width: usize) -> String {
 }
 
 /// Adds a line for each activity: start, name, length; nested ones are indented.
-fn add_steps(out: &mut String, spans: &[Span<'_>], explained: &Explained, width: usize) {
+fn add_steps(
+    out: &mut String,
+    spans: &[Span<'_>],
+    explained: &Explained,
+    causes: Option<&JitterCauses>,
+    width: usize,
+) {
     add_heading(out, "Steps: start in ns, activity, length including nested activities");
     let offsets: Vec<String> = spans.iter().map(|span| offset(span.offset_ns)).collect();
     let offset_width = offsets.iter().map(String::len).max().unwrap_or(0);
@@ -132,6 +138,11 @@ fn add_steps(out: &mut String, spans: &[Span<'_>], explained: &Explained, width:
             _ => String::new(),
         };
         out.push_str(&format!("  {}  {name}{end}\n", paint(DIM, &format!("{offset:>offset_width$}"))));
+        if let Some(text) = sent_by(causes, span.sender) {
+            let indent = offset_width + 4 + 2 * span.depth.min(DEPTH_MAX);
+            let text = cut(&text, width.saturating_sub(indent + 2));
+            out.push_str(&format!("{:indent$}  {}\n", "", paint(DIM, &text)));
+        }
         if span.not_traced_ns > 0 {
             let indent = offset_width + 4 + 2 * span.depth.min(DEPTH_MAX);
             let text = format!("of which not traced: {}", duration(span.not_traced_ns));

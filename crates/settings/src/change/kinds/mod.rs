@@ -1,6 +1,8 @@
 //! The kinds of changes, one file each.
 
+mod cache_group;
 mod command_line;
+mod cpuset_partition;
 mod default_irq_affinity;
 mod file;
 mod file_key;
@@ -14,6 +16,7 @@ mod sysctl;
 mod thread_affinity;
 mod thread_scheduling;
 mod tuned_profile;
+mod user_processes;
 mod workqueue;
 
 use super::{Kind, Target};
@@ -37,7 +40,10 @@ impl Target {
             Self::KernelThreadScheduling { comm, pid } => {
                 Box::new(thread_scheduling::ThreadScheduling { comm, pid: *pid })
             }
+            Self::UserProcesses => Box::new(user_processes::UserProcesses),
             Self::WorkqueueCpus { name } => Box::new(workqueue::Workqueue { name: name.as_deref() }),
+            Self::CacheGroup { group } => Box::new(cache_group::CacheGroup { group }),
+            Self::CpusetPartition { slice } => Box::new(cpuset_partition::CpusetPartition { slice }),
             Self::Service { unit } => Box::new(service::Service { unit }),
             Self::TunedProfile => Box::new(tuned_profile::TunedProfile),
             Self::FileKey { path, key } => Box::new(file_key::FileKey { path, key }),

@@ -39,6 +39,7 @@ const WORD_KEYS: &[&str] = &[
     "net.ipv4.tcp_congestion_control",
     "replace",
     "type",
+    "SELINUX",
 ];
 /// Files that contain one word: names of TuneD profiles.
 const WORD_FILES: [&str; 3] =
@@ -181,6 +182,7 @@ fn is_bare(word: &[u8]) -> bool {
         path.len() <= 128 && path.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_./*-".contains(byte))
     };
     matches!(word, b"-" | b"w" | b"w+" | b"w!" | b"{" | b"}" | b"fi" | b"else")
+        || matches!(word, b"hard" | b"soft" | b"memlock" | b"rtprio" | b"unlimited" | b"infinity")
         || is_number(word)
         || ((word.starts_with(b"/sys/") || word.starts_with(b"/proc/")) && is_kernel_path(word))
 }

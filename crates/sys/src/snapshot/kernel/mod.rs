@@ -2,6 +2,7 @@
 
 mod config;
 mod identity;
+mod selinux;
 mod sysctl_files;
 
 use super::words;
@@ -21,6 +22,10 @@ pub(super) fn read(root: &Root, config_options: &[&str]) -> KernelFacts {
         config: config::read(root, release.known().map(String::as_str), config_options),
         tainted: root.read_as("/proc/sys/kernel/tainted", "a number of taint flags"),
         lockdown: words::chosen(root, "/sys/kernel/security/lockdown"),
+        selinux: selinux::mode(root),
+        selinux_configured: selinux::configured(root),
+        // Found by the boot loader's rules, outside of this crate.
+        default_boot_line: Reading::Absent,
         is_realtime: is_realtime(root, &build),
         load_average: load_average(root),
         uptime_s: uptime(root),

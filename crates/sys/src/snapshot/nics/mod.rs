@@ -7,6 +7,8 @@ mod napi;
 mod sysfs;
 mod vendor;
 
+pub use napi::{NapiInstance, napi_instance};
+
 use crate::Root;
 use ethtool::Answers;
 use lowlat_host::{Reading, snapshot::Nic};

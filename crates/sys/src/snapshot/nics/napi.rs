@@ -12,7 +12,11 @@ use lowlat_host::{
 };
 use rustix::{
     io::Errno,
-    net::{AddressFamily, SocketFlags, SocketType, netdevice::name_to_index, socket_with},
+    net::{
+        AddressFamily, SocketFlags, SocketType,
+        netdevice::{index_to_name, name_to_index},
+        socket_with,
+    },
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -78,6 +82,30 @@ fn napis(interface: &str) -> Result<Vec<Napi>, Errno> {
         napi.name = rx.or(napi.queues.first()).cloned().unwrap_or_else(|| format!("napi-{at}"));
     }
     Ok(napis)
+}
+
+/// One NAPI instance, as a socket names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NapiInstance {
+    /// Its interface.
+    pub interface: String,
+    /// Time for which its interrupt stays off while an application busy-polls; `None` before Linux 6.13.
+    pub irq_suspend_timeout_ns: Option<u64>,
+}
+
+/// Reads the NAPI instance with an id (SO_INCOMING_NAPI_ID) in this thread's network namespace.
+pub fn napi_instance(id: u32) -> Reading<NapiInstance> {
+    let ask = || {
+        let answer =
+            Connection::open(Family::Netdev)?.ask(NAPI_GET, &attribute(NAPI_ID, &id.to_ne_bytes()))?;
+        let index = Attributes(&answer).value_of(NAPI_IFINDEX).and_then(|value| u32_at(value, 0));
+        let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+        Ok(NapiInstance {
+            interface: index_to_name(socket, index.ok_or(Errno::BADMSG)?)?,
+            irq_suspend_timeout_ns: number(&answer, attribute_of(NapiField::IrqSuspendTimeout)),
+        })
+    };
+    reading(ask())
 }
 
 /// The queues of an interface by the id of the NAPI instance that polls them. A queue of an interface that is down has

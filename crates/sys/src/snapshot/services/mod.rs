@@ -19,6 +19,7 @@ pub(super) fn read(root: &Root) -> ServiceFacts {
     ServiceFacts {
         source,
         units,
+        default_target: unit_files::default_target(root),
         tuned: managers::tuned(root),
         irqbalance: managers::irqbalance(root),
         cgroup_version: cgroups::version(root),

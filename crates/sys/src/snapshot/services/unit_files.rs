@@ -16,6 +16,8 @@ const DIRECTORIES: [&str; 5] = [
 /// Directories where enabling creates links: permanently, or until the next boot.
 const ENABLED_IN: [(&str, &str); 2] =
     [("/etc/systemd/system", "enabled"), ("/run/systemd/system", "enabled-runtime")];
+/// The unit that systemd starts.
+const DEFAULT_TARGET: &str = "default.target";
 /// Maximum number of entries read from a directory.
 const ENTRIES_MAX: usize = 5_000;
 
@@ -54,6 +56,26 @@ pub(super) fn read(root: &Root) -> Option<UnitFiles> {
         found.aliases.extend(target.map(|target| (name.clone(), target)));
     }
     Some(found)
+}
+
+/// The target that systemd starts unless the kernel's command line names another: the target of the link
+/// default.target, or its own name if it is a file.
+pub(super) fn default_target(root: &Root) -> Reading<String> {
+    for directory in DIRECTORIES {
+        let path = format!("{directory}/{DEFAULT_TARGET}");
+        match root.read_link(&path) {
+            Reading::Known(link) => {
+                let name = link.rsplit('/').next().filter(|name| name.ends_with(".target"));
+                return name.map_or_else(
+                    || Reading::unparsable(path, &link, "a link to a unit NAME.target"),
+                    |name| Reading::Known(name.to_owned()),
+                );
+            }
+            _ if root.exists(&path) => return Reading::Known(DEFAULT_TARGET.to_owned()),
+            _ => {}
+        }
+    }
+    Reading::Absent
 }
 
 /// The other unit that this file links to.
@@ -128,6 +150,18 @@ mod tests {
     fn shown(tree: &TestTree) -> Vec<String> {
         let units = read(&tree.root()).unwrap().units;
         units.iter().map(|(name, s)| format!("{name} {} {} {}", s.active, s.sub, s.enablement)).collect()
+    }
+
+    #[test]
+    fn the_default_target_is_that_of_the_first_directory_that_has_one() {
+        let usual = TestTree::new().link("/usr/lib/systemd/system/default.target", "graphical.target");
+        assert_eq!(default_target(&usual.root()).text(), "graphical.target");
+        let chosen =
+            usual.link("/etc/systemd/system/default.target", "/usr/lib/systemd/system/multi-user.target");
+        assert_eq!(default_target(&chosen.root()).text(), "multi-user.target");
+        let masked = TestTree::new().link("/etc/systemd/system/default.target", "/dev/null");
+        assert!(matches!(default_target(&masked.root()), Reading::Unparsable(_)));
+        assert!(default_target(&TestTree::new().root()).is_absent());
     }
 
     #[test]

@@ -322,3 +322,25 @@ fn a_profile_and_its_mode_are_two_things() {
     assert!(between("lowlat auto") && between("a b manual"));
     assert!(!between("lowlat unset") && !between("balanced auto") && !between("a auto"));
 }
+
+/// irqbalance moves interrupts between the check and the change. The state that the change replaced comes back.
+#[test]
+fn an_interrupt_that_moves_meanwhile_is_moved_all_the_same() {
+    let host = Host::empty();
+    for (path, is_moved) in
+        [("/proc/irq/5/smp_affinity_list", true), ("/proc/irq/default_smp_affinity", false)]
+    {
+        fs::create_dir_all(host.root.join(path.trim_start_matches('/')).parent().unwrap()).unwrap();
+        host.put(path.trim_start_matches('/'), "0-3\n", 0o644);
+        let step = host.step(path, TargetSpec::value(path, Comparison::CpuList), State::Value("0".into()));
+        host.put(path.trim_start_matches('/'), "2\n", 0o644);
+        let mut log = host.open(Faults::none()).unwrap();
+        let applied = log.apply(path, std::slice::from_ref(&step), OnFailure::RollBack);
+        assert_eq!(applied.is_ok(), is_moved, "{applied:?}");
+        if is_moved {
+            assert_eq!(log.present(&step.target).unwrap(), State::Value("0".into()));
+            assert!(log.rollback_where(|_| true).is_complete());
+        }
+        assert_eq!(log.present(&step.target).unwrap(), State::Value("2\n".into()));
+    }
+}

@@ -1,4 +1,4 @@
-//! Recorded ticks, from a CSV file.
+//! Recorded ticks, from a CSV file, or from ITCH 5.0 in a capture or a plain file.
 //!
 //! ```text
 //! time_ns,instrument,bid,ask,last,bid_size,ask_size
@@ -11,19 +11,24 @@
 //! `ask_size` (else 0) may be left out.
 
 mod columns;
+mod itch;
 #[cfg(test)]
 mod tests;
 
 use super::{INSTRUMENTS_MAX, decimal};
 use crate::records::{Price, Quote};
 use columns::{Column, Columns};
+pub(crate) use itch::symbols_of;
 use std::{
     collections::HashMap,
-    fmt, io,
+    fmt,
+    io::{self, Read},
     path::{Path, PathBuf},
 };
 use thiserror::Error;
 
+/// Bytes that tell the format of a file.
+const START_BYTES: u64 = 16;
 /// Ticks of a file at most: all of them are in memory before the first is published.
 pub const TICKS_MAX: usize = 20_000_000;
 
@@ -37,6 +42,14 @@ pub enum TicksError {
         path: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// A file of ITCH is unusable.
+    #[error("cannot read {} as ITCH 5.0: {reason}\nhint: name a capture of MoldUDP64 packets, or a file as Nasdaq publishes it", path.display())]
+    Itch {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
     },
     /// A line is not as it must be.
     #[error("cannot read {}, line {line}: found {found}, expected {expected}\nhint: {next_step}", path.display())]
@@ -83,6 +96,7 @@ impl Tick {
             last: self.last,
             bid_size: self.bid_size,
             ask_size: self.ask_size,
+            ..Quote::default()
         }
     }
 }
@@ -90,20 +104,33 @@ impl Tick {
 /// A file of ticks, in memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ticks {
-    ticks: Vec<Tick>,
+    list: Vec<Tick>,
     names: Vec<String>,
+    doubts: Vec<String>,
 }
 
 impl Ticks {
-    /// Reads a file.
-    pub fn read(path: &Path) -> Result<Self, TicksError> {
-        let file =
-            std::fs::File::open(path).map_err(|source| TicksError::Read { path: path.to_owned(), source })?;
-        Self::from_csv(path, file)
+    /// Reads a file of CSV or ITCH, which its first bytes tell. `symbols` are the instruments of ITCH; empty: the first
+    /// ones of the file.
+    pub fn read(path: &Path, symbols: &[String]) -> Result<Self, TicksError> {
+        let wrong = |source| TicksError::Read { path: path.to_owned(), source };
+        let mut file = std::fs::File::open(path).map_err(wrong)?;
+        let mut start = Vec::new();
+        file.by_ref().take(START_BYTES).read_to_end(&mut start).map_err(wrong)?;
+        if lowlat_feed::itch::recorded(&start) {
+            file.read_to_end(&mut start).map_err(wrong)?;
+            return Self::from_itch(path, &start, symbols);
+        }
+        Self::from_csv(path, start.as_slice().chain(file))
+    }
+
+    /// What makes the ticks doubtful, one sentence each.
+    pub fn doubts(&self) -> &[String] {
+        &self.doubts
     }
 
     /// Reads what is in a file; `path` names it in errors.
-    pub fn from_csv(path: &Path, csv: impl io::Read) -> Result<Self, TicksError> {
+    pub fn from_csv(path: &Path, csv: impl Read) -> Result<Self, TicksError> {
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(csv);
         let wrong = |error: csv::Error| wrong_csv(path, error);
         let columns = Columns::of(path, reader.headers().map_err(wrong)?)?;
@@ -117,17 +144,17 @@ impl Ticks {
             let fault = Fault::new("no ticks", "a line for each tick behind the header", "check the file");
             return Err(fault.at(path, 2));
         }
-        Ok(Self { ticks: made.ticks, names: made.names })
+        Ok(Self { list: made.ticks, names: made.names, doubts: Vec::new() })
     }
 
     /// How many there are.
     pub fn count(&self) -> usize {
-        self.ticks.len()
+        self.list.len()
     }
 
     /// The ticks, in the order of time.
     pub fn as_slice(&self) -> &[Tick] {
-        &self.ticks
+        &self.list
     }
 
     /// The instruments' names by their number.
@@ -137,7 +164,7 @@ impl Ticks {
 
     /// Returns the time until the last tick is due at a speed, in seconds.
     pub fn duration_s(&self, speed: Speed) -> f64 {
-        self.ticks.last().map_or(0.0, |last| speed.due_ns(last.after_ns) as f64 / 1e9)
+        self.list.last().map_or(0.0, |last| speed.due_ns(last.after_ns) as f64 / 1e9)
     }
 }
 

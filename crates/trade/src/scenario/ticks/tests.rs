@@ -25,7 +25,15 @@ fn recorded_ticks_are_read() {
     assert_eq!((third.after_ns, third.instrument, third.bid), (2000, 0, 100_000));
     assert_eq!(
         third.quote(5),
-        Quote { scheduled_ns: 5, bid: 100_000, ask: 100_100, last: 100_000, bid_size: 100, ask_size: 0 }
+        Quote {
+            scheduled_ns: 5,
+            bid: 100_000,
+            ask: 100_100,
+            last: 100_000,
+            bid_size: 100,
+            ask_size: 0,
+            ..Quote::default()
+        }
     );
 }
 
@@ -71,7 +79,7 @@ fn errors_name_the_line() {
     let bytes = [GOOD.as_bytes(), b"1700000000000002200,\xff\xfe,1,1,1,1,1\n"].concat();
     let error = Ticks::from_csv(Path::new("ticks.csv"), bytes.as_slice()).unwrap_err().to_string();
     assert!(error.contains("line 5: found bytes that are no UTF-8"), "{error}");
-    let error = Ticks::read(Path::new("/nonexistent.csv")).unwrap_err().to_string();
+    let error = Ticks::read(Path::new("/nonexistent.csv"), &[]).unwrap_err().to_string();
     assert!(error.starts_with("cannot read /nonexistent.csv: "), "{error}");
 }
 

@@ -132,6 +132,10 @@ impl Target for FakeServices {
     }
     fn write(&self, writer: &Writer, spec: &TargetSpec, to: &State) -> Result<(), HostError> {
         let State::Value(text) = to else { panic!("a service is {to}") };
+        if writer.read_value(&format!("{UNITS}/{}.refuses", spec.name))? != State::Absent {
+            let what = "Device or resource busy".to_owned();
+            return Err(HostError::Refused { path: spec.name.clone(), what });
+        }
         writer.write_value(&format!("{UNITS}/{}", spec.name), text)
     }
     fn clear(&self, writer: &Writer, spec: &TargetSpec) -> Result<(), HostError> {
@@ -210,12 +214,17 @@ impl Bench {
         bench.put("proc/cmdline", "BOOT_IMAGE=/vmlinuz root=/dev/vda1 ro\n");
         bench.host = bench.site(Faults::none()).snapshot();
         bench.plan = bench.small_plan();
-        for change in &bench.plan.changes {
+        bench.put_units();
+        bench
+    }
+
+    /// The services of the plan, as it found them.
+    pub fn put_units(&self) {
+        for change in &self.plan.changes {
             if let PlanTarget::Service { unit } = &change.target {
-                bench.put(&format!("run/units/{unit}"), change.before.text());
+                self.put(&format!("run/units/{unit}"), change.before.text());
             }
         }
-        bench
     }
 
     pub fn tree(&self) -> PathBuf {
@@ -264,7 +273,6 @@ impl Bench {
                 change.target,
                 PlanTarget::Sysctl { .. }
                     | PlanTarget::File { .. }
-                    | PlanTarget::Service { .. }
                     | PlanTarget::OwnedFile { .. }
                     | PlanTarget::CommandLine { .. }
             );
@@ -272,7 +280,7 @@ impl Bench {
             *seen += 1;
             is_known && *seen <= 2
         });
-        // The captured host runs nothing that a plan would stop.
+        // One service, whatever the captured host runs.
         let mut service = plan.changes.first().cloned().unwrap();
         service.target = PlanTarget::Service { unit: "sleepless.service".into() };
         (service.before, service.after) =

@@ -4,6 +4,8 @@ use super::super::*;
 use super::bench::{Bench, differences, is_root};
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::Reading;
+use lowlat_plan::outcome::Fate;
+use lowlat_settings::change::Target;
 use lowlat_sys::undo::{Faults, UndoError};
 use std::fs;
 
@@ -109,4 +111,42 @@ fn a_saved_plan_of_what_lowlat_would_not_plan_is_refused() {
     assert!(lines.contains(&"sleepless.service = \"inactive, disabled\"".to_owned()), "{lines:#?}");
     bench.plan = bench.whole_plan();
     assert!(from_file(&bench, &site).is_ok());
+}
+
+#[test]
+fn what_the_host_refuses_is_recorded_for_its_boot() {
+    if !is_root() {
+        return;
+    }
+    let bench = Bench::new();
+    let refuses = "run/units/sleepless.service.refuses";
+    bench.put(refuses, "yes");
+    let site = bench.site(Faults::none());
+    let start = bench.files();
+    let recorded = || {
+        let found = site.state.refused(site.boot_id().text()).unwrap();
+        found.into_iter().map(|refusal| (refusal.target, refusal.reason)).collect::<Vec<_>>()
+    };
+    let outcome = bench.apply(&site, ApplyOptions::default()).unwrap();
+    assert_eq!(outcome.count(Fate::Refused), 1, "{outcome:#?}");
+    let unit = Target::Service { unit: "sleepless.service".into() };
+    let expect_one = || match &recorded()[..] {
+        [(target, why)] => assert!(*target == unit && why.contains("resource busy"), "{why}"),
+        other => panic!("{other:?}"),
+    };
+    expect_one();
+    bench.reboot(&start);
+    assert_eq!(recorded(), [], "not tried in this boot yet");
+    apply_again(&site).unwrap();
+    expect_one();
+    fs::remove_file(bench.tree().join(refuses)).unwrap();
+    apply_again(&site).unwrap();
+    assert_eq!(recorded(), []);
+    bench.put(refuses, "yes");
+    bench.put("run/units/sleepless.service", "active, enabled");
+    apply_again(&site).unwrap();
+    expect_one();
+    fs::remove_file(bench.tree().join(refuses)).unwrap();
+    assert!(rollback(&site, &RollbackRequest::default()).unwrap().failures.is_empty());
+    assert!(!bench.state().join("refused.json").exists());
 }

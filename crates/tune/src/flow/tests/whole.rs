@@ -13,6 +13,7 @@ fn the_whole_plan_goes_on_and_comes_off_over_reboots() {
     }
     let mut bench = Bench::new();
     bench.plan = bench.whole_plan();
+    bench.put_units();
     let mut site = bench.site(Faults::none());
     site.prepare = steps::prepare;
     let start = bench.files();

@@ -5,7 +5,7 @@ use super::{
     host::{Host, plan_of},
 };
 use lowlat_host::CpuSet;
-use lowlat_settings::change::nic;
+use lowlat_settings::change::{nic, servers};
 use lowlat_sys::undo::{Comparison, OnFailure, State};
 
 fn run_time(host: &Host, plan: &Plan) -> Preparation {
@@ -27,6 +27,24 @@ fn sysctl(key: &str) -> Target {
 
 fn file(path: &str) -> Target {
     Target::File { path: path.to_owned() }
+}
+
+#[test]
+fn the_limit_of_deadline_servers_is_lifted_before_they_are_changed() {
+    let server = |cpu: u32| servers::runtime_path("fair_server", cpu);
+    let limit = "/proc/sys/kernel/sched_rt_runtime_us";
+    let host = Host::of(&[(&server(1), "50000000|"), (&server(2), "50000000|"), (limit, "950000|")]);
+    // The order in which a plan merged with an earlier one has them.
+    let plan = plan_of(vec![
+        (file(&server(1)), "0"),
+        (file(&server(2)), "0"),
+        (sysctl("kernel.sched_rt_runtime_us"), "-1"),
+    ]);
+    let preparation = run_time(&host, &plan);
+    let places: Vec<_> = shown(&preparation).into_iter().map(|(path, _)| path).collect();
+    assert_eq!(places, [limit.to_owned(), server(1), server(2)]);
+    assert_eq!(preparation.steps.iter().map(|step| step.change).collect::<Vec<_>>(), [2, 0, 1]);
+    apply_and_roll_back(host, &plan);
 }
 
 const IDLE: &str = "/sys/devices/system/cpu/cpu";

@@ -43,8 +43,13 @@ fn apply(host: &Host, plan: &Plan, log: &mut UndoLog, names: &str) -> BTreeSet<u
     seen
 }
 
+/// Whether only the next boot shows the effect: parameters, and modules that are no longer loaded.
 fn is_of_boot(target: &Target) -> bool {
-    matches!(target, Target::CommandLine { .. })
+    match target {
+        Target::CommandLine { .. } => true,
+        Target::OwnedFile { path } => path.starts_with("/etc/modprobe.d/"),
+        _ => false,
+    }
 }
 
 fn is_of_unit(target: &Target) -> bool {

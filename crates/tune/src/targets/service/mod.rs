@@ -256,7 +256,7 @@ impl<M: ServiceManager> Target for Services<M> {
 }
 
 /// What systemd said no to is a refusal; that it cannot be asked, or not by this user, is none.
-fn of_systemd(doing: &'static str, name: &str, error: &SystemdError) -> HostError {
+pub(super) fn of_systemd(doing: &'static str, name: &str, error: &SystemdError) -> HostError {
     match error {
         SystemdError::Refused { .. } | SystemdError::Job { .. } | SystemdError::CutsTheWay { .. } => {
             refused(doing, name, error)
@@ -268,7 +268,7 @@ fn of_systemd(doing: &'static str, name: &str, error: &SystemdError) -> HostErro
 }
 
 /// As systemd takes them (systemd.unit(5)): no path, no blank, a name and a kind.
-fn is_unit_name(name: &str) -> bool {
+pub(super) fn is_unit_name(name: &str) -> bool {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, ':' | '-' | '_' | '.' | '\\' | '@');
     let parts = name.rsplit_once('.');
     name.len() <= 255

@@ -7,7 +7,10 @@ use crate::{
 };
 use clap::{Args, Command, ValueEnum, builder::PossibleValuesParser};
 use lowlat_host::CpuId;
-use lowlat_net::pingpong::{Muxer, Scenario, Transport, Waiting, parse_sizes};
+use lowlat_net::{
+    pingpong::{Muxer, Scenario, Transport, Waiting, parse_sizes},
+    xdp::{XdpEnds, XdpMode, XdpOptions},
+};
 use std::{
     net::{IpAddr, SocketAddr},
     path::PathBuf,
@@ -67,7 +70,7 @@ pub struct ClientArgs {
     /// The server: a name or address, with :PORT unless it is 12048; none for pipe and unix-*
     #[arg(value_name = "HOST")]
     pub host: Option<String>,
-    /// Sizes in bytes: 32,64 or 8-64+8 or 1-1024*2 [default: sfnt-pingpong's 17 or 19 sizes]
+    /// Sizes in bytes: 32,64 or 8-64+8 or 1-1024*2 [default: sfnt-pingpong's 17 or 19 sizes; for xdp those up to 1472]
     #[arg(long, value_name = "LIST")]
     pub sizes: Option<String>,
     /// System call that waits for messages
@@ -103,21 +106,33 @@ pub struct ClientArgs {
     /// Unmeasured round trips before the first size; a tenth of it before the others
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = duration)]
     pub warm_up: Duration,
-    /// End the run when an answer takes longer
+    /// Count a UDP message as lost when its answer takes longer; with other transports, end the run
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = duration)]
     pub timeout: Duration,
     /// Multicast group of udp-multicast, for both directions
     #[arg(long, value_name = "ADDRESS")]
     pub group: Option<IpAddr>,
+    /// Where xdp takes frames from the NIC, and whether it copies them; auto takes the fastest mode of the driver
+    #[arg(long, value_name = "MODE", default_value = "auto", value_parser = PossibleValuesParser::new(XdpMode::ALL.iter().map(|of| of.word())))]
+    pub xdp_mode: String,
+    /// Ends that use AF_XDP with xdp; with client, the server uses a UDP socket of the kernel
+    #[arg(long, value_name = "ENDS", default_value = "both", value_parser = PossibleValuesParser::new(XdpEnds::ALL.iter().map(|of| of.word())))]
+    pub xdp_ends: String,
     /// Leave Nagle's algorithm on (no TCP_NODELAY)
     #[arg(long)]
     pub nagle: bool,
     /// Acknowledge each TCP segment at once (TCP_QUICKACK)
     #[arg(long)]
     pub quickack: bool,
+    /// Split each round trip into parts that add up, in rounds of their own with time stamps, and find what made the slowest ones slow
+    #[arg(long)]
+    pub parts: bool,
     /// Percentile of sfnt-pingpong's column %ile
     #[arg(long, value_name = "PERCENT", default_value_t = 99.0, value_parser = percentile)]
     pub percentile: f64,
+    /// Write every half round trip to PREFIX-SIZE.dat, in ns and in the order of sending, as sfnt-pingpong does
+    #[arg(long, value_name = "PREFIX")]
+    pub raw: Option<PathBuf>,
     /// Measure an unsound set-up too, and mark the result
     #[arg(long)]
     pub force: bool,
@@ -167,6 +182,12 @@ impl OutputArgs {
     pub fn form(&self) -> Format {
         if self.json { Format::Json } else { self.format }
     }
+
+    /// Whether any output but text on stdout is wanted.
+    pub fn is_asked_for(&self) -> bool {
+        self.form() != Format::Text
+            || [&self.hlog, &self.report, &self.result].into_iter().any(Option::is_some)
+    }
 }
 
 impl ClientArgs {
@@ -175,7 +196,7 @@ impl ClientArgs {
         // The parser accepts no other words.
         let transport = Transport::of_word(&self.transport).unwrap_or(Transport::Tcp);
         let sizes = match &self.sizes {
-            Some(list) => parse_sizes(list).map_err(|error| anyhow::anyhow!("--sizes: {error}"))?,
+            Some(list) => size_list(list, "--sizes")?,
             None => transport.default_sizes(),
         };
         let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
@@ -197,7 +218,12 @@ impl ClientArgs {
             server_cpu: self.server_cpu,
             holds_idle: self.hold_idle,
             group: self.group,
+            xdp: (transport == Transport::Xdp).then(|| XdpOptions {
+                mode: XdpMode::of_word(&self.xdp_mode).unwrap_or(XdpMode::Auto),
+                ends: XdpEnds::of_word(&self.xdp_ends).unwrap_or(XdpEnds::Both),
+            }),
             timeout_ms: ms(self.timeout),
+            has_parts: self.parts,
         })
     }
 
@@ -218,8 +244,13 @@ impl ClientArgs {
     }
 }
 
+/// Parses a list of sizes; `option` is the flag that named it.
+pub fn size_list(list: &str, option: &str) -> anyhow::Result<Vec<u32>> {
+    parse_sizes(list).map_err(|error| anyhow::anyhow!("{option}: {error}"))
+}
+
 /// Adds the default port to a name, an IPv4 address, or an IPv6 address with or without brackets.
-fn with_port(host: &str) -> String {
+pub fn with_port(host: &str) -> String {
     if let Ok(IpAddr::V6(address)) = host.parse() {
         return format!("[{address}]:{PORT}");
     }
@@ -236,7 +267,8 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
     with_port(text).parse().map_err(|_| wrong())
 }
 
-fn percentile(text: &str) -> Result<f64, String> {
+/// Parses a percentile.
+pub fn percentile(text: &str) -> Result<f64, String> {
     let value: Option<f64> = text.parse().ok().filter(|value| (0.0..=100.0).contains(value));
     value.ok_or_else(|| format!("\"{text}\" is not a percentile; write one such as 99 or 99.9"))
 }
@@ -268,6 +300,14 @@ pub fn declare(command: Command) -> Command {
                 (
                     "lowlat net pingpong client udp 10.0.0.2 --sizes 32 --wait busy-poll",
                     "Let the kernel poll the NIC's queue.",
+                ),
+                (
+                    "lowlat net pingpong client xdp 10.0.0.2 --wait spin",
+                    "Pass the kernel's network stack on both hosts, through any NIC.",
+                ),
+                (
+                    "lowlat net pingpong client udp 10.0.0.2 --sizes 32 --parts",
+                    "Show where the time of each message goes, and why the slowest are slow.",
                 ),
                 (
                     "lowlat net pingpong client tcp 10.0.0.2 --time 10s --format sfnt",

@@ -1,37 +1,38 @@
 //! The client: from the arguments to the document.
 
-use super::{arguments::ClientArgs, outputs::Outputs};
-use crate::{documents::Run, output::Exit, progress::Progress, signals};
+use super::{arguments::ClientArgs, outputs::Outputs, raw};
+use crate::{
+    commands::net::command_line, documents::Run, output::Exit, progress::Progress, results::write_all,
+    signals,
+};
 use jiff::Timestamp;
 use lowlat_measure::net::{self, ClientOptions};
 use lowlat_net::pingpong::PingpongMeasurement;
 use lowlat_settings::audit::Audit;
 
+/// The options of a run, checked.
+pub fn options(arguments: &ClientArgs, command_line: String) -> anyhow::Result<ClientOptions> {
+    let scenario = arguments.scenario()?;
+    scenario.check().map_err(net::PingpongError::from)?;
+    Ok(ClientOptions {
+        server: arguments.server(&scenario)?,
+        command_line,
+        percentile: arguments.percentile,
+        is_forced: arguments.force,
+        keeps_samples: arguments.raw.is_some(),
+        scenario,
+    })
+}
+
 /// Measures, prints, writes the files.
 pub fn run(arguments: &ClientArgs) -> anyhow::Result<Exit> {
     let mut run = Run::begin(PingpongMeasurement::COMMAND);
-    let scenario = arguments.scenario()?;
-    scenario.check().map_err(net::PingpongError::from)?;
-    let options = ClientOptions {
-        server: arguments.server(&scenario)?,
-        command_line: ["lowlat".to_owned()]
-            .into_iter()
-            .chain(std::env::args().skip(1))
-            .collect::<Vec<_>>()
-            .join(" "),
-        percentile: arguments.percentile,
-        is_forced: arguments.force,
-        scenario,
-    };
+    let options = options(arguments, command_line())?;
     let outputs = Outputs::prepare(&arguments.outputs)?;
+    let raw = raw::prepare(arguments.raw.as_deref(), &options.scenario.sizes)?;
     let progress = Progress::new();
     progress.say("reading the host");
-    let host = arguments.host_args.read()?;
-    anyhow::ensure!(
-        host.root.is_live(),
-        "cannot measure {}: round trips can only be measured on the running host\nhint: leave out --root",
-        host.root.label()
-    );
+    let host = arguments.host_args.read_live("round trips")?;
     let audit = Audit::of(&host.context());
     let stop = signals::stop_flag()?;
     let all = options.scenario.sizes.len();
@@ -42,7 +43,10 @@ pub fn run(arguments: &ClientArgs) -> anyhow::Result<Exit> {
         progress.say(format!("measured {} bytes", size.size_bytes));
     });
     progress.finish();
-    let document = run.document(host, audit, vec![PingpongMeasurement::from(record?).into()], &stop);
+    let record = record?;
+    let texts = raw::texts(&raw, &record);
+    let document = run.document(host, audit, vec![PingpongMeasurement::from(record).into()], &stop);
     outputs.write(&document)?;
+    write_all(texts)?;
     Ok(if document.is_interrupted { Exit::Interrupted } else { Exit::Clean })
 }

@@ -12,9 +12,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let width = output::width();
     match arguments.outputs.form() {
         Format::Text if arguments.reference => {
-            output::print(&lowlat_report::sfnt_reference_text(&logs, width))?;
+            output::print(&lowlat_net_report::sfnt_reference_text(&logs, width))?;
         }
-        Format::Text => output::print(&lowlat_report::sfnt_log_text(&logs, width))?,
+        Format::Text => output::print(&lowlat_net_report::sfnt_log_text(&logs, width))?,
         Format::Sfnt | Format::SfntV15 => {
             output::print_plain(&logs.iter().map(ToString::to_string).collect::<String>())?;
         }

@@ -4,12 +4,16 @@ mod arguments;
 mod client;
 mod import;
 mod outputs;
+mod raw;
 mod server;
 
 use crate::{commands::Subcommand, documents, output::Exit};
-use arguments::{Action, Arguments};
-use clap::{ArgMatches, FromArgMatches};
+use arguments::{Action, Arguments, ClientArgs};
+pub use arguments::{ServerArgs, percentile, size_list, with_port as server_with_port};
+use clap::{ArgMatches, Args as _, Command, FromArgMatches};
+use lowlat_measure::net::ClientOptions;
 use outputs::Outputs;
+pub use server::run as run_server;
 
 pub const COMMAND: Subcommand = Subcommand { name: "pingpong", declare: arguments::declare, run };
 
@@ -27,4 +31,22 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
             None => import::run(&arguments),
         },
     }
+}
+
+/// The options of a client with these arguments, for a command that runs it itself.
+pub fn client_options(words: &[String]) -> anyhow::Result<ClientOptions> {
+    let command =
+        ClientArgs::augment_args(Command::new("client")).no_binary_name(true).disable_help_flag(true);
+    // clap's text has usage and tips of a command that the user did not type.
+    let matches = command.try_get_matches_from(words).map_err(|error| {
+        let text = error.to_string();
+        let line = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+        anyhow::anyhow!("{line}\nhint: `lowlat net pingpong client --help` lists its arguments")
+    })?;
+    let arguments = ClientArgs::from_arg_matches(&matches)?;
+    anyhow::ensure!(
+        !arguments.outputs.is_asked_for() && arguments.raw.is_none(),
+        "outputs are those of the comparison\nhint: write --json, --report and --result before the first --"
+    );
+    client::options(&arguments, words.join(" "))
 }

@@ -3,6 +3,7 @@
 mod counters;
 mod flame;
 mod groups;
+mod senders;
 mod shares;
 mod source;
 mod stacked;
@@ -36,6 +37,7 @@ pub fn section(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Markup
                 // The page of `lowlat jitter` shows the bar in its head.
                 @if !is_own_run(document, JitterMeasurement::KIND) { (shares::card(jitter)) }
                 (table::card(document, jitter))
+                @if !jitter.study.senders.is_empty() { (senders::card(document, &jitter.study.senders)) }
                 (stacked::card(document, jitter, causes))
                 (worst::cards(document, jitter))
                 @if let Some(groups) = &causes.groups { (groups::card(groups)) }

@@ -3,13 +3,13 @@
 use crate::audit::html::anchors;
 use crate::jitter::causes::ranked::Ranked;
 use crate::jitter::causes::spans::{Span, SpanKind, spans};
-use crate::jitter::causes::words::{cpu_list, group_facts, moment};
+use crate::jitter::causes::words::{cpu_list, group_facts, moment, sent_by};
 use crate::jitter::causes::{Family, study_of};
 use crate::jitter::figures::Jitter;
 use crate::jitter::html::causes::table::remedy_text;
 use crate::jitter::html::causes::{cause, flame};
 use crate::jitter::html::per_cpu::sides;
-use lowlat_jitter::{CausePart, CauseStudy, Explained};
+use lowlat_jitter::{CausePart, CauseStudy, Explained, JitterCauses};
 use lowlat_result::ResultDocument;
 use lowlat_text::page::micro;
 use lowlat_text::units::{count, duration, percent, plural};
@@ -24,12 +24,17 @@ const DEPTH_MAX: usize = 8;
 /// Context of a list.
 struct Context<'a> {
     causes: &'a [CauseStudy],
+    traced: Option<&'a JitterCauses>,
     anchors: BTreeMap<&'a str, String>,
 }
 
 /// Builds a card for each measured side; the first interruption is open.
 pub fn cards(document: &ResultDocument, jitter: &Jitter<'_>) -> Markup {
-    let context = Context { causes: &jitter.study.causes, anchors: anchors(document) };
+    let context = Context {
+        causes: &jitter.study.causes,
+        traced: jitter.record.causes.as_ref(),
+        anchors: anchors(document),
+    };
     let sides = sides(jitter, &document.allocation, WORST_MAX);
     html! {
         @for (side, (title, worst)) in sides.iter().enumerate() {
@@ -102,7 +107,7 @@ fn story(of: &Ranked<'_>, explained: &Explained, context: &Context<'_>) -> Marku
             div class="scroll" { (flame::draw(explained, &spans)) }
             div class="hit-columns" {
                 (parts_table(&explained.parts, explained.interruption.length_ns))
-                @if !spans.is_empty() { (steps_table(&spans, explained.timeline_cut_count)) }
+                @if !spans.is_empty() { (steps_table(&spans, explained.timeline_cut_count, context.traced)) }
             }
             (notes(of, explained, context))
         }
@@ -126,7 +131,7 @@ fn parts_table(parts: &[CausePart], length_ns: u64) -> Markup {
     }
 }
 
-fn steps_table(spans: &[Span<'_>], cut: u64) -> Markup {
+fn steps_table(spans: &[Span<'_>], cut: u64, causes: Option<&JitterCauses>) -> Markup {
     html! {
         table class="numbers" {
             thead { tr { th scope="col" { "At" } th scope="col" class="left" { "What ran" } th scope="col" { "Took" } th scope="col" { "Itself" } } }
@@ -140,6 +145,7 @@ fn steps_table(spans: &[Span<'_>], cut: u64) -> Markup {
                                 SpanKind::Lost => "events are missing before this moment",
                                 SpanKind::Ran | SpanKind::Point => (cause(span.cause))
                             }
+                            @if let Some(text) = sent_by(causes, span.sender) { span class="muted" { " " (text) } }
                         }
                         td { @if span.kind == SpanKind::Ran { @if span.is_open { "at least " } (micro(&duration(span.took_ns))) } }
                         td {

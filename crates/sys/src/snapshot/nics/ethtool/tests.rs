@@ -260,6 +260,11 @@ fn each_value_of_a_napi_instance_is_changed_on_a_virtual_interface() {
             value.set("lowlat0", &Value::Number(100)).unwrap();
             assert_eq!(value.get("lowlat0").unwrap(), Some(Value::Number(100)), "{name}");
         }
+        let [first, second] =
+            [0, 1].map(|at: usize| napi::napi_instance(napis[at].napi_id).into_known().unwrap());
+        assert_eq!((first.interface.as_str(), first.irq_suspend_timeout_ns), ("lowlat0", Some(100)));
+        assert_eq!(second.irq_suspend_timeout_ns, Some(0));
+        assert!(!napi::napi_instance(u32::MAX).is_known());
         let none = setting(&nic::napi::KIND, "napi-9/defer-hard-irqs").unwrap();
         assert_eq!(none.get("lowlat0").unwrap(), None);
         let entries = crate::netlink::list_addresses().unwrap();

@@ -1,0 +1,262 @@
+//! The settings of a profile in the order of the BIOS menus, for people who set them by hand.
+
+use super::{
+    judge::{is_weakening, wanted_values},
+    table::{self, WORKLOAD_PROFILE},
+};
+use lowlat_catalogue::CATALOGUE;
+use lowlat_host::Profile;
+use lowlat_settings::Setting;
+use serde::Serialize;
+
+/// Menus of HPE's BIOS/Platform Configuration (RBSU) in guide 57037's order, with the catalogue's rows in each.
+const MENUS: &[(&str, &[&str])] = &[
+    ("BIOS/Platform Configuration (RBSU)", &["workload_profile"]),
+    (
+        "Boot Time Optimizations",
+        &["dynamic_power_capping_functionality", "extended_memory_test", "uefi_post_discovery_mode"],
+    ),
+    ("Diagnostics Options", &["embedded_diagnostics"]),
+    (
+        "Processor Options",
+        &[
+            "processor_x2apic_support",
+            "amd_smt_option",
+            "enabled_cores_per_processor",
+            "determinism_control",
+            "performance_determinism",
+            "page_table_entry_speculative_lock_scheduling",
+        ],
+    ),
+    (
+        "Memory Options",
+        &[
+            "advanced_memory_protection_mode",
+            "memory_refresh_rate",
+            "memory_interleaving_mode",
+            "memory_interleave_size",
+            "memory_pstates",
+            "amd_periodic_directory_rinse",
+            "maximum_memory_bus_frequency",
+            "memory_patrol_scrubbing",
+            "patrol_scrub_duration",
+            "transparent_secure_memory_encryption",
+            "amd_secure_memory_encryption",
+            "dram_controller_power_down",
+            "numa_memory_domains_per_socket",
+            "llc_as_numa_node",
+        ],
+    ),
+    (
+        "Virtualization Options",
+        &[
+            "amd_iommu",
+            "amd_virtualization_technology",
+            "access_control_service",
+            "sr_iov",
+            "minimum_sev_asid",
+            "maximum_sev_asid",
+        ],
+    ),
+    ("Boot Options", &["boot_mode", "uefi_optimized_boot", "boot_order_policy"]),
+    (
+        "Power and Performance Options",
+        &[
+            "power_regulator",
+            "minimum_processor_idle_power_core_cstate",
+            "data_fabric_cstate_enable",
+            "cstate_efficiency_mode",
+            "amd_core_performance_boost",
+            "amd_fmax_boost_limit_control",
+            "amd_fmax_boost_limit",
+            "collaborative_power_control",
+            "xgmi_force_link_width",
+            "xgmi_max_link_width",
+            "infinity_fabric_performance_state",
+            "numa_group_size_optimization",
+        ],
+    ),
+    ("Processor Prefetcher Options", &["l1_stream_hw_prefetcher", "l2_stream_hw_prefetcher"]),
+    (
+        "I/O Options",
+        &["acpi_slit", "memory_proximity_reporting_for_io", "preferred_io_bus", "preferred_io_bus_number"],
+    ),
+    (
+        "Advanced Options",
+        &[
+            "rom_selection",
+            "embedded_video_connection",
+            "consistent_device_naming",
+            "mixed_power_supply_reporting",
+            "hpet_acpi_support",
+        ],
+    ),
+    ("Advanced Power Options", &["redundant_power_supply_mode", "infinity_fabric_power_management"]),
+    (
+        "Fan and Thermal Options",
+        &[
+            "thermal_configuration",
+            "thermal_shutdown",
+            "fan_installation_requirements",
+            "fan_failure_policy",
+            "extended_ambient_temperature_support",
+        ],
+    ),
+    (
+        "Advanced Debug Options",
+        &["uefi_serial_debug_message_level", "post_verbose_boot_progress", "advanced_crash_dump_mode"],
+    ),
+];
+
+/// The settings of one profile.
+#[derive(Debug, Clone, Serialize)]
+pub struct BiosSheet {
+    /// Always [`DOCUMENT`](Self::DOCUMENT).
+    pub document: &'static str,
+    /// Version of this document's format.
+    pub schema_version: u32,
+    /// The profile.
+    pub profile: Profile,
+    /// Menus with at least one setting.
+    pub menus: Vec<SheetMenu>,
+    /// Names of the settings that the profile leaves as they are.
+    pub left_open: Vec<&'static str>,
+}
+
+/// One menu.
+#[derive(Debug, Clone, Serialize)]
+pub struct SheetMenu {
+    /// Its title.
+    pub title: &'static str,
+    /// Its settings, from top to bottom.
+    pub rows: Vec<SheetRow>,
+}
+
+/// One setting.
+#[derive(Debug, Clone, Serialize)]
+pub struct SheetRow {
+    /// ID in the catalogue.
+    pub id: &'static str,
+    /// Name in the menu.
+    pub name: &'static str,
+    /// Values that will do, the first one first.
+    pub values: Vec<String>,
+    /// Class of harm, if the value weakens security or the handling of memory errors.
+    pub risk: Option<&'static str>,
+    /// Cost of the value; empty if none.
+    pub cost: &'static str,
+    /// Problem with the guide's advice; empty for other profiles.
+    pub hazard: &'static str,
+}
+
+impl SheetRow {
+    /// The values as one text: "C1 State or No C-states".
+    pub fn value(&self) -> String {
+        self.values.join(" or ")
+    }
+
+    /// Why to think before setting the value; `None` if there is nothing to decide.
+    pub fn caution(&self) -> Option<String> {
+        let risk = self.risk.map(|risk| format!("Risk: {risk}."));
+        let cost = Some(self.cost).filter(|_| self.risk.is_some());
+        let parts = [risk.as_deref(), cost, Some(self.hazard)];
+        let text = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
+        Some(text).filter(|text| !text.is_empty())
+    }
+}
+
+impl BiosSheet {
+    /// Value of [`BiosSheet::document`].
+    pub const DOCUMENT: &'static str = "lowlat bios sheet";
+    /// Current [`BiosSheet::schema_version`].
+    pub const SCHEMA_VERSION: u32 = 1;
+
+    /// Lists the settings of a profile. A value that depends on the processor needs its model name; without one, the
+    /// value for other processors than EPYC 7002 is used.
+    pub fn of(profile: Profile, processor: Option<&str>) -> Self {
+        let mut left_open = Vec::new();
+        let mut menus = Vec::new();
+        for &(title, names) in MENUS {
+            let rows: Vec<SheetRow> = names
+                .iter()
+                .filter_map(|name| CATALOGUE.find(&format!("firmware.{name}")))
+                .filter_map(|setting| {
+                    let row = sheet_row(setting, profile, processor);
+                    left_open.extend(row.is_none().then_some(setting.name));
+                    row
+                })
+                .collect();
+            menus.extend((!rows.is_empty()).then_some(SheetMenu { title, rows }));
+        }
+        Self { document: Self::DOCUMENT, schema_version: Self::SCHEMA_VERSION, profile, menus, left_open }
+    }
+
+    /// Every setting, in order.
+    pub fn rows(&self) -> impl Iterator<Item = &SheetRow> {
+        self.menus.iter().flat_map(|menu| &menu.rows)
+    }
+}
+
+/// The row of a setting; `None` if the profile has no preference.
+fn sheet_row(setting: &'static Setting, profile: Profile, processor: Option<&str>) -> Option<SheetRow> {
+    let mut values = wanted_values(setting, profile, Some(processor.unwrap_or_default()))?;
+    let row = table::rows().find(|row| row.id == setting.id)?;
+    let risk = is_weakening(row, &values).then(|| setting.risk.word());
+    if setting.id == WORKLOAD_PROFILE {
+        // Custom alone sets nothing; it unlocks what the profile before it has set.
+        values = vec!["Low Latency, then Custom".to_owned()];
+    }
+    let hazard = if profile == Profile::Guide57037 { setting.hazard } else { "" };
+    (!values.is_empty()).then_some(SheetRow {
+        id: setting.id,
+        name: setting.name,
+        values,
+        risk,
+        cost: setting.cost,
+        hazard,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_is_in_one_menu() {
+        let mut listed: Vec<String> =
+            MENUS.iter().flat_map(|(_, names)| names.iter().map(|name| format!("firmware.{name}"))).collect();
+        let mut expected: Vec<&str> = table::rows().map(|row| row.id).collect();
+        listed.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(listed, expected);
+    }
+
+    #[test]
+    fn the_guides_sheet_has_a_value_for_every_row_of_its_screenshots() {
+        let sheet = BiosSheet::of(Profile::Guide57037, Some("AMD EPYC 7F32 8-Core Processor"));
+        let value = |name: &str| sheet.rows().find(|row| row.name == name).map(SheetRow::value);
+        assert_eq!(value("Workload Profile").as_deref(), Some("Low Latency, then Custom"));
+        assert_eq!(value("AMD Fmax Boost Limit").as_deref(), Some("3700"));
+        assert_eq!(value("AMD SMT Option").as_deref(), Some("Disabled"));
+        assert_eq!(value("Maximum Memory Bus Frequency").as_deref(), Some("Auto"));
+        assert_eq!(value("Fan Failure Policy").as_deref(), Some("Shutdown/Halt on Critical Fan Failures"));
+        assert_eq!(sheet.menus.len(), MENUS.len());
+        let iommu = sheet.rows().find(|row| row.id == "firmware.amd_iommu").unwrap();
+        assert_eq!(iommu.risk, Some("security"));
+        assert!(iommu.caution().unwrap().starts_with("Risk: security. "));
+        assert_eq!(sheet.rows().count() + sheet.left_open.len(), table::rows().count());
+    }
+
+    #[test]
+    fn the_trading_profile_leaves_settings_open_and_weakens_nothing() {
+        let of = |model| BiosSheet::of(Profile::Trading, model);
+        let sheet = of(Some("AMD EPYC 7F32 8-Core Processor"));
+        assert!(sheet.left_open.contains(&"AMD Core Performance Boost"));
+        assert!(sheet.rows().all(|row| row.hazard.is_empty()));
+        let memory = |sheet: &BiosSheet| {
+            sheet.rows().find(|row| row.id == "firmware.maximum_memory_bus_frequency").map(SheetRow::value)
+        };
+        assert_eq!(memory(&sheet).as_deref(), Some("2933 MT/s"));
+        assert_eq!(memory(&of(None)).as_deref(), Some("Auto"));
+    }
+}

@@ -1,0 +1,119 @@
+//! The clock of each core under load, as text.
+
+use lowlat_cache::clock::{ClockRange, ClockRecord};
+use lowlat_host::CpuSet;
+use lowlat_text::columns::{self, Column};
+use lowlat_text::text::{BOLD, add_detail, add_result, add_sentences, usable};
+use lowlat_text::units::{count, duration, plural, span};
+
+/// Formats a measurement of clocks.
+pub fn clock_text(record: &ClockRecord, width: usize) -> String {
+    let width = usable(width);
+    let mut out = String::new();
+    add_result(&mut out, &headline(record), width);
+    let measured = plural(record.cpus.len(), "CPU");
+    let set_up = format!(
+        "{measured} busy at once for {}, with additions that each need the one before: one a cycle, whole numbers only. A \
+         figure for each {}.",
+        span(record.duration_ns),
+        duration(record.interval_ns)
+    );
+    add_detail(&mut out, &set_up, width);
+    if !record.cpus.is_empty() {
+        out.push('\n');
+        out.push_str(&columns::table(table(record), width));
+    }
+    add_sentences(&mut out, (BOLD, "What it means"), &meaning(record), width);
+    add_sentences(&mut out, (BOLD, "Not measured"), &record.left_out, width);
+    out
+}
+
+fn headline(record: &ClockRecord) -> String {
+    match (record.mhz_kept(), record.is_steady()) {
+        (None, _) => "Nothing was measured.".to_owned(),
+        (Some(mhz), true) => format!("Every CPU kept {}, and no clock moved by more than 1 %.", in_mhz(mhz)),
+        (Some(mhz), false) => format!("Every CPU kept {}; at times some ran faster.", in_mhz(mhz)),
+    }
+}
+
+fn in_mhz(mhz: f64) -> String {
+    format!("{} MHz", whole(mhz))
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a clock in MHz, not below zero")]
+fn whole(mhz: f64) -> String {
+    count(mhz.max(0.0).round() as u64)
+}
+
+fn table(record: &ClockRecord) -> Vec<Column> {
+    let of = |cell: &dyn Fn(&ClockRange) -> String| -> Vec<String> {
+        let cell =
+            |range: Option<ClockRange>| range.map_or_else(|| columns::NONE.to_owned(), |range| cell(&range));
+        record.cpus.iter().map(|cpu| cell(cpu.range())).collect()
+    };
+    let hardware = |mhz: Option<f64>| mhz.map_or_else(|| columns::NONE.to_owned(), whole);
+    vec![
+        Column::figures("CPU", 0, record.cpus.iter().map(|cpu| cpu.cpu.to_string()).collect()),
+        Column::figures("lowest", 0, of(&|range| whole(range.mhz_min))),
+        Column::figures("median", 0, of(&|range| whole(range.mhz))),
+        Column::figures("highest", 0, of(&|range| whole(range.mhz_max))),
+        Column::figures("spread", 0, of(&|range| format!("{:.1} %", range.spread_percent()))),
+        Column::figures(
+            "driver's maximum",
+            1,
+            record.cpus.iter().map(|cpu| hardware(cpu.hardware_mhz_max)).collect(),
+        ),
+        Column::figures("figures", 2, record.cpus.iter().map(|cpu| cpu.mhz.len().to_string()).collect()),
+    ]
+}
+
+fn meaning(record: &ClockRecord) -> Vec<String> {
+    let Some(limit) = record.limit_mhz() else { return Vec::new() };
+    let mut sentences = Vec::new();
+    if record.is_steady() {
+        sentences.push("A limit of the boost clock would change nothing here.".to_owned());
+    } else {
+        sentences.push(format!(
+            "A limit of the boost clock at {} (AMD Fmax Boost Limit, or scaling_max_freq) is one that every CPU kept. \
+             Measure again with it, and with your own load: vector instructions lower clocks further.",
+            in_mhz(limit)
+        ));
+    }
+    let too_fast: CpuSet = record.too_fast().into_iter().collect();
+    if !too_fast.is_empty() {
+        sentences.push(format!(
+            "{too_fast:#} seems faster than its driver's maximum: the driver leaves boost out, or an addition does not \
+             take one cycle there."
+        ));
+    }
+    sentences
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowlat_cache::clock::CpuClock;
+
+    fn record(second: &[f64]) -> ClockRecord {
+        let cpu = |cpu, mhz: &[f64]| CpuClock { cpu, hardware_mhz_max: Some(3_900.0), mhz: mhz.to_vec() };
+        ClockRecord {
+            duration_ns: 10_000_000_000,
+            interval_ns: 100_000_000,
+            cpus: vec![cpu(1, &[3_890.0, 3_895.0, 3_898.0]), cpu(2, second)],
+            left_out: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_clock_that_moves_gets_a_limit() {
+        let text = clock_text(&record(&[3_812.0, 3_897.0, 3_899.0]), 80);
+        insta::assert_snapshot!(anstream::adapter::strip_str(&text).to_string());
+    }
+
+    #[test]
+    fn a_steady_clock_needs_none() {
+        let text = clock_text(&record(&[3_885.0, 3_886.0]), 80);
+        assert!(text.contains("no clock moved") && text.contains("would change nothing"), "{text}");
+        assert!(clock_text(&ClockRecord::default(), 80).contains("Nothing was measured."));
+    }
+}

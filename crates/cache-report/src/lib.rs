@@ -1,0 +1,30 @@
+//! Measurements of cores and caches as terminal text and HTML. Pure: no I/O, no clock.
+//!
+//! Terminal texts contain ANSI colours; the caller prints them through a stream that strips colours if the output is not
+//! a terminal. Every text from a host is first cleaned of control characters.
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![allow(
+    clippy::format_push_string,
+    clippy::format_collect,
+    reason = "texts are short and built once; a formatted piece reads better than a write that cannot fail"
+)]
+
+mod c2c;
+mod clock;
+mod clusters;
+mod clusters_view;
+mod finder;
+mod html;
+mod memory;
+mod sharing;
+mod view;
+
+pub use c2c::c2c_text;
+pub use clock::clock_text;
+pub use clusters::clusters_text;
+pub use clusters_view::view as clusters_view;
+pub use finder::finder_text;
+pub use memory::memory_text;
+pub use sharing::sharing_text;
+pub use view::view as c2c_view;

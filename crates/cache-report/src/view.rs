@@ -1,0 +1,67 @@
+//! Latencies between cores on the page of a run.
+
+use super::{c2c, html};
+use lowlat_cache::c2c::{C2cMeasurement, C2cRecord};
+use lowlat_result::ResultDocument;
+use lowlat_text::page::{Section, micro, tile};
+use lowlat_text::units::{count, duration_fine};
+use lowlat_text::view::{Head, View};
+use maud::{Markup, html};
+
+struct C2cView<'a> {
+    document: &'a ResultDocument,
+    record: Option<&'a C2cRecord>,
+}
+
+/// View of a document's latencies between cores.
+pub fn view<'a>(document: &'a ResultDocument) -> Box<dyn View + 'a> {
+    Box::new(C2cView { document, record: document.c2c().map(|c2c| &c2c.record) })
+}
+
+impl View for C2cView<'_> {
+    fn kind(&self) -> &'static str {
+        C2cMeasurement::KIND
+    }
+
+    fn sentence(&self) -> Option<String> {
+        self.record.map(|record| format!("{}.", c2c::headline(record)))
+    }
+
+    fn add_summary(&self, out: &mut String, width: usize) {
+        if let Some(record) = self.record {
+            out.push_str(&c2c::c2c_text(record, &self.document.snapshot.topology, width));
+        }
+    }
+
+    fn tiles(&self) -> Markup {
+        let Some(record) = self.record else { return html! {} };
+        let topology = &self.document.snapshot.topology;
+        html! {
+            @for (place, level) in record.levels.iter().enumerate() {
+                (tile(&c2c::name(record, topology, place), &micro(&duration_fine(level.median_ns)),
+                    &format!("{} pairs measured", count(level.pairs))))
+            }
+        }
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        let topology = &self.document.snapshot.topology;
+        self.record.map(|record| html::section(record, topology)).into_iter().collect()
+    }
+
+    fn head(&self) -> Head {
+        let verdict = html! {
+            @if let Some(record) = self.record {
+                p class="verdict" { (micro(&c2c::headline(record))) "." }
+                p { (micro(&c2c::set_up(record))) }
+                div class="tiles" { (self.tiles()) }
+            }
+        };
+        Head { title: "Latency between cores", verdict }
+    }
+
+    fn parameters(&self) -> Option<Markup> {
+        let record = self.record?;
+        Some(html! { "Cores: CPUs " (record.cpus) ", method " code { (record.method) } "." })
+    }
+}

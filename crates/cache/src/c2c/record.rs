@@ -1,0 +1,208 @@
+//! What a survey of the latencies between cores wrote down.
+
+use super::{
+    levels::Bounds,
+    places::{Places, are_together, places},
+};
+use crate::quantile;
+use lowlat_host::{CpuId, CpuSet};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, fmt};
+
+/// How a cache line is passed between two CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Method {
+    /// Each CPU writes a line of its own and reads the other's.
+    #[default]
+    Store,
+    /// Both CPUs change one line by compare-exchange.
+    CompareExchange,
+    /// One CPU reads lines that the other has just written.
+    Read,
+    /// One CPU writes lines that the other has just read.
+    Invalidate,
+}
+
+impl Method {
+    /// Every method.
+    pub const ALL: [Self; 4] = [Self::Store, Self::CompareExchange, Self::Read, Self::Invalidate];
+
+    /// Its word in arguments.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Store => "store",
+            Self::CompareExchange => "cas",
+            Self::Read => "read",
+            Self::Invalidate => "invalidate",
+        }
+    }
+
+    /// What one figure is.
+    pub fn figure(self) -> &'static str {
+        match self {
+            Self::Store => "one way of a line that one CPU stores and the other loads",
+            Self::CompareExchange => "half of two compare-exchanges on one line, one by each CPU",
+            Self::Read => "one load of a line that the other CPU has modified",
+            Self::Invalidate => "one store to a line that the other CPU has read",
+        }
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// A survey with its results.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct C2cMeasurement {
+    /// The record.
+    pub record: C2cRecord,
+}
+
+impl C2cMeasurement {
+    /// The measurement's kind in a document.
+    pub const KIND: &str = "c2c";
+    /// The subcommand that writes it.
+    pub const COMMAND: &str = "cache c2c";
+}
+
+/// The raw facts of a survey, and the groups found.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct C2cRecord {
+    /// How the line was passed.
+    pub method: Method,
+    /// CPUs of the survey, ascending.
+    pub cpus: CpuSet,
+    /// The pairs that were measured, in the order of measurement.
+    pub pairs: Vec<PairTime>,
+    /// Levels of latency, fastest first.
+    pub levels: Vec<Level>,
+    /// Parts that were compared with each other pair by pair; empty if every pair was measured.
+    pub blocks: Vec<CpuSet>,
+    /// How well the times that were not measured are predicted; `None` if every pair was measured.
+    pub check: Option<SpotCheck>,
+    /// Ratio of the slowest to the fastest time of one pair that was measured throughout; `None` with one time.
+    pub drift: Option<f64>,
+    /// What makes the figures doubtful. One sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// One pair of CPUs.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct PairTime {
+    /// The CPU with the lower number. It writes where only one does.
+    pub a: CpuId,
+    /// The other.
+    pub b: CpuId,
+    /// Median, of the fastest try.
+    pub median_ns: f64,
+    /// Lower quartile of that try.
+    pub low_ns: f64,
+    /// Upper quartile of that try.
+    pub high_ns: f64,
+    /// Tries.
+    pub tries: u32,
+}
+
+/// One level of latency.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Level {
+    /// Median of the measured pairs.
+    pub median_ns: f64,
+    /// Fastest measured pair.
+    pub min_ns: f64,
+    /// Slowest measured pair.
+    pub max_ns: f64,
+    /// Upper by lower quartile of one pair's samples, of the middle pair: how steady a pair is.
+    pub quartile_ratio: f64,
+    /// Measured pairs.
+    pub pairs: u64,
+    /// Groups whose members are at most this level apart, single CPUs included.
+    pub groups: Vec<CpuSet>,
+}
+
+/// How many pairs that were measured afterwards are as predicted.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct SpotCheck {
+    /// Pairs.
+    pub pairs: u64,
+    /// Those of the predicted level.
+    pub right: u64,
+}
+
+/// Fast answers about a record.
+#[derive(Debug)]
+pub struct Prediction<'a> {
+    record: &'a C2cRecord,
+    measured: BTreeMap<(CpuId, CpuId), f64>,
+    /// Places of the CPUs among the blocks, and among the groups of each level.
+    blocks: Places,
+    groups: Vec<Places>,
+    /// Medians between two blocks, by their places.
+    between: BTreeMap<(usize, usize), f64>,
+    bounds: Bounds,
+}
+
+impl C2cRecord {
+    /// Number of pairs that the CPUs have.
+    pub fn pair_count(&self) -> u64 {
+        let cpus = self.cpus.len() as u64;
+        cpus * cpus.saturating_sub(1) / 2
+    }
+
+    /// Makes the times of all pairs answerable.
+    pub fn prediction(&self) -> Prediction<'_> {
+        let measured = self.pairs.iter().map(|pair| ((pair.a, pair.b), pair.median_ns)).collect();
+        let blocks = places(&self.blocks);
+        let place = |cpu: CpuId| blocks.get(&cpu).copied();
+        let mut between: BTreeMap<(usize, usize), Vec<f64>> = BTreeMap::new();
+        for pair in &self.pairs {
+            if let (Some(a), Some(b)) = (place(pair.a), place(pair.b))
+                && a != b
+            {
+                between.entry((a.min(b), a.max(b))).or_default().push(pair.median_ns);
+            }
+        }
+        let between =
+            between.into_iter().filter_map(|(pair, times)| Some((pair, quantile(times, 0.5)?))).collect();
+        let times: Vec<f64> = self.pairs.iter().map(|pair| pair.median_ns).collect();
+        let groups = self.levels.iter().map(|level| places(&level.groups)).collect();
+        Prediction { record: self, measured, blocks, groups, between, bounds: Bounds::of(&times) }
+    }
+}
+
+impl From<C2cRecord> for C2cMeasurement {
+    fn from(record: C2cRecord) -> Self {
+        Self { record }
+    }
+}
+
+impl Prediction<'_> {
+    /// Latency between two CPUs in nanoseconds, and whether it was measured.
+    pub fn time(&self, a: CpuId, b: CpuId) -> Option<(f64, bool)> {
+        if let Some(ns) = self.measured.get(&(a.min(b), a.max(b))) {
+            return Some((*ns, true));
+        }
+        self.predicted(a, b).map(|ns| (ns, false))
+    }
+
+    /// Latency that the other pairs suggest.
+    pub fn predicted(&self, a: CpuId, b: CpuId) -> Option<f64> {
+        let place = |cpu: CpuId| self.blocks.get(&cpu).copied();
+        let blocks = place(a).zip(place(b)).filter(|(a, b)| a != b);
+        let across = blocks.and_then(|(a, b)| self.between.get(&(a.min(b), a.max(b))));
+        across.copied().or_else(|| {
+            let level = self.groups.iter().position(|of| are_together(of, a, b))?;
+            self.record.levels.get(level).map(|level| level.median_ns)
+        })
+    }
+
+    /// Level of a latency.
+    pub fn level(&self, ns: f64) -> usize {
+        self.bounds.level(ns)
+    }
+}

@@ -1,0 +1,21 @@
+//! Measurements of cores and caches: which pairs of CPUs to measure, and what the times show.
+//!
+//! Pure: no I/O, no clock, no threads.
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
+pub mod c2c;
+pub mod clock;
+pub mod clusters;
+pub mod finder;
+pub mod memory;
+pub mod sharing;
+
+/// The value at a share of the sorted values; `None` without values.
+fn quantile(mut values: Vec<f64>, share: f64) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let last = values.len().checked_sub(1)?;
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place among the values")]
+    let place = (share * last as f64).round() as usize;
+    values.get(place).copied()
+}

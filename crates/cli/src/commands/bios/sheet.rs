@@ -1,0 +1,37 @@
+//! `lowlat bios sheet`: the settings of a profile to set by hand.
+
+use crate::{
+    host::HostArgs,
+    output::{self, Exit},
+    results::{OutputFile, write_all},
+};
+use clap::Args;
+use lowlat_bios::BiosSheet;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub struct Sheet {
+    #[command(flatten)]
+    host: HostArgs,
+    /// Write a page to print to this file, with room for the present values
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Print the settings as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(sheet: &Sheet) -> anyhow::Result<Exit> {
+    let page = sheet.html.as_deref().map(|path| OutputFile::prepare(path, "--html")).transpose()?;
+    let host = sheet.host.read()?;
+    let processor = host.snapshot.cpu.model_name.known().map(String::as_str);
+    let settings = BiosSheet::of(host.role.profile, processor);
+    let (server, _) = lowlat_report::host_line(&host.snapshot);
+    if sheet.json {
+        output::print_json(&settings)?;
+    } else {
+        output::print(&lowlat_report::bios_sheet_text(&settings, &server, output::width()))?;
+    }
+    write_all(page.iter().map(|file| (file, Ok(lowlat_report::bios_sheet_html(&settings, &server)))))?;
+    Ok(Exit::Clean)
+}

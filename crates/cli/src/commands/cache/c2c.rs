@@ -1,0 +1,135 @@
+//! `lowlat cache c2c`: latency between cores.
+
+use crate::{
+    arguments::cpus,
+    commands::{Subcommand, examples, outputs::OutputArgs},
+    documents::Run,
+    host::HostArgs,
+    output::{self, Exit},
+    progress::Progress,
+    signals,
+};
+use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use jiff::Timestamp;
+use lowlat_cache::c2c::{C2cMeasurement, Limits, Method};
+use lowlat_host::CpuSet;
+use lowlat_measure::cache::c2c;
+use lowlat_result::ResultDocument;
+use lowlat_settings::audit::Audit;
+
+pub const COMMAND: Subcommand = Subcommand { name: "c2c", declare, run };
+
+/// Fewest CPUs of a survey.
+const CPUS_MIN: usize = 2;
+
+#[derive(Debug, Args)]
+struct Arguments {
+    #[command(flatten)]
+    host: HostArgs,
+    /// Measure these CPUs [default: all that this process may use]
+    #[arg(long, value_name = "LIST", value_parser = cpus, conflicts_with = "from")]
+    cpus: Option<CpuSet>,
+    /// Pass the cache line this way
+    #[arg(long, value_enum, default_value_t = Way::Store, conflicts_with = "from")]
+    method: Way,
+    /// Measure every pair, however many CPUs there are
+    #[arg(long, conflicts_with = "from")]
+    all: bool,
+    #[command(flatten)]
+    outputs: OutputArgs,
+}
+
+/// How a cache line is passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Way {
+    /// Each CPU stores to a line of its own and loads the other's
+    Store,
+    /// Both CPUs change one line by compare-exchange
+    Cas,
+    /// One CPU loads lines that the other has modified
+    Read,
+    /// One CPU stores to lines that the other has read
+    Invalidate,
+}
+
+impl From<Way> for Method {
+    fn from(way: Way) -> Self {
+        match way {
+            Way::Store => Self::Store,
+            Way::Cas => Self::CompareExchange,
+            Way::Read => Self::Read,
+            Way::Invalidate => Self::Invalidate,
+        }
+    }
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("Measure the latency between cores, and compare their groups with the kernel's topology")
+        .after_help(format!(
+            "Up to 32 CPUs, every pair is measured. Above, the groups of CPUs are found from a sample of the pairs, at most a \
+             twentieth on hosts of 512 CPUs, and random pairs show how well the others are predicted.\n\
+             Both CPUs of a pair are busy for some milliseconds, so other programs on them disturb the figures, and are \
+             disturbed.\n\n\
+             Exit codes: 0 clean, 1 the kernel's topology differs from what was measured, 2 error, 130 interrupted.\n\n{}",
+            examples(&[
+                ("lowlat cache c2c", "Measure all CPUs."),
+                ("lowlat cache c2c --cpus 2-9 --method cas", "Measure compare-exchange between eight CPUs."),
+                ("lowlat cache c2c --report c2c.html", "Write a page with a heat map."),
+            ])
+        ))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    let outputs = arguments.outputs.prepare()?;
+    let document = arguments.outputs.document_or(|| measure(&arguments))?;
+    let Some(measurement) = document.c2c() else {
+        anyhow::bail!(
+            "cannot show the run: the document holds no latencies between cores\nhint: take one that `lowlat cache c2c` wrote"
+        );
+    };
+    let (record, topology) = (&measurement.record, &document.snapshot.topology);
+    outputs.write(&document, &lowlat_cache_report::c2c_text(record, topology, output::width()))?;
+    let differs = !lowlat_cache::c2c::differences(record, topology).is_empty();
+    Ok(match (document.is_interrupted, differs) {
+        (true, _) => Exit::Interrupted,
+        (false, true) => Exit::Findings,
+        (false, false) => Exit::Clean,
+    })
+}
+
+fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
+    let mut run = Run::begin(C2cMeasurement::COMMAND);
+    let progress = Progress::new();
+    progress.say("reading the host");
+    let host = arguments.host.read_live("latencies")?;
+    let measured = chosen(arguments.cpus.as_ref(), &host.snapshot.topology.online)?;
+    let audit = Audit::of(&host.context());
+    let stop = signals::stop_flag()?;
+    let mut limits = Limits::default();
+    if arguments.all {
+        limits.cpus_max_of_all_pairs = measured.len();
+    }
+    progress.say(format!("measuring {} CPUs", measured.len()));
+    run.started_at = Timestamp::now();
+    let topology = &host.snapshot.topology;
+    let record =
+        c2c::run(&host.root, (&measured, topology), arguments.method.into(), limits, &stop, &mut |tries| {
+            if tries.is_multiple_of(100) {
+                progress.say(format!("measured {tries} times"));
+            }
+        });
+    progress.finish();
+    Ok(run.document(host, audit, vec![C2cMeasurement::from(record?).into()], &stop))
+}
+
+/// The CPUs to measure, two at least.
+fn chosen(asked: Option<&CpuSet>, online: &CpuSet) -> anyhow::Result<CpuSet> {
+    let usable = super::usable(asked, online)?;
+    anyhow::ensure!(
+        usable.len() >= CPUS_MIN,
+        "cannot measure CPUs {usable}: a pair takes two CPUs\nhint: name more with --cpus"
+    );
+    Ok(usable)
+}

@@ -1,0 +1,91 @@
+//! `lowlat cache clusters`: what the kernel does with clusters, and what filling one before the next costs.
+
+use crate::{
+    arguments::cpus,
+    commands::{Subcommand, examples, outputs::OutputArgs},
+    documents::Run,
+    host::HostArgs,
+    output::{self, Exit},
+    progress::Progress,
+    signals,
+};
+use clap::{ArgMatches, Args, Command, FromArgMatches, value_parser};
+use jiff::Timestamp;
+use lowlat_cache::clusters::{ClustersMeasurement, ClustersRecord, Filling};
+use lowlat_host::CpuSet;
+use lowlat_measure::cache::clusters;
+use lowlat_result::ResultDocument;
+use lowlat_settings::audit::Audit;
+
+pub const COMMAND: Subcommand = Subcommand { name: "clusters", declare, run };
+
+#[derive(Debug, Args)]
+struct Arguments {
+    #[command(flatten)]
+    host: HostArgs,
+    /// Compare placements on these CPUs [default: all that this process may use]
+    #[arg(long, value_name = "LIST", value_parser = cpus, conflicts_with = "from")]
+    cpus: Option<CpuSet>,
+    /// Measure both placements this often
+    #[arg(long, value_name = "N", default_value_t = 15, value_parser = value_parser!(u32).range(1..=1_000), conflicts_with = "from")]
+    rounds: u32,
+    #[command(flatten)]
+    outputs: OutputArgs,
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("Show whether the kernel spreads load over clusters, and measure what filling one costs")
+        .after_help(format!(
+            "A cluster is a group of cores that share a second-level cache. Copies of three jobs run in one cluster and then in \
+             one cluster each: random reads and updates of memory that fits in the cache alone but not together, and arithmetic \
+             as a control. Hosts without clusters compare SMT siblings or last-level caches. With --root, only the kernel \
+             is judged.\n\n\
+             Exit codes: 0 clean, 2 error, 130 interrupted.\n\n{}",
+            examples(&[
+                ("lowlat cache clusters", "Judge the kernel, and measure."),
+                ("lowlat cache clusters --root capture.tar.gz", "Judge the kernel of a captured host."),
+                ("lowlat cache clusters --cpus 2-15 --report clusters.html", "Measure some CPUs, and write a page."),
+            ])
+        ))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    let outputs = arguments.outputs.prepare()?;
+    let document = arguments.outputs.document_or(|| measure(&arguments))?;
+    let Some(measurement) = document.clusters() else {
+        anyhow::bail!(
+            "cannot show the run: the document holds no clusters\nhint: take one that `lowlat cache clusters` wrote"
+        );
+    };
+    let text = lowlat_cache_report::clusters_text(&measurement.record, &document.snapshot, output::width());
+    outputs.write(&document, &text)?;
+    Ok(if document.is_interrupted { Exit::Interrupted } else { Exit::Clean })
+}
+
+fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
+    let mut run = Run::begin(ClustersMeasurement::COMMAND);
+    let progress = Progress::new();
+    progress.say("reading the host");
+    let host = arguments.host.read()?;
+    let audit = Audit::of(&host.context());
+    let stop = signals::stop_flag()?;
+    run.started_at = Timestamp::now();
+    let topology = &host.snapshot.topology;
+    let chosen = if host.root.is_live() {
+        Filling::choose(topology, &super::usable(arguments.cpus.as_ref(), &topology.online)?)
+    } else {
+        Err(format!("{} is not the running host.", host.root.label()))
+    };
+    let record = match chosen {
+        Err(why) => ClustersRecord { why_not: Some(why), ..ClustersRecord::default() },
+        Ok(filling) => {
+            let mut say =
+                |round| progress.say(format!("measuring round {} of {}", round + 1, arguments.rounds));
+            clusters::run(&host.root, &filling, arguments.rounds, &stop, &mut say)?
+        }
+    };
+    progress.finish();
+    Ok(run.document(host, audit, vec![ClustersMeasurement::from(record).into()], &stop))
+}

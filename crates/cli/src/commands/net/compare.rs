@@ -1,0 +1,215 @@
+//! `lowlat net compare`: programs or settings that measure round trips, in turn.
+
+use super::pingpong;
+use crate::{
+    commands::{Subcommand, examples, outputs::OutputArgs},
+    documents::{self, Run},
+    host::HostArgs,
+    output::{self, Exit},
+    progress::Progress,
+    signals,
+};
+use anyhow::Context;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use lowlat_host::CpuId;
+use lowlat_measure::net::{self, CompareOptions, SideOptions};
+use lowlat_net::{
+    compare::{CompareRecord, CompareRun, CompareSide, NetCompareMeasurement},
+    tools::{self, Tool, ToolOutput},
+};
+use lowlat_result::ResultDocument;
+use lowlat_settings::audit::Audit;
+use std::path::{Path, PathBuf};
+
+pub const COMMAND: Subcommand = Subcommand { name: "compare", declare, run };
+
+/// Words before a client's arguments that users may type too.
+const OWN_WORDS: [&str; 4] = ["lowlat", "net", "pingpong", "client"];
+
+#[derive(Debug, Args)]
+struct Arguments {
+    /// Rounds, each of one run of every side; a verdict needs 6
+    #[arg(long, value_name = "COUNT", default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    rounds: u32,
+    /// CPUs of client and server, for the control beside other programs [default: those that a side names]
+    #[arg(long, value_name = "CLIENT,SERVER", value_parser = cpu_pair)]
+    cpus: Option<(CpuId, CpuId)>,
+    /// Show finished outputs of these programs, or documents of lowlat, side by side without a verdict
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "sides")]
+    import: Vec<PathBuf>,
+    #[command(flatten)]
+    outputs: OutputArgs,
+    #[command(flatten)]
+    host_args: HostArgs,
+    /// The sides, with -- before each: arguments of `lowlat net pingpong client`, or a command of sfnt-pingpong, sockperf, netperf or eflatency
+    #[arg(last = true, value_name = "SIDE", required_unless_present_any = ["import", "from"])]
+    sides: Vec<String>,
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("Compare programs or settings that measure round trips, in turn")
+        .long_about(
+            "Compare programs or settings that measure round trips, in turn\n\nRuns the sides in the order A B, B A, A B and so on, \
+             with a control between the CPUs before each run, and compares B and the following sides with A round by round. Names a winner \
+             only if the 95 % interval of a ratio excludes 1 and the control held still. Each side needs its server; sfnt-pingpong's ends \
+             after one run, so run it in a loop.",
+        )
+        .arg_required_else_help(true)
+        .after_help(examples(&[
+            (
+                "lowlat net compare -- udp desk8 --sizes 32 -- udp desk8 --sizes 32 --wait spin",
+                "Compare two waiting modes.",
+            ),
+            (
+                "lowlat net compare --cpus 1,0 -- tcp desk8 --sizes 32 --client-cpu 1 -- taskset -c 1 sockperf ping-pong -i desk8 --tcp -m 32 -t 3",
+                "Compare with sockperf.",
+            ),
+            ("lowlat net compare --import monday.txt tuesday.txt", "Show finished outputs side by side."),
+        ]))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    let outputs = arguments.outputs.prepare()?;
+    let document = arguments.outputs.document_or(|| measure(&arguments))?;
+    let record = &document
+        .net_compare()
+        .context("the document holds no comparison; name one that `lowlat net compare --result` wrote")?
+        .record;
+    outputs.write(&document, &lowlat_net_report::net_compare_text(record, output::width()))?;
+    Ok(if document.is_interrupted { Exit::Interrupted } else { Exit::Clean })
+}
+
+fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
+    let mut run = Run::begin(NetCompareMeasurement::COMMAND);
+    let is_imported = !arguments.import.is_empty();
+    let sides = if is_imported { Vec::new() } else { sides(&arguments.sides)? };
+    let imported = imported(&arguments.import)?;
+    let progress = Progress::new();
+    progress.say("reading the host");
+    let host = arguments.host_args.read_live("round trips")?;
+    let audit = Audit::of(&host.context());
+    let stop = signals::stop_flag()?;
+    progress.stand_still();
+    run.started_at = jiff::Timestamp::now();
+    let options = CompareOptions { sides, rounds: arguments.rounds, cpus: arguments.cpus };
+    let record = if is_imported {
+        imported
+    } else {
+        net::run_compare(&host.root, &options, &stop, &|round, side| {
+            progress.say(format!("round {} of {}: side {side}", round + 1, arguments.rounds));
+        })?
+    };
+    progress.finish();
+    Ok(run.document(host, audit, vec![NetCompareMeasurement::from(record).into()], &stop))
+}
+
+/// Splits the arguments into sides at each `--`. A part that starts with an option continues the one before: netperf
+/// has a `--` of its own.
+fn parts(words: &[String]) -> Vec<Vec<String>> {
+    let mut parts: Vec<Vec<String>> = Vec::new();
+    for part in words.split(|word| word == "--").filter(|part| !part.is_empty()) {
+        match parts.last_mut().filter(|_| part.first().is_some_and(|word| word.starts_with('-'))) {
+            Some(before) => {
+                before.push("--".to_owned());
+                before.extend_from_slice(part);
+            }
+            None => parts.push(part.to_vec()),
+        }
+    }
+    parts
+}
+
+fn sides(words: &[String]) -> anyhow::Result<Vec<(String, SideOptions)>> {
+    let parts = parts(words);
+    anyhow::ensure!(
+        parts.len() > 1,
+        "cannot compare {}\nhint: write -- before each side, such as -- udp desk8 -- udp desk8 --wait spin",
+        if parts.is_empty() { "nothing" } else { "one side with itself" }
+    );
+    let named = parts.into_iter().enumerate().map(|(place, part)| {
+        let side = side(&part).with_context(|| format!("side {}", CompareSide::name_of(place)))?;
+        Ok((side.0, side.1))
+    });
+    named.collect()
+}
+
+fn side(part: &[String]) -> anyhow::Result<(String, SideOptions)> {
+    if let Some(tool) = Tool::of_command(part) {
+        return Ok((part.join(" "), SideOptions::Foreign(tool, part.to_vec())));
+    }
+    let own =
+        OWN_WORDS.iter().zip(part).take_while(|(own, word)| word.rsplit('/').next() == Some(*own)).count();
+    let own = part.get(own..).unwrap_or_default();
+    let options = pingpong::client_options(own)?;
+    Ok((own.join(" "), SideOptions::Lowlat(Box::new(options))))
+}
+
+/// Parses "1,0".
+fn cpu_pair(text: &str) -> Result<(CpuId, CpuId), String> {
+    let pair = text.split_once(',').and_then(|(a, b)| Some((a.trim().parse().ok()?, b.trim().parse().ok()?)));
+    pair.filter(|(a, b)| a != b)
+        .ok_or_else(|| format!("\"{text}\" is not a pair of CPUs; write one such as 1,0"))
+}
+
+/// Reads finished outputs, each as one side.
+fn imported(files: &[PathBuf]) -> anyhow::Result<CompareRecord> {
+    let mut record = CompareRecord { is_imported: true, rounds: 1, ..CompareRecord::default() };
+    for (place, file) in files.iter().enumerate() {
+        let name = CompareSide::name_of(place);
+        let (tool, output) = read(file)?;
+        record.warnings.extend(output.warnings.iter().map(|warning| format!("{name}: {warning}")));
+        let side = u32::try_from(place).unwrap_or(u32::MAX);
+        record.runs.push(CompareRun { side, rows: output.rows, ..CompareRun::default() });
+        record.sides.push(CompareSide { name, tool, command: file.display().to_string() });
+    }
+    Ok(record)
+}
+
+fn read(file: &Path) -> anyhow::Result<(Tool, ToolOutput)> {
+    let shown = file.display();
+    let hint = format!("hint: name output of {}, or a document of lowlat net pingpong", Tool::names());
+    let bytes = std::fs::read(file).with_context(|| format!("cannot read {shown}\n{hint}"))?;
+    if bytes.starts_with(b"{") {
+        let document = documents::read(file)?;
+        let record =
+            &document.pingpong().with_context(|| format!("{shown} holds no round trips\n{hint}"))?.record;
+        return Ok((
+            Tool::Lowlat,
+            ToolOutput { rows: net::rows_of(record), warnings: record.warnings.clone() },
+        ));
+    }
+    // Other bytes than UTF-8 can be in names of devices.
+    tools::parse(&String::from_utf8_lossy(&bytes))
+        .map_err(|error| anyhow::anyhow!("cannot read {shown}: {error}\n{hint}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn sides_are_split_and_netperf_keeps_its_own_dashes() {
+        let line =
+            "udp h --wait spin -- netperf -t TCP_RR -H h -- -r 32,32 -- lowlat net pingpong client tcp h";
+        let sides = sides(&words(line)).unwrap();
+        let shown: Vec<&str> = sides.iter().map(|(command, _)| command.as_str()).collect();
+        assert_eq!(shown, ["udp h --wait spin", "netperf -t TCP_RR -H h -- -r 32,32", "tcp h"]);
+        assert!(matches!(&sides[1].1, SideOptions::Foreign(Tool::Netperf, command) if command.len() == 8));
+        assert!(matches!(&sides[2].1, SideOptions::Lowlat(options) if options.server == "h:12048"));
+    }
+
+    #[test]
+    fn wrong_sides_are_refused_with_their_name() {
+        let refused = |line: &str| format!("{:#}", sides(&words(line)).unwrap_err());
+        assert!(refused("udp h").contains("cannot compare one side with itself"));
+        assert!(refused("udp h -- iperf3 -c h").contains("side B"), "{}", refused("udp h -- iperf3 -c h"));
+        assert!(refused("udp h -- udp h --json").contains("before the first --"));
+        assert!(cpu_pair("1,1").is_err() && cpu_pair("1").is_err() && cpu_pair("1, 0") == Ok((1, 0)));
+    }
+}

@@ -1,0 +1,97 @@
+//! The client: from the arguments to the document and its outputs.
+
+use super::arguments::{ClientArgs, Format, OutputArgs};
+use crate::{
+    commands::net::{command_line, sfnt_header},
+    documents::Run,
+    output::{self, Exit},
+    progress::Progress,
+    results::RunFiles,
+    signals,
+};
+use anyhow::Context;
+use jiff::Timestamp;
+use lowlat_measure::net::{self, ClientOptions, StreamClientOptions};
+use lowlat_net::{
+    sfnt,
+    stream::{StreamMeasurement, StreamRecord},
+};
+use lowlat_result::ResultDocument;
+use lowlat_settings::audit::Audit;
+
+/// Measures, prints, writes the files.
+pub fn run(arguments: &ClientArgs) -> anyhow::Result<Exit> {
+    let mut run = Run::begin(StreamMeasurement::COMMAND);
+    let stream = arguments.stream()?;
+    let scenario = arguments.scenario(&stream)?;
+    scenario.check().map_err(net::PingpongError::from)?;
+    let client = ClientOptions {
+        server: arguments.server(),
+        command_line: command_line(),
+        percentile: arguments.percentile,
+        is_forced: arguments.force,
+        keeps_samples: false,
+        scenario,
+    };
+    let outputs = Outputs::prepare(&arguments.outputs)?;
+    let progress = Progress::new();
+    progress.say("reading the host");
+    let host = arguments.host_args.read()?;
+    anyhow::ensure!(
+        host.root.is_live(),
+        "cannot measure {}: messages can only be sent from the running host\nhint: leave out --root",
+        host.root.label()
+    );
+    let audit = Audit::of(&host.context());
+    let stop = signals::stop_flag()?;
+    progress.say("measuring rates");
+    progress.stand_still();
+    run.started_at = Timestamp::now();
+    let options = StreamClientOptions { client, stream };
+    let record = net::run_stream(&host.root, &options, &stop, &|round| {
+        let lost = round.lost();
+        progress.say(format!("measured {:.0} messages/s, {lost} lost", round.target_per_s));
+    });
+    progress.finish();
+    let document = run.document(host, audit, vec![StreamMeasurement::from(record?).into()], &stop);
+    outputs.write(&document)?;
+    Ok(if document.is_interrupted { Exit::Interrupted } else { Exit::Clean })
+}
+
+/// The outputs that are wanted, their files checked.
+pub struct Outputs<'a> {
+    arguments: &'a OutputArgs,
+    files: RunFiles,
+}
+
+impl<'a> Outputs<'a> {
+    /// Checks the files before the run.
+    pub fn prepare(arguments: &'a OutputArgs) -> anyhow::Result<Self> {
+        let OutputArgs { report, result, .. } = arguments;
+        let files = RunFiles::prepare(None, report.as_deref(), result.as_deref())?;
+        Ok(Self { arguments, files })
+    }
+
+    /// Prints, then writes the files.
+    pub fn write(&self, document: &ResultDocument) -> anyhow::Result<()> {
+        let record = &document
+            .stream()
+            .context("the document holds no stream; take one that `lowlat net stream client` wrote")?
+            .record;
+        let printed = self.print(document, record);
+        printed.and(self.files.write(document, |_| Ok(String::new())))
+    }
+
+    fn print(&self, document: &ResultDocument, record: &StreamRecord) -> anyhow::Result<()> {
+        match if self.arguments.json { Format::Json } else { self.arguments.format } {
+            Format::Text => output::print(&lowlat_net_report::stream_text(record, output::width())),
+            Format::Json => output::print_json(document),
+            Format::Sfnt => {
+                let run = &record.set_up;
+                let marks = run.unsound.iter().map(ToString::to_string).chain(run.warnings.iter().cloned());
+                marks.for_each(|mark| output::talk(&format!("lowlat net: {mark}")));
+                output::print_plain(&sfnt::stream_text(record, &sfnt_header(document)))
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Outputs of measurements that print a text or JSON, and write a report and a document.
+
+use crate::{documents, output, results::RunFiles};
+use clap::Args;
+use lowlat_result::ResultDocument;
+use std::path::PathBuf;
+
+/// What comes out, and where.
+#[derive(Debug, Args)]
+pub struct OutputArgs {
+    /// Print JSON on stdout
+    #[arg(long)]
+    json: bool,
+    /// Write the HTML report to this file
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Write the JSON document to this file, for --from
+    #[arg(long, value_name = "FILE")]
+    result: Option<PathBuf>,
+    /// Show a document that --result wrote
+    #[arg(long, value_name = "FILE")]
+    pub from: Option<PathBuf>,
+}
+
+/// The outputs that are wanted, their files checked.
+pub struct Outputs {
+    is_json: bool,
+    files: RunFiles,
+}
+
+impl OutputArgs {
+    /// Checks the files before the run.
+    pub fn prepare(&self) -> anyhow::Result<Outputs> {
+        let files = RunFiles::prepare(None, self.report.as_deref(), self.result.as_deref())?;
+        Ok(Outputs { is_json: self.json, files })
+    }
+
+    /// Returns whether a document is shown instead of measured.
+    pub fn is_from(&self) -> bool {
+        self.from.is_some()
+    }
+
+    /// Reads the document of --from, or measures one.
+    pub fn document_or(
+        &self,
+        measure: impl FnOnce() -> anyhow::Result<ResultDocument>,
+    ) -> anyhow::Result<ResultDocument> {
+        self.from.as_deref().map_or_else(measure, documents::read)
+    }
+}
+
+impl Outputs {
+    /// Prints, then writes the files. `text` is the document for people.
+    pub fn write(&self, document: &ResultDocument, text: &str) -> anyhow::Result<()> {
+        let printed = if self.is_json { output::print_json(document) } else { output::print(text) };
+        printed.and(self.files.write(document, |_| Ok(String::new())))
+    }
+}

@@ -1,0 +1,142 @@
+//! Messages of ITCH 5.0: big endian, of fixed size per type. Prices have 4 decimals.
+
+use crate::{DecodeError, bytes::array};
+
+/// Side of an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Buy.
+    Bid,
+    /// Sell.
+    Ask,
+}
+
+/// What a message reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// `S`: an event of the day, such as `C`, the end of messages.
+    System(u8),
+    /// `R`: the symbol of a stock, padded with spaces.
+    Directory {
+        /// The symbol.
+        symbol: [u8; 8],
+    },
+    /// `A`, `F`: a new order.
+    Add {
+        /// Its reference.
+        reference: u64,
+        /// Its side.
+        side: Side,
+        /// Its shares.
+        shares: u32,
+        /// Its price.
+        price: u32,
+    },
+    /// `E`, `C`: an execution against an order; with a price if it differs from the order's.
+    Executed {
+        /// Reference of the order.
+        reference: u64,
+        /// Shares executed.
+        shares: u32,
+        /// The price of `C`.
+        price: Option<u32>,
+    },
+    /// `X`: shares of an order are cancelled.
+    Cancel {
+        /// Reference of the order.
+        reference: u64,
+        /// Shares cancelled.
+        shares: u32,
+    },
+    /// `D`: an order is deleted.
+    Delete {
+        /// Reference of the order.
+        reference: u64,
+    },
+    /// `U`: an order is replaced by another one on its side.
+    Replace {
+        /// Reference of the old order.
+        old: u64,
+        /// Reference of the new order.
+        new: u64,
+        /// Its shares.
+        shares: u32,
+        /// Its price.
+        price: u32,
+    },
+    /// `P`, `Q`: a trade against no order of the book.
+    Trade {
+        /// Its price.
+        price: u32,
+    },
+    /// Any other type, which changes no quote.
+    Other,
+}
+
+/// A message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message {
+    /// Number of the stock on this day.
+    pub locate: u16,
+    /// Nanoseconds since midnight.
+    pub time_ns: u64,
+    /// What it reports.
+    pub event: Event,
+}
+
+/// Bytes of every message's head: type, locate, tracking number, time.
+const HEAD_BYTES: usize = 11;
+
+/// Bytes of the messages that are parsed.
+fn length_of(kind: u8) -> Option<usize> {
+    Some(match kind {
+        b'S' => 12,
+        b'R' => 39,
+        b'A' | b'C' => 36,
+        b'F' | b'Q' => 40,
+        b'E' => 31,
+        b'X' => 23,
+        b'D' => 19,
+        b'U' => 35,
+        b'P' => 44,
+        _ => return None,
+    })
+}
+
+/// Parses a message. Types that change no quote are [`Event::Other`].
+pub fn parse(bytes: &[u8]) -> Result<Message, DecodeError> {
+    let kind = bytes.first().copied().unwrap_or(0);
+    let length = length_of(kind);
+    let expected = length.unwrap_or(HEAD_BYTES);
+    if bytes.len() < expected || length.is_some_and(|length| bytes.len() != length) {
+        return Err(DecodeError::Length { found: bytes.len(), expected });
+    }
+    let long = |at| u64::from_be_bytes(array(bytes, at));
+    let int = |at| u32::from_be_bytes(array(bytes, at));
+    let event = match kind {
+        b'S' => Event::System(bytes.get(11).copied().unwrap_or(0)),
+        b'R' => Event::Directory { symbol: array(bytes, 11) },
+        b'A' | b'F' => {
+            let side = match bytes.get(19) {
+                Some(b'B') => Side::Bid,
+                Some(b'S') => Side::Ask,
+                other => {
+                    let found = u64::from(other.copied().unwrap_or(0));
+                    return Err(DecodeError::Value { field: "side", found, expected: u64::from(b'B') });
+                }
+            };
+            Event::Add { reference: long(11), side, shares: int(20), price: int(32) }
+        }
+        b'E' => Event::Executed { reference: long(11), shares: int(19), price: None },
+        b'C' => Event::Executed { reference: long(11), shares: int(19), price: Some(int(32)) },
+        b'X' => Event::Cancel { reference: long(11), shares: int(19) },
+        b'D' => Event::Delete { reference: long(11) },
+        b'U' => Event::Replace { old: long(11), new: long(19), shares: int(27), price: int(31) },
+        b'P' => Event::Trade { price: int(32) },
+        b'Q' => Event::Trade { price: int(27) },
+        _ => Event::Other,
+    };
+    let locate = u16::from_be_bytes(array(bytes, 1));
+    let time = u64::from_be_bytes(array(bytes, 3)) & 0xffff_ffff_ffff;
+    Ok(Message { locate, time_ns: time, event })
+}

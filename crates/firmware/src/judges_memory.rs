@@ -1,0 +1,169 @@
+//! What the operating system can see of memory, NUMA and proximity settings.
+
+use super::judges::{FirmwareValue, unseen};
+use lowlat_host::{
+    Reading, Topology,
+    topology::{Cache, Node},
+};
+use lowlat_settings::{Context, Judgement, Setting, judge::missing};
+
+/// Whether the processor is an EPYC 7002 ("Rome"): family 23, model 49.
+pub fn is_epyc_7002(context: &Context<'_>) -> bool {
+    let cpu = &context.host.cpu;
+    cpu.is_amd() && cpu.family == Reading::Known(23) && cpu.model == Reading::Known(49)
+}
+
+/// 2933 MT/s where that is in step with the fabric, otherwise the highest speed.
+#[allow(clippy::unnecessary_wraps, reason = "the signature of a derived value")]
+pub(super) fn wanted_memory_frequency(context: &Context<'_>) -> Option<String> {
+    Some(if is_epyc_7002(context) { "2933 MT/s".into() } else { "Auto".into() })
+}
+
+pub(super) fn memory_frequency(context: &Context<'_>, setting: &Setting) -> Judgement {
+    const PATH: &str = "SMBIOS type 17";
+    let modules = match &context.host.memory.modules {
+        Reading::Known(modules) => modules,
+        other => return missing(other, PATH),
+    };
+    let speeds: Vec<(u32, u32)> =
+        modules.iter().filter_map(|m| Some((m.configured_mts?, m.speed_mts.unwrap_or(0)))).collect();
+    let (Some(slowest), Some(rated)) = (speeds.iter().map(|s| s.0).min(), speeds.iter().map(|s| s.1).max())
+    else {
+        return unseen(context, "the modules do not report their speed; check the BIOS setup or use Redfish");
+    };
+    let observed = format!("modules run at {slowest} MT/s");
+    let wants_2933 = setting.want(context.profile).text(context).is_some_and(|text| text.starts_with("2933"));
+    // SMBIOS rounds: 2933 and 2934 mean the same speed.
+    let is_2933 = (2_932..=2_934).contains(&slowest);
+    match (wants_2933, is_2933) {
+        (true, true) => Judgement::good(observed).at(PATH),
+        (true, false) if slowest < 2_932 => {
+            Judgement::wrong(observed, "slower than the fabric; see memory.module_speed").at(PATH)
+        }
+        (true, false) => {
+            Judgement::wrong(observed, "out of step with the Infinity Fabric of EPYC 7002").at(PATH)
+        }
+        (false, _) if rated > 0 && slowest >= rated => Judgement::good(observed).at(PATH),
+        (false, _) => Judgement {
+            observed,
+            ..Judgement::unknown(
+                "below the modules' rating: because of this setting, the processor, or the number of modules \
+                 per channel",
+            )
+        }
+        .at(PATH),
+    }
+}
+
+/// Nodes that have CPUs.
+fn cpu_nodes(topology: &Topology) -> Vec<&Node> {
+    topology.nodes.iter().filter(|node| !node.cpus.is_empty()).collect()
+}
+
+/// Whether each node with CPUs is exactly one last-level cache.
+fn nodes_are_llcs(nodes: &[&Node], llcs: &[&Cache]) -> bool {
+    nodes.len() == llcs.len() && nodes.iter().all(|node| llcs.iter().any(|llc| llc.cpus == node.cpus))
+}
+
+pub(super) fn numa_domains(context: &Context<'_>, setting: &Setting) -> Judgement {
+    const PATH: &str = "/sys/devices/system/node";
+    let topology = &context.host.topology;
+    let (nodes, packages) = (cpu_nodes(topology), topology.packages.len());
+    if nodes.is_empty() || packages == 0 {
+        return Judgement::unknown("the nodes or packages of this host are not known").at(PATH);
+    }
+    let llcs = topology.llcs();
+    if llcs.len() > packages && nodes_are_llcs(&nodes, &llcs) {
+        return Judgement::unknown("each node is one last-level cache, which hides the memory domains")
+            .at(PATH);
+    }
+    let value = match (nodes.len(), nodes.len() % packages, nodes.len() / packages) {
+        (count, _, _) if count < packages => "Zero memory domains per socket",
+        (_, 0, 1) => "One memory domain per socket",
+        (_, 0, 2) => "Two memory domains per socket",
+        (_, 0, 4) => "Four memory domains per socket",
+        (count, _, _) => {
+            return Judgement::unknown(format!(
+                "{count} nodes with CPUs on {packages} packages match no value of the setting"
+            ))
+            .at(PATH);
+        }
+    };
+    let by = format!("nodes with CPUs: {}, packages: {packages}", nodes.len());
+    FirmwareValue::new(value, by, PATH).judge(context, setting)
+}
+
+pub(super) fn llc_as_node(context: &Context<'_>, setting: &Setting) -> Judgement {
+    const PATH: &str = "/sys/devices/system/node";
+    let topology = &context.host.topology;
+    let (nodes, llcs, packages) = (cpu_nodes(topology), topology.llcs(), topology.packages.len());
+    if nodes.is_empty() || llcs.is_empty() || packages == 0 {
+        return Judgement::unknown("the nodes or caches of this host are not known").at(PATH);
+    }
+    let by = format!("nodes with CPUs: {}, last-level caches: {}", nodes.len(), llcs.len());
+    if llcs.len() <= packages {
+        return Judgement::not_applicable(
+            "one last-level cache per package: the setting would change nothing",
+        )
+        .at(PATH);
+    }
+    if !nodes_are_llcs(&nodes, &llcs) {
+        return FirmwareValue::switch(false, by, PATH).judge(context, setting);
+    }
+    // Two or four nodes per package may also be memory domains that happen to contain one cache each.
+    if matches!(llcs.len() / packages, 2 | 4) {
+        return Judgement::unknown("each node is one last-level cache; memory domains would look the same")
+            .at(PATH);
+    }
+    FirmwareValue::switch(true, by, PATH).judge(context, setting)
+}
+
+pub(super) fn slit(context: &Context<'_>, setting: &Setting) -> Judgement {
+    const PATH: &str = "/sys/devices/system/node/node*/distance";
+    let nodes = &context.host.topology.nodes;
+    if nodes.len() < 2 {
+        return Judgement::not_applicable("fewer than two NUMA nodes");
+    }
+    if let Some(node) = nodes.iter().find(|node| !node.distances.is_known()) {
+        return missing(&node.distances, PATH);
+    }
+    let mut distances: Vec<u32> =
+        nodes.iter().filter_map(|n| n.distances.known()).flatten().copied().collect();
+    distances.sort_unstable();
+    distances.dedup();
+    let words: Vec<String> = distances.iter().map(u32::to_string).collect();
+    // The kernel uses 10 and 20 if the firmware has no table.
+    if distances.iter().all(|distance| [10, 20].contains(distance)) {
+        return Judgement {
+            observed: format!("distances {}", words.join(", ")),
+            ..Judgement::unknown(
+                "these are the kernel's default values; the firmware's table may have the same ones",
+            )
+        }
+        .at(PATH);
+    }
+    FirmwareValue::switch(true, format!("distances {}", words.join(", ")), PATH).judge(context, setting)
+}
+
+pub(super) fn io_proximity(context: &Context<'_>, setting: &Setting) -> Judgement {
+    const PATH: &str = "/sys/bus/pci/devices/*/numa_node";
+    let host = context.host;
+    if cpu_nodes(&host.topology).len() < 2 {
+        return Judgement::not_applicable("one NUMA node: every device is attached to it");
+    }
+    let nics = host.nics.iter().filter(|nic| nic.is_physical).map(|nic| &nic.node);
+    let nodes: Vec<i32> = nics
+        .chain(host.disks.iter().map(|disk| &disk.node))
+        .filter_map(|node| node.known().copied())
+        .collect();
+    if nodes.is_empty() {
+        return Judgement::unknown("no NIC or disk of this host reports its node").at(PATH);
+    }
+    let told = nodes.iter().filter(|node| **node >= 0).count();
+    FirmwareValue::switch(
+        told > 0,
+        format!("devices that report their node: {told} of {}", nodes.len()),
+        PATH,
+    )
+    .judge(context, setting)
+}

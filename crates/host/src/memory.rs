@@ -1,0 +1,70 @@
+//! Where memory is: behind which node, of which kind, in which tier.
+
+use crate::Reading;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Kind of a node's memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MemoryKind {
+    /// Memory of a node that has CPUs.
+    #[default]
+    Main,
+    /// Memory behind CXL, added by the driver of a device-dax that belongs to a CXL region.
+    Cxl,
+    /// Memory added by the driver of another device-dax, such as high-bandwidth or persistent memory.
+    Dax,
+    /// Memory of a GPU that the processor reads directly, as NVIDIA's driver says.
+    Gpu,
+    /// Memory of a node without CPUs whose origin the kernel does not tell.
+    Far,
+}
+
+impl fmt::Display for MemoryKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Main => "main",
+            Self::Cxl => "CXL",
+            Self::Dax => "device-dax",
+            Self::Gpu => "GPU",
+            Self::Far => "far",
+        })
+    }
+}
+
+/// Memory of a NUMA node.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct NodeMemory {
+    /// The kernel's number of the node.
+    pub node: u32,
+    /// Its kind.
+    pub kind: MemoryKind,
+    /// MemTotal of the node.
+    pub total_bytes: Reading<u64>,
+    /// MemFree of the node.
+    pub free_bytes: Reading<u64>,
+    /// The kernel's memory tier: lower is faster.
+    pub tier: Reading<u32>,
+}
+
+/// A CXL memory device (/sys/bus/cxl/devices/memN). It is memory of a node once its region was made and added.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CxlDevice {
+    /// "mem0".
+    pub name: String,
+    /// Size of its volatile part, in bytes.
+    pub volatile_bytes: Reading<u64>,
+}
+
+/// All memory of a host.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct MemoryNodes {
+    /// Nodes with memory, in order.
+    pub nodes: Vec<NodeMemory>,
+    /// CXL memory devices.
+    pub cxl_devices: Vec<CxlDevice>,
+    /// Whether the kernel moves pages to slower tiers instead of discarding them
+    /// (/sys/kernel/mm/numa/demotion_enabled).
+    pub is_demotion_enabled: Reading<bool>,
+}

@@ -1,0 +1,68 @@
+//! Names of what is at addresses of a program.
+
+use lowlat_cache::finder::{Code, FinderRecord, Place, names::Program};
+use lowlat_sys::watch::{Mapping, program_bytes};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Names the fields and the code of a record.
+pub fn name(record: &mut FinderRecord, mappings: &[Mapping]) {
+    let findings = record.findings();
+    let fields = findings.iter().flat_map(|finding| &finding.fields);
+    let writers = fields.clone().flat_map(|field| &field.writers);
+    let addresses: BTreeSet<u64> = fields.map(|field| field.address).collect();
+    // A breakpoint reports the instruction after the one that wrote.
+    let code: BTreeSet<u64> = writers.map(|writer| writer.code).filter(|code| *code > 0).collect();
+    let mut places: Vec<Place> = addresses.iter().map(|address| place(*address, mappings)).collect();
+    let mut names: Vec<Code> = code.iter().map(|address| function(*address, mappings)).collect();
+    let mut files: BTreeMap<&str, &Mapping> = BTreeMap::new();
+    for address in addresses.iter().chain(&code) {
+        if let Some(mapping) = file_before(*address, mappings) {
+            files.entry(&mapping.name).or_insert(mapping);
+        }
+    }
+    for (file, mapping) in files {
+        let Ok(bytes) = program_bytes(record.pid, file) else { continue };
+        let Some(program) = Program::parse(&bytes) else { continue };
+        let Some(start) = program.address_of(mapping.offset) else { continue };
+        let in_file = |address: u64| {
+            let is_near = file_before(address, mappings).is_some_and(|of| of.name == file);
+            let address = address.wrapping_sub(mapping.start).wrapping_add(start);
+            Some(address).filter(|address| is_near && program.has(*address))
+        };
+        for place in &mut places {
+            if let Some(name) = in_file(place.address).and_then(|address| program.variable(address)) {
+                (place.name, place.is_variable) = (name, true);
+            }
+        }
+        for code in &mut names {
+            let Some(address) = in_file(code.address.wrapping_sub(1)) else { continue };
+            if let Some(function) = program.function(address) {
+                code.function = function;
+            }
+            code.line = program.line(address).unwrap_or_default();
+        }
+    }
+    (record.places, record.code) = (places, names);
+}
+
+/// The last mapping of a file that starts before an address. A program's zeroed data follows it.
+fn file_before(address: u64, mappings: &[Mapping]) -> Option<&Mapping> {
+    mappings.iter().rfind(|mapping| mapping.start <= address && mapping.inode != 0)
+}
+
+fn place(address: u64, mappings: &[Mapping]) -> Place {
+    let mapping = mappings.iter().find(|mapping| mapping.has(address));
+    let name = match mapping.map_or("", |mapping| &mapping.name) {
+        "[heap]" => "heap",
+        "[stack]" => "stack",
+        "" => "memory",
+        name => name.rsplit('/').next().unwrap_or(name),
+    };
+    Place { address, name: name.to_owned(), is_variable: false }
+}
+
+fn function(address: u64, mappings: &[Mapping]) -> Code {
+    let mapping = mappings.iter().find(|mapping| mapping.has(address));
+    let file = mapping.map_or("", |mapping| mapping.name.rsplit('/').next().unwrap_or_default());
+    Code { address, function: file.to_owned(), line: String::new() }
+}

@@ -1,0 +1,226 @@
+//! The processes of one run.
+
+use super::{
+    error::WorkloadError,
+    fork::{Forked, fork},
+    job::Job,
+    pace::{Gate, Pace, Slot, Times},
+    shared::Shared,
+};
+use lowlat_host::{CpuId, CpuSet, snapshot::SchedPolicy};
+use lowlat_sys::scheduling::{Scheduling, set_affinity, set_scheduling};
+use lowlat_workload::{Policy, programs::Figures};
+use std::{
+    io,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Time between two looks at processes.
+const LOOK_EVERY: Duration = Duration::from_millis(1);
+/// Time between two looks at the stop flag.
+const STOP_EVERY: Duration = Duration::from_millis(50);
+/// Time in which processes start, and in which they end after their time; many on few CPUs take turns.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Figures of a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Outcome {
+    /// The figures.
+    pub figures: Figures,
+    /// Measured time.
+    pub elapsed_ns: u64,
+}
+
+/// What a run is done under.
+#[derive(Debug, Clone, Copy)]
+pub struct Frame<'a> {
+    /// CPU of each process; empty if the kernel chooses.
+    pub cpus: &'a [CpuId],
+    /// Policy of each process.
+    pub policy: Policy,
+    /// Warm-up and measured time.
+    pub times: Times,
+}
+
+/// Runs a job in `count` processes. Ends early, without figures, when `stop` is raised.
+///
+/// # Errors
+/// [`WorkloadError`] if a process cannot be started or placed, fails, or was moved. No process outlives the call.
+pub fn run(
+    job: &dyn Job,
+    count: usize,
+    frame: Frame<'_>,
+    stop: &AtomicBool,
+) -> Result<Option<Outcome>, WorkloadError> {
+    let gate = Shared::new(1, Gate::default).map_err(WorkloadError::Start)?;
+    let slots = Shared::new(count, Slot::default).map_err(WorkloadError::Start)?;
+    let Some(gate) = gate.first() else { return Ok(None) };
+    let mut team = Team { gate, slots: &slots, processes: Vec::with_capacity(count) };
+    for place in 0..count {
+        team.start(job, place, frame)?;
+    }
+    let is_ready = |team: &mut Team<'_>| {
+        // Acquire: pairs with the release in `Pace::begin`.
+        team.gate.ready.load(Ordering::Acquire) as usize >= count
+    };
+    team.wait_for(is_ready, stop)?;
+    team.gate.open();
+    sleep(Duration::from_nanos(frame.times.warm_up_ns + frame.times.measured_ns), stop);
+    let is_over = |team: &mut Team<'_>| team.processes.iter().all(|process| !process.is_counted);
+    team.wait_for(is_over, stop)?;
+    // Relaxed: set by the signal handler; orders nothing.
+    if stop.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    let counted: Vec<(usize, &Slot)> =
+        slots.iter().enumerate().filter(|(place, _)| job.is_counted(*place)).collect();
+    check_places(&counted, frame.cpus)?;
+    Ok(Some(sum(&counted, frame.times.measured_ns)))
+}
+
+/// Processes that are not yet over.
+struct Team<'a> {
+    gate: &'a Gate,
+    slots: &'a [Slot],
+    processes: Vec<Process>,
+}
+
+struct Process {
+    forked: Forked,
+    place: usize,
+    is_counted: bool,
+}
+
+impl Team<'_> {
+    fn start(&mut self, job: &dyn Job, place: usize, frame: Frame<'_>) -> Result<(), WorkloadError> {
+        let Some(slot) = self.slots.get(place) else { return Ok(()) };
+        let gate = self.gate;
+        let work = || {
+            let mut counting = Pace::new(gate, slot, frame.times);
+            if let Err(error) = job.work(place, &mut counting) {
+                // Relaxed: the parent reads it after it has waited for this process.
+                slot.errno.store(error.raw_os_error().unwrap_or(libc::EIO), Ordering::Relaxed);
+            }
+        };
+        let forked = fork(true, work).map_err(WorkloadError::Start)?;
+        let pid = forked.pid();
+        self.processes.push(Process { forked, place, is_counted: job.is_counted(place) });
+        if let Some(cpu) = frame.cpus.get(place) {
+            set_affinity(pid, &CpuSet::of(*cpu))
+                .map_err(|source| WorkloadError::Cpu { cpu: *cpu, source })?;
+        }
+        match scheduling_of(frame.policy) {
+            Some(scheduling) => set_scheduling(pid, &scheduling).map_err(WorkloadError::Policy),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until `is_done`, or until `stop` is raised.
+    fn wait_for(
+        &mut self,
+        is_done: impl Fn(&mut Self) -> bool,
+        stop: &AtomicBool,
+    ) -> Result<(), WorkloadError> {
+        let deadline = Instant::now() + PATIENCE;
+        // Relaxed: set by the signal handler; orders nothing.
+        while !stop.load(Ordering::Relaxed) {
+            self.bury()?;
+            if is_done(self) {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(WorkloadError::Late);
+            }
+            thread::sleep(LOOK_EVERY);
+        }
+        Ok(())
+    }
+
+    /// Forgets processes that have ended.
+    fn bury(&mut self) -> Result<(), WorkloadError> {
+        for process in &mut self.processes {
+            let Some(is_success) = process.forked.ended() else { continue };
+            let errno = self.slots.get(process.place).map_or(0, |slot| slot.errno.load(Ordering::Relaxed));
+            if errno != 0 {
+                return Err(WorkloadError::Process(io::Error::from_raw_os_error(errno)));
+            }
+            if !is_success {
+                return Err(WorkloadError::Died);
+            }
+            process.is_counted = false;
+        }
+        // What ended is dropped without another wait; those that serve others stay until the end.
+        self.processes.retain(|process| !process.forked.is_over());
+        Ok(())
+    }
+}
+
+/// The scheduling to set; `None` if it is the default.
+pub fn scheduling_of(policy: Policy) -> Option<Scheduling> {
+    let (policy, priority) = match policy {
+        Policy::Other => return None,
+        Policy::Batch => (SchedPolicy::Batch, 0),
+        Policy::Fifo => (SchedPolicy::Fifo, 1),
+    };
+    Some(Scheduling { policy, priority, nice: None, deadline_ns: [0; 3], is_reset_on_fork: false })
+}
+
+/// Sleeps, or returns soon after `stop` is raised.
+pub fn sleep(time: Duration, stop: &AtomicBool) {
+    let end = Instant::now() + time;
+    // Relaxed: set by the signal handler; orders nothing.
+    while !stop.load(Ordering::Relaxed) {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        thread::sleep(left.min(STOP_EVERY));
+    }
+}
+
+/// Whether every process ended on its CPU.
+fn check_places(counted: &[(usize, &Slot)], cpus: &[CpuId]) -> Result<(), WorkloadError> {
+    for (place, slot) in counted {
+        // Relaxed: the process has ended.
+        let to = slot.cpu.load(Ordering::Relaxed);
+        match cpus.get(*place) {
+            Some(from) if *from != to => return Err(WorkloadError::Moved { from: *from, to }),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Adds the operations of processes, all counted in the same time.
+fn sum(counted: &[(usize, &Slot)], elapsed_ns: u64) -> Outcome {
+    // Relaxed: the processes have ended.
+    let operations: u64 = counted.iter().map(|(_, slot)| slot.operations.load(Ordering::Relaxed)).sum();
+    let per_s = operations as f64 * 1e9 / elapsed_ns.max(1) as f64;
+    Outcome { figures: Figures { operations, per_s, bytes_per_s: None }, elapsed_ns }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_the_kernel_moved_has_no_figures() {
+        let slots = [Slot::default(), Slot::default()];
+        slots[1].cpu.store(3, Ordering::Relaxed);
+        let counted: Vec<(usize, &Slot)> = slots.iter().enumerate().collect();
+        assert!(check_places(&counted, &[0, 3]).is_ok() && check_places(&counted, &[]).is_ok());
+        let error = check_places(&counted, &[0, 1]).unwrap_err().to_string();
+        assert!(error.contains("from CPU 1 to CPU 3") && error.contains("offline"), "{error}");
+    }
+
+    #[test]
+    fn operations_of_all_processes_are_of_one_window() {
+        let slots = [Slot::default(), Slot::default()];
+        slots[0].operations.store(500, Ordering::Relaxed);
+        let counted: Vec<(usize, &Slot)> = slots.iter().enumerate().collect();
+        let outcome = sum(&counted, 500_000_000);
+        assert!((outcome.figures.per_s - 1_000.0).abs() < 1e-6 && outcome.figures.operations == 500);
+    }
+}

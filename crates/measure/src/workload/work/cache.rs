@@ -1,0 +1,122 @@
+//! Copies that need the second-level cache.
+
+use crate::workload::{Job, Kind, Pace, Scale, Workload};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous};
+use std::{hint, io, ptr, slice};
+
+pub const BASE: Workload = Workload {
+    name: "cache-base",
+    about: "copies follow and change links in memory of three quarters of a second-level cache",
+    unit: "blocks",
+    kind: Kind::Processes { per_copy: 1, make: |scale| Ok(Box::new(Cache::of(scale, false))) },
+};
+pub const PEAK: Workload = Workload {
+    name: "cache-peak",
+    about: "cache-base in huge pages",
+    unit: "blocks",
+    kind: Kind::Processes { per_copy: 1, make: |scale| Ok(Box::new(Cache::of(scale, true))) },
+};
+
+/// Bytes of a line; each holds one link.
+const LINE_BYTES: usize = 64;
+/// Links of a block.
+const LINKS: usize = 1_024;
+/// Memory if the size of the second-level cache is unknown.
+const BYTES_DEFAULT: usize = 1 << 20;
+/// Size of a huge page, and so of the memory at least.
+const HUGE_BYTES: usize = 2 << 20;
+
+struct Cache {
+    lines: usize,
+    is_peak: bool,
+}
+
+/// A line with the place of the next one and a counter.
+#[repr(C, align(64))]
+struct Line {
+    next: u32,
+    count: u32,
+}
+
+impl Job for Cache {
+    fn work(&self, _: usize, pace: &mut Pace<'_>) -> io::Result<()> {
+        let lines = self.map()?;
+        link(lines);
+        let mut at = 0_usize;
+        pace.begin();
+        loop {
+            for _ in 0..LINKS {
+                let Some(line) = hint::black_box(&mut *lines).get_mut(at) else { break };
+                line.count = line.count.wrapping_add(1);
+                at = line.next as usize;
+            }
+            if !pace.goes_on() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn is_counted(&self, _: usize) -> bool {
+        true
+    }
+}
+
+impl Cache {
+    fn of(scale: Scale<'_>, is_peak: bool) -> Self {
+        let l2 = scale.topology.l2s().find_map(|cache| cache.size_bytes.known().copied());
+        let bytes = l2.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(BYTES_DEFAULT) / 4 * 3;
+        Self { lines: (bytes / LINE_BYTES).max(2), is_peak }
+    }
+
+    /// Memory of this process, which ends with it.
+    fn map(&self) -> io::Result<&'static mut [Line]> {
+        let bytes = (self.lines * size_of::<Line>()).next_multiple_of(HUGE_BYTES) + HUGE_BYTES;
+        let flags = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+        // SAFETY: a new mapping at an address that the kernel chooses replaces nothing.
+        let start = unsafe { mmap_anonymous(ptr::null_mut(), bytes, flags.0, flags.1) }?;
+        let skipped = start.addr().next_multiple_of(HUGE_BYTES) - start.addr();
+        // SAFETY: the mapping has a huge page more than the lines need, so the aligned start and the lines are inside.
+        let first = unsafe { start.byte_add(skipped) };
+        let advice = if self.is_peak { Advice::LinuxHugepage } else { Advice::LinuxNoHugepage };
+        // SAFETY: within the mapping; advice changes no content. A kernel without huge pages refuses, and then the pages
+        // are small.
+        let _ = unsafe { madvise(first, bytes - HUGE_BYTES, advice) };
+        // SAFETY: mapped for as long as the process lives, zeroed, aligned to a huge page, and known to nobody else.
+        Ok(unsafe { slice::from_raw_parts_mut(first.cast::<Line>(), self.lines) })
+    }
+}
+
+/// Links all lines to one cycle in random order (Sattolo's algorithm).
+fn link(lines: &mut [Line]) {
+    let mut random = fastrand::Rng::with_seed(7);
+    for (place, line) in lines.iter_mut().enumerate() {
+        line.next = u32::try_from(place).unwrap_or(0);
+    }
+    for place in (1..lines.len()).rev() {
+        let other = random.usize(..place);
+        let next = |lines: &[Line], at: usize| lines.get(at).map_or(0, |line| line.next);
+        let (a, b) = (next(lines, place), next(lines, other));
+        for (at, value) in [(place, b), (other, a)] {
+            if let Some(line) = lines.get_mut(at) {
+                line.next = value;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_links_are_one_cycle() {
+        let mut lines: Vec<Line> = (0..1_000).map(|_| Line { next: 0, count: 0 }).collect();
+        link(&mut lines);
+        let mut at = 0;
+        for _ in 0..lines.len() {
+            lines[at].count += 1;
+            at = lines[at].next as usize;
+        }
+        assert!(at == 0 && lines.iter().all(|line| line.count == 1));
+    }
+}

@@ -1,0 +1,63 @@
+//! Wake-ups over eventfd.
+
+use crate::workload::{Job, Kind, Pace, Scale, Workload, WorkloadError};
+use rustix::{
+    event::{EventfdFlags, eventfd},
+    io::{Errno, read, write},
+};
+use std::{io, os::fd::OwnedFd};
+
+pub const WORKLOAD: Workload = Workload {
+    name: "eventfd",
+    about: "two processes wake each other through two eventfds",
+    unit: "round trips",
+    kind: Kind::Processes { per_copy: 2, make },
+};
+
+/// There and back.
+struct Events(Vec<[OwnedFd; 2]>);
+
+fn make(scale: Scale<'_>) -> Result<Box<dyn Job>, WorkloadError> {
+    let event = || eventfd(0, EventfdFlags::CLOEXEC);
+    let pairs: rustix::io::Result<Vec<_>> = (0..scale.copies).map(|_| Ok([event()?, event()?])).collect();
+    Ok(Box::new(Events(pairs.map_err(io::Error::from).map_err(WorkloadError::prepare("eventfds"))?)))
+}
+
+impl Job for Events {
+    fn work(&self, process: usize, pace: &mut Pace<'_>) -> io::Result<()> {
+        let Some([there, back]) = self.0.get(process / 2) else { return Ok(()) };
+        pace.begin();
+        if !self.is_counted(process) {
+            loop {
+                wait(there)?;
+                wake(back)?;
+            }
+        }
+        loop {
+            wake(there)?;
+            wait(back)?;
+            if !pace.goes_on() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn is_counted(&self, process: usize) -> bool {
+        process.is_multiple_of(2)
+    }
+}
+
+fn wake(event: &OwnedFd) -> io::Result<()> {
+    write(event, &1_u64.to_ne_bytes())?;
+    Ok(())
+}
+
+fn wait(event: &OwnedFd) -> io::Result<()> {
+    let mut counter = [0; 8];
+    loop {
+        match read(event, &mut counter) {
+            Err(Errno::INTR) => {}
+            result => return Ok(result.map(drop)?),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Wake-ups over a futex.
+
+use crate::workload::{Job, Kind, Pace, Scale, Workload, WorkloadError, shared::Shared};
+use rustix::{
+    io::Errno,
+    thread::futex::{Flags, wait, wake},
+};
+use std::{
+    io,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+pub const WORKLOAD: Workload = Workload {
+    name: "futex",
+    about: "two processes wake each other through a futex in shared memory",
+    unit: "round trips",
+    kind: Kind::Processes { per_copy: 2, make },
+};
+
+/// Whose turn it is, on a pair of cache lines.
+#[derive(Default)]
+#[repr(align(128))]
+struct Turn(AtomicU32);
+
+struct Turns(Shared<Turn>);
+
+fn make(scale: Scale<'_>) -> Result<Box<dyn Job>, WorkloadError> {
+    let turns = Shared::new(scale.copies, Turn::default);
+    Ok(Box::new(Turns(turns.map_err(WorkloadError::prepare("shared memory"))?)))
+}
+
+impl Job for Turns {
+    fn work(&self, process: usize, pace: &mut Pace<'_>) -> io::Result<()> {
+        let Some(Turn(turn)) = self.0.get(process / 2) else { return Ok(()) };
+        let (own, other) = if self.is_counted(process) { (0, 1) } else { (1, 0) };
+        pace.begin();
+        loop {
+            // Acquire: pairs with the release of the other process.
+            while turn.load(Ordering::Acquire) != own {
+                match wait(turn, Flags::empty(), other, None) {
+                    Ok(()) | Err(Errno::AGAIN | Errno::INTR) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            if own == 0 && !pace.goes_on() {
+                return Ok(());
+            }
+            // Release: pairs with the acquire of the other process.
+            turn.store(other, Ordering::Release);
+            wake(turn, Flags::empty(), 1)?;
+        }
+    }
+
+    fn is_counted(&self, process: usize) -> bool {
+        process.is_multiple_of(2)
+    }
+}

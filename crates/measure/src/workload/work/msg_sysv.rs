@@ -1,0 +1,65 @@
+//! System V message queues.
+
+use crate::workload::{
+    Job, Kind, Pace, Scale, Workload, WorkloadError,
+    job::done,
+    removal::{Object, Removal},
+};
+use std::io;
+
+pub const WORKLOAD: Workload = Workload {
+    name: "msg-sysv",
+    about: "one process sends messages of 4 bytes to another through a System V queue",
+    unit: "messages",
+    kind: Kind::Processes { per_copy: 2, make },
+};
+
+/// Owner only.
+const MODE: i32 = 0o600;
+/// Bytes of a message, as in stress-ng.
+const BYTES: usize = 4;
+
+/// A message with its type.
+#[repr(C)]
+struct Message {
+    kind: libc::c_long,
+    text: [u8; BYTES],
+}
+
+struct Queues(Removal);
+
+fn make(scale: Scale<'_>) -> Result<Box<dyn Job>, WorkloadError> {
+    let create = || {
+        // SAFETY: numbers only.
+        let id = unsafe { libc::msgget(libc::IPC_PRIVATE, libc::IPC_CREAT | MODE) };
+        done(id.into()).map(|()| id)
+    };
+    let queues = Removal::of(Object::Queue, scale.copies, create);
+    Ok(Box::new(Queues(queues.map_err(WorkloadError::prepare("System V queues"))?)))
+}
+
+impl Job for Queues {
+    fn work(&self, process: usize, pace: &mut Pace<'_>) -> io::Result<()> {
+        let queue = self.0.id(process / 2);
+        let mut message = Message { kind: 1, text: [0; BYTES] };
+        pace.begin();
+        if !self.is_counted(process) {
+            loop {
+                // SAFETY: the message has BYTES after its type, and lives through the call.
+                done(unsafe { libc::msgsnd(queue, (&raw const message).cast(), BYTES, 0) }.into())?;
+            }
+        }
+        loop {
+            // SAFETY: the message has room for BYTES after its type, and lives through the call.
+            let got = unsafe { libc::msgrcv(queue, (&raw mut message).cast(), BYTES, 0, 0) };
+            done(i64::try_from(got).unwrap_or(0))?;
+            if !pace.goes_on() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn is_counted(&self, process: usize) -> bool {
+        process % 2 == 1
+    }
+}

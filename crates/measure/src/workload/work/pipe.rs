@@ -1,0 +1,66 @@
+//! Context switches over pipes, as in UnixBench's context1.
+
+use crate::workload::{Job, Kind, Pace, Scale, Workload, WorkloadError};
+use rustix::{
+    io::{Errno, read, write},
+    pipe::{PipeFlags, pipe_with},
+};
+use std::{io, os::fd::OwnedFd};
+
+pub const WORKLOAD: Workload = Workload {
+    name: "pipe",
+    about: "two processes pass a counter to each other through two pipes, as UnixBench's context1",
+    unit: "round trips",
+    kind: Kind::Processes { per_copy: 2, make },
+};
+
+/// There and back: each with its reading and its writing end.
+struct Pipes(Vec<[(OwnedFd, OwnedFd); 2]>);
+
+fn make(scale: Scale<'_>) -> Result<Box<dyn Job>, WorkloadError> {
+    let pipe = || pipe_with(PipeFlags::CLOEXEC);
+    let pairs: rustix::io::Result<Vec<_>> = (0..scale.copies).map(|_| Ok([pipe()?, pipe()?])).collect();
+    Ok(Box::new(Pipes(pairs.map_err(io::Error::from).map_err(WorkloadError::prepare("pipes"))?)))
+}
+
+impl Job for Pipes {
+    fn work(&self, process: usize, pace: &mut Pace<'_>) -> io::Result<()> {
+        let Some([there, back]) = self.0.get(process / 2) else { return Ok(()) };
+        let mut counter = 0_u64.to_ne_bytes();
+        pace.begin();
+        if !self.is_counted(process) {
+            loop {
+                pass(|| read(&there.0, &mut counter))?;
+                pass(|| write(&back.1, &counter))?;
+            }
+        }
+        let mut number = 0_u64;
+        loop {
+            pass(|| write(&there.1, &number.to_ne_bytes()))?;
+            pass(|| read(&back.0, &mut counter))?;
+            if u64::from_ne_bytes(counter) != number {
+                return Err(io::Error::from_raw_os_error(libc::EPROTO));
+            }
+            number += 1;
+            if !pace.goes_on() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn is_counted(&self, process: usize) -> bool {
+        process.is_multiple_of(2)
+    }
+}
+
+/// Passes a counter whole: pipes do not split so few bytes.
+fn pass(mut call: impl FnMut() -> rustix::io::Result<usize>) -> io::Result<()> {
+    loop {
+        match call() {
+            Ok(8) => return Ok(()),
+            Ok(_) => return Err(io::Error::from_raw_os_error(libc::EPIPE)),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! POSIX semaphores.
+
+use crate::workload::{Job, Kind, Pace, Workload, WorkloadError, job::done, shared::Shared};
+use rustix::time::Timespec;
+use std::{cell::UnsafeCell, io};
+
+pub const WORKLOAD: Workload = Workload {
+    name: "sem-posix",
+    about: "processes take and give one POSIX semaphore",
+    unit: "operations",
+    kind: Kind::Processes { per_copy: 1, make: |_| make(false) },
+};
+pub const PAUSING: Workload = Workload {
+    name: "sem-posix-pause",
+    about: "sem-posix with a sched_yield or a sleep of 0 after each operation, in turn, as stress-ng --sem",
+    unit: "operations",
+    kind: Kind::Processes { per_copy: 1, make: |_| make(true) },
+};
+
+struct Semaphore(UnsafeCell<libc::sem_t>);
+
+// SAFETY: processes and threads use it through the C library's calls alone, which are made for that.
+unsafe impl Sync for Semaphore {}
+// SAFETY: it stays where it is, in shared memory; moving what refers to it is no problem.
+unsafe impl Send for Semaphore {}
+
+struct Posix {
+    semaphore: Shared<Semaphore>,
+    is_pausing: bool,
+}
+
+fn make(is_pausing: bool) -> Result<Box<dyn Job>, WorkloadError> {
+    let error = WorkloadError::prepare("a POSIX semaphore");
+    // SAFETY: plain data, which sem_init fills.
+    let semaphore =
+        Shared::new(1, || Semaphore(UnsafeCell::new(unsafe { std::mem::zeroed() }))).map_err(&error)?;
+    let job = Posix { semaphore, is_pausing };
+    // SAFETY: the semaphore is in memory that forked processes share, and nobody uses it yet.
+    done(unsafe { libc::sem_init(job.semaphore(), 1, 1) }.into()).map_err(&error)?;
+    Ok(Box::new(job))
+}
+
+impl Posix {
+    fn semaphore(&self) -> *mut libc::sem_t {
+        self.semaphore.first().map_or(std::ptr::null_mut(), |semaphore| semaphore.0.get())
+    }
+}
+
+impl Job for Posix {
+    fn work(&self, _: usize, pace: &mut Pace<'_>) -> io::Result<()> {
+        pace.begin();
+        let mut is_sleep = false;
+        loop {
+            // SAFETY: the semaphore is initialised and mapped as long as `self`.
+            done(unsafe { libc::sem_wait(self.semaphore()) }.into())?;
+            // SAFETY: as above.
+            done(unsafe { libc::sem_post(self.semaphore()) }.into())?;
+            if self.is_pausing {
+                pause(is_sleep);
+                is_sleep = !is_sleep;
+            }
+            if !pace.goes_on() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn is_counted(&self, _: usize) -> bool {
+        true
+    }
+}
+
+/// Lets others run, or sleeps for as short as the kernel can: a sleep of 0 takes the timer's slack.
+fn pause(is_sleep: bool) {
+    if is_sleep {
+        // A signal ends it early, which is as good.
+        let _ = rustix::thread::nanosleep(&Timespec { tv_sec: 0, tv_nsec: 0 });
+    } else {
+        rustix::thread::sched_yield();
+    }
+}

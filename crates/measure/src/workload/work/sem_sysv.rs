@@ -1,0 +1,57 @@
+//! System V semaphores.
+
+use crate::workload::{
+    Job, Kind, Pace, Scale, Workload, WorkloadError,
+    job::done,
+    removal::{Object, Removal},
+};
+use std::io;
+
+pub const WORKLOAD: Workload = Workload {
+    name: "sem-sysv",
+    about: "processes take and give one System V semaphore",
+    unit: "operations",
+    kind: Kind::Processes { per_copy: 1, make },
+};
+
+/// Owner only.
+const MODE: i32 = 0o600;
+
+struct SystemV(Removal);
+
+fn make(_: Scale<'_>) -> Result<Box<dyn Job>, WorkloadError> {
+    let error = WorkloadError::prepare("a System V semaphore");
+    let create = || {
+        // SAFETY: numbers only.
+        let id = unsafe { libc::semget(libc::IPC_PRIVATE, 1, libc::IPC_CREAT | MODE) };
+        done(id.into()).map(|()| id)
+    };
+    let job = SystemV(Removal::of(Object::Semaphores, 1, create).map_err(&error)?);
+    job.change(1).map_err(&error)?;
+    Ok(Box::new(job))
+}
+
+impl SystemV {
+    fn change(&self, by: i16) -> io::Result<()> {
+        let mut change = libc::sembuf { sem_num: 0, sem_op: by, sem_flg: 0 };
+        // SAFETY: one operation, alive through the call.
+        done(unsafe { libc::semop(self.0.id(0), &raw mut change, 1) }.into())
+    }
+}
+
+impl Job for SystemV {
+    fn work(&self, _: usize, pace: &mut Pace<'_>) -> io::Result<()> {
+        pace.begin();
+        loop {
+            self.change(-1)?;
+            self.change(1)?;
+            if !pace.goes_on() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn is_counted(&self, _: usize) -> bool {
+        true
+    }
+}

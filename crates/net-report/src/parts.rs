@@ -1,0 +1,307 @@
+//! Parts of round trips as text: where the time went, and what made the slowest ones slow.
+
+use super::pingpong::{bytes, quoted};
+use lowlat_net::pingpong::{
+    PingpongRecord, SizeRecord,
+    parts::{Part, PartFigures, SizeParts, SlowCause, SlowMessage},
+};
+use lowlat_text::columns::{self, Column, NONE};
+use lowlat_text::text::{BOLD, add_detail, add_wrapped, paint};
+use lowlat_text::units::{clean, count, duration, percent, plural};
+use std::{cmp::Reverse, collections::BTreeMap};
+
+/// Rows of the table of causes.
+const CAUSES_MAX: usize = 8;
+/// Longest name of a cause in the table, in characters.
+const CAUSE_CHARS_MAX: usize = 34;
+/// Width of the longest bar, in characters.
+const BAR_CHARS: f64 = 20.0;
+
+/// Adds the parts of the size that people quote, if the run has them.
+pub(super) fn add_parts(out: &mut String, record: &PingpongRecord, width: usize) {
+    let Some((size, parts)) = quoted(record).and_then(|size| Some((size, size.parts.as_ref()?))) else {
+        return;
+    };
+    out.push_str(&format!("\n{}\n", paint(BOLD, &title(size))));
+    out.push_str(&columns::table(columns_of(record, parts), width));
+    for sentence in sentences(record, parts) {
+        add_detail(out, &sentence, width);
+    }
+    if !parts.slowest.is_empty() {
+        let messages = plural(parts.slowest.len(), "round trip");
+        out.push_str(&format!(
+            "\n{}\n",
+            paint(BOLD, &format!("The slowest {messages} of {}", bytes(size.size_bytes)))
+        ));
+        out.push_str(&columns::table(columns_of_causes(record, &parts.slowest), width));
+    }
+    let others = record.sizes.iter().filter(|of| of.parts.is_some()).count() - 1;
+    if others > 0 {
+        let text = format!(
+            "The HTML report and the JSON document have the parts of {} more.",
+            plural(others, "size")
+        );
+        add_wrapped(out, &text, 2, width);
+    }
+}
+
+fn title(size: &SizeRecord) -> String {
+    format!("Where a round trip of {} spends its time", bytes(size.size_bytes))
+}
+
+/// Name of a part. An end that was not traced has its wake-up within the part before.
+pub(super) fn name(record: &PingpongRecord, part: Part) -> String {
+    let is_traced = record.parts.as_ref().map_or([false; 2], |facts| facts.is_traced);
+    match part {
+        Part::ClientSocket if !is_traced[0] => "client: driver to program".to_owned(),
+        Part::ServerSocket if !is_traced[1] => "server: driver to program".to_owned(),
+        part => part.to_string(),
+    }
+}
+
+/// The parts that take time in this run: spinning threads have no wake-ups.
+pub(super) fn shown<'a>(record: &PingpongRecord, parts: &'a SizeParts) -> Vec<&'a PartFigures> {
+    let is_shown = |of: &&PartFigures| {
+        let is_wake = matches!(of.part, Part::ClientWake | Part::ServerWake);
+        !(is_wake && record.scenario.waiting.spins() && of.total_ns == 0)
+    };
+    parts.parts.iter().filter(is_shown).collect()
+}
+
+fn columns_of(record: &PingpongRecord, parts: &SizeParts) -> Vec<Column> {
+    let shown = shown(record, parts);
+    let shares: Vec<f64> = shown.iter().map(|of| parts.share_of(of)).collect();
+    let most = shares.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    let bar = |share: &f64| "#".repeat(chars(share / most * BAR_CHARS));
+    let p99 = |of: &&PartFigures| of.p99_ns.map_or_else(|| NONE.to_owned(), duration);
+    vec![
+        Column::words("part", 0, shown.iter().map(|of| name(record, of.part)).collect()),
+        Column::figures("median", 0, shown.iter().map(|of| duration(of.median_ns)).collect()),
+        Column::figures("p99", 1, shown.iter().map(p99).collect()),
+        Column::figures("share", 0, shares.iter().map(|share| percent(share * 100.0)).collect()),
+        Column::words("", 2, shares.iter().map(bar).collect()),
+    ]
+}
+
+/// What must be known to read the parts, one sentence each.
+pub(super) fn sentences(record: &PingpongRecord, parts: &SizeParts) -> Vec<String> {
+    let mut all = vec![format!(
+        "The parts of {} of {} add up to the measured time within 2 %.",
+        percent(floored(parts.share_adding_up() * 100.0)),
+        plural(usize::try_from(parts.messages).unwrap_or(usize::MAX), "round trip")
+    )];
+    for (number, what) in [
+        (parts.missing, "lack a time stamp"),
+        (parts.disordered, "have time stamps that are out of order"),
+        (parts.untraced, "have no known wake-up because trace events were lost"),
+    ] {
+        if number > 0 {
+            all.push(format!("{} of them {what}, and are not in the table.", count(number)));
+        }
+    }
+    if let Some(ratio) = parts.stamp_cost_ratio() {
+        all.push(format!(
+            "With time stamps the median round trip is {}, {ratio:.2} times as long as in the interleaved rounds \
+             without ({}), to which all other figures belong.",
+            duration(parts.stamped_median_ns),
+            duration(parts.plain_median_ns)
+        ));
+    }
+    if record.scenario.waiting.spins() {
+        all.push("Spinning threads have no wake-up.".to_owned());
+    }
+    if record.scenario.rate_per_s.is_some() {
+        all.push("Parts start at the time of sending, not at the time when the message was due.".to_owned());
+    }
+    if let Some(facts) = &record.parts {
+        if facts.is_traced != [true; 2] && !record.scenario.waiting.spins() {
+            all.push(
+                "\"Driver to program\" includes the wake-up of a thread, which only a trace tells apart."
+                    .to_owned(),
+            );
+        }
+        all.extend(facts.notes.iter().cloned());
+    }
+    all
+}
+
+/// One decimal, rounded down: 99.96 % of the messages are not all.
+fn floored(percent: f64) -> f64 {
+    (percent * 10.0).floor() / 10.0
+}
+
+/// Round trips with one long part and one cause.
+pub(super) struct CauseRow {
+    /// The part that was long.
+    pub part: String,
+    /// What took its time.
+    pub cause: String,
+    /// Number of round trips.
+    pub count: u64,
+    /// The slowest of them.
+    pub longest_ns: u64,
+}
+
+/// The causes of the slowest round trips, the most frequent first.
+pub(super) fn cause_rows(record: &PingpongRecord, slowest: &[SlowMessage]) -> Vec<CauseRow> {
+    let mut found: BTreeMap<(Part, String), (u64, u64)> = BTreeMap::new();
+    for slow in slowest {
+        let own_cpu = if slow.part.is_server() { record.server.cpu } else { record.client.cpu };
+        let elsewhere = slow.cpu.filter(|cpu| Some(*cpu) != own_cpu && slow.part != Part::Wire);
+        let place = elsewhere.map(|cpu| format!(", CPU {cpu}")).unwrap_or_default();
+        let cause = match &slow.cause {
+            SlowCause::NotFound => "not found".to_owned(),
+            cause => format!("{cause}{place}"),
+        };
+        let (number, longest_ns) = found.entry((slow.part, clean(&cause))).or_default();
+        *number += 1;
+        *longest_ns = slow.round_trip_ns.max(*longest_ns);
+    }
+    let mut rows: Vec<CauseRow> = found
+        .into_iter()
+        .map(|((part, cause), (count, longest_ns))| CauseRow {
+            part: name(record, part),
+            cause,
+            count,
+            longest_ns,
+        })
+        .collect();
+    rows.sort_by_key(|row| (Reverse(row.count), Reverse(row.longest_ns)));
+    rows
+}
+
+fn columns_of_causes(record: &PingpongRecord, slowest: &[SlowMessage]) -> Vec<Column> {
+    let mut rows = cause_rows(record, slowest);
+    if rows.len() > CAUSES_MAX {
+        let rest = rows.split_off(CAUSES_MAX - 1);
+        rows.push(CauseRow {
+            part: "other".to_owned(),
+            cause: plural(rest.len(), "more cause"),
+            count: rest.iter().map(|row| row.count).sum(),
+            longest_ns: rest.iter().map(|row| row.longest_ns).max().unwrap_or_default(),
+        });
+    }
+    let cause = |row: &CauseRow| lowlat_text::text::cut(&row.cause, CAUSE_CHARS_MAX);
+    vec![
+        Column::words("long part", 0, rows.iter().map(|row| row.part.clone()).collect()),
+        Column::words("cause", 0, rows.iter().map(cause).collect()),
+        Column::figures("count", 0, rows.iter().map(|row| count(row.count)).collect()),
+        Column::figures("slowest", 1, rows.iter().map(|row| duration(row.longest_ns)).collect()),
+    ]
+}
+
+/// A number of characters.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates, as intended")]
+fn chars(value: f64) -> usize {
+    value.round() as usize
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use lowlat_net::pingpong::{
+        EndFacts, Waiting,
+        parts::{PARTS, PartsFacts},
+    };
+
+    pub(crate) fn record(is_traced: bool) -> PingpongRecord {
+        let mut samples: Vec<u64> = (0..4_000).map(|n| 15_000 + n).collect();
+        let mut size = SizeRecord::of(32, &mut samples, 99.0, 1).unwrap();
+        let is_shown = |part: &&Part| is_traced || !matches!(part, Part::ClientWake | Part::ServerWake);
+        let figures = |(place, part): (usize, &Part)| PartFigures {
+            part: *part,
+            median_ns: 1_000 * (place as u64 + 1),
+            p99_ns: Some(9_000),
+            total_ns: 1_000 * (place as u64 + 1),
+        };
+        let slow = |part, cause, cpu, round_trip_ns| SlowMessage {
+            at_ns: 1,
+            round_trip_ns,
+            part,
+            part_ns: 1,
+            usual_ns: 1,
+            cause,
+            cpu,
+            cause_ns: 1,
+        };
+        size.parts = Some(SizeParts {
+            messages: 10_000,
+            missing: 1,
+            adding_up: 9_998,
+            parts: PARTS.iter().filter(is_shown).enumerate().map(figures).collect(),
+            stamped_median_ns: 33_000,
+            plain_median_ns: 30_000,
+            slowest: vec![
+                slow(Part::ClientWake, SlowCause::IdleExit, Some(1), 90_000),
+                slow(Part::ClientWake, SlowCause::IdleExit, Some(1), 80_000),
+                slow(Part::ServerWake, SlowCause::Preempted("burn\u{1b}[2J".into()), Some(0), 300_000),
+                slow(Part::ClientSocket, SlowCause::Softirq("softirq RCU".into()), Some(0), 70_000),
+                slow(Part::Wire, SlowCause::NotFound, None, 60_000),
+            ],
+            ..SizeParts::default()
+        });
+        PingpongRecord {
+            client: EndFacts { cpu: Some(1), ..EndFacts::default() },
+            server: EndFacts { cpu: Some(0), ..EndFacts::default() },
+            is_same_host: true,
+            parts: Some(PartsFacts { is_traced: [is_traced; 2], notes: Vec::new() }),
+            sizes: vec![size],
+            ..PingpongRecord::default()
+        }
+    }
+
+    fn text(record: &PingpongRecord) -> String {
+        let mut out = String::new();
+        add_parts(&mut out, record, 80);
+        anstream::adapter::strip_str(&out).to_string()
+    }
+
+    #[test]
+    fn the_parts_their_sum_and_the_causes_are_shown() {
+        let text = text(&record(true));
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        for part in [
+            "Where a round trip of 32 bytes spends its time",
+            "part median p99 share",
+            "server: wake-up 5.00 us 9.00 us 9.09 % ##########",
+            "99.9 % of 10,000 round trips add up",
+            "1 of them lack a time stamp",
+            "the median round trip is 33.0 us, 1.10 times as long",
+            "The slowest 5 round trips of 32 bytes",
+            "client: wake-up idle exit 2 90.0 us",
+            "preempted by burn\\u{1b}[2J 1 300 us",
+            "softirq RCU, CPU 0",
+            "wire, there and back not found",
+        ] {
+            assert!(words.contains(part), "{part}: {text}");
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn an_end_that_was_not_traced_has_no_separate_wake_up() {
+        let text = text(&record(false));
+        assert!(
+            text.contains("client: driver to program") && text.contains("includes the wake-up"),
+            "{text}"
+        );
+        let mut spinning = record(true);
+        spinning.scenario.waiting = Waiting::Spin;
+        for part in spinning.sizes[0].parts.iter_mut().flat_map(|parts| &mut parts.parts) {
+            if matches!(part.part, Part::ClientWake | Part::ServerWake) {
+                part.total_ns = 0;
+            }
+        }
+        let text = self::text(&spinning);
+        let table = text.split("The slowest").next().unwrap();
+        assert!(
+            !table.contains("server: wake-up") && text.contains("Spinning threads have no wake-up"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_run_without_parts_shows_none() {
+        assert_eq!(text(&PingpongRecord::default()), "");
+    }
+}

@@ -1,0 +1,132 @@
+//! What the search for a mode wrote down.
+
+use super::Mode;
+use crate::pingpong::{ControlRow, CpuUse, EndFacts, PingpongRecord, Scenario, Unsound};
+use serde::{Deserialize, Serialize};
+
+/// A search for the cheapest waiting mode that meets a goal.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct NetChoiceMeasurement {
+    /// The record.
+    pub record: ChoiceRecord,
+}
+
+impl NetChoiceMeasurement {
+    /// The measurement's kind in a document.
+    pub const KIND: &str = "choose";
+    /// The subcommand that writes it.
+    pub const COMMAND: &str = "net choose";
+}
+
+impl From<ChoiceRecord> for NetChoiceMeasurement {
+    fn from(record: ChoiceRecord) -> Self {
+        Self { record }
+    }
+}
+
+/// What a mode must reach.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Goal {
+    /// Longest 99th percentile of half round trips.
+    pub p99_ns: u64,
+    /// Largest share of one CPU, per end, 0 to 1.
+    pub cpu_share: f64,
+}
+
+/// The raw facts of a search.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ChoiceRecord {
+    /// What a mode must reach.
+    pub goal: Goal,
+    /// What every mode measured; its waiting mode is set by each.
+    pub scenario: Scenario,
+    /// The server as the user named it.
+    pub server_name: String,
+    /// Whether both ends ran on one host.
+    pub is_same_host: bool,
+    /// The client.
+    pub client: EndFacts,
+    /// The server.
+    pub server: EndFacts,
+    /// Every mode, in the order of [`Mode::ALL`].
+    pub modes: Vec<ModeRecord>,
+    /// Rounds that were repeated because the control moved in them.
+    pub repeated: Vec<u32>,
+    /// Rounds in which it moved again.
+    pub unsteady: Vec<u32>,
+    /// Why there are no controls.
+    pub control_missing: Option<String>,
+    /// What makes the set-up unsound, apart from what differs between modes.
+    pub unsound: Vec<Unsound>,
+    /// What makes the figures doubtful. One sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// One mode.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ModeRecord {
+    /// The mode.
+    pub mode: Mode,
+    /// Why it was not measured.
+    #[serde(default)]
+    pub unavailable: Option<String>,
+    /// Its rounds.
+    #[serde(default)]
+    pub rounds: Vec<ModeRound>,
+}
+
+/// One run of a mode.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModeRound {
+    /// Round, from 0.
+    pub round: u32,
+    /// Round trips measured.
+    pub count: u64,
+    /// Messages that were lost.
+    pub lost_count: u64,
+    /// Median of half round trips, if the count supports it.
+    pub p50_ns: Option<u64>,
+    /// 99th percentile, if the count supports it.
+    pub p99_ns: Option<u64>,
+    /// CPU time of the client's thread.
+    pub client_cpu: Option<CpuUse>,
+    /// CPU time of the server's thread.
+    pub server_cpu: Option<CpuUse>,
+    /// Controls before and after.
+    pub controls: Vec<ControlRow>,
+}
+
+impl ModeRound {
+    /// Takes what a run of one size measured; `None` if it measured nothing.
+    pub fn of(round: u32, record: &PingpongRecord) -> Option<Self> {
+        let size = record.sizes.first()?;
+        let quantile = |wanted: f64| {
+            let found = size.quantiles.iter().find(|of| (of.quantile - wanted).abs() < 1e-9);
+            found.map(|of| of.ns)
+        };
+        Some(Self {
+            round,
+            count: size.figures.iterations,
+            lost_count: size.lost_count,
+            p50_ns: quantile(0.5),
+            p99_ns: quantile(0.99),
+            client_cpu: size.client_cpu,
+            server_cpu: size.server_cpu,
+            controls: record.controls.clone(),
+        })
+    }
+
+    /// Shares of one CPU: the client's and the server's.
+    pub fn shares(&self) -> [Option<f64>; 2] {
+        [self.client_cpu, self.server_cpu].map(|cpu| cpu.and_then(|cpu| cpu.share()))
+    }
+}
+
+impl ChoiceRecord {
+    /// Every control.
+    pub fn controls(&self) -> impl Iterator<Item = &ControlRow> {
+        self.modes.iter().flat_map(|mode| &mode.rounds).flat_map(|round| &round.controls)
+    }
+}

@@ -1,0 +1,90 @@
+//! What a comparison wrote down.
+
+use crate::{
+    pingpong::ControlRow,
+    tools::{Tool, ToolRow},
+};
+use serde::{Deserialize, Serialize};
+
+/// A comparison of two or more sides.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct NetCompareMeasurement {
+    /// The record.
+    pub record: CompareRecord,
+}
+
+impl NetCompareMeasurement {
+    /// The measurement's kind in a document.
+    pub const KIND: &str = "compare";
+    /// The subcommand that writes it.
+    pub const COMMAND: &str = "net compare";
+}
+
+impl From<CompareRecord> for NetCompareMeasurement {
+    fn from(record: CompareRecord) -> Self {
+        Self { record }
+    }
+}
+
+/// The raw facts of a comparison.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CompareRecord {
+    /// The sides, A first: the others are compared with it.
+    pub sides: Vec<CompareSide>,
+    /// Rounds that were asked for.
+    pub rounds: u32,
+    /// The runs, in the order in which they ran. The order of the sides alternates from round to round: A B, B A, A B.
+    pub runs: Vec<CompareRun>,
+    /// Whether the runs are finished outputs from files, which were not measured in turn.
+    pub is_imported: bool,
+    /// What makes the figures doubtful. One sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// One side.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CompareSide {
+    /// "A", "B".
+    pub name: String,
+    /// The program.
+    pub tool: Tool,
+    /// Its arguments as the user typed them, or the file that was read.
+    pub command: String,
+}
+
+/// One run of a side.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CompareRun {
+    /// Round, from 0.
+    pub round: u32,
+    /// Place of its side.
+    pub side: u32,
+    /// Half round trips by size.
+    pub rows: Vec<ToolRow>,
+    /// Controls before, in and after the run.
+    pub controls: Vec<ControlRow>,
+}
+
+impl CompareSide {
+    /// Name of the side at a place: A to Z, then by number.
+    pub fn name_of(place: usize) -> String {
+        let letter =
+            u8::try_from(place).ok().filter(|place| *place < 26).map(|place| char::from(b'A' + place));
+        letter.map_or_else(|| format!("side {}", place + 1), |letter| letter.to_string())
+    }
+}
+
+impl CompareRecord {
+    /// The places of the sides in the order of a round: forwards and backwards in turn.
+    pub fn order(sides: usize, round: u32) -> Vec<usize> {
+        if round.is_multiple_of(2) { (0..sides).collect() } else { (0..sides).rev().collect() }
+    }
+
+    /// Every control.
+    pub fn controls(&self) -> impl Iterator<Item = &ControlRow> {
+        self.runs.iter().flat_map(|run| &run.controls)
+    }
+}

@@ -1,0 +1,52 @@
+//! Time stamps of one message.
+
+use serde::{Deserialize, Serialize};
+
+/// One end's stamps of a message and its answer, in nanoseconds of that host's real-time clock. Missing ones are `None`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Stamps {
+    /// The program is about to call `send`.
+    #[serde(rename = "p", skip_serializing_if = "Option::is_none")]
+    pub sending_ns: Option<u64>,
+    /// The packet is handed to the queueing discipline (SCM_TSTAMP_SCHED).
+    #[serde(rename = "q", skip_serializing_if = "Option::is_none")]
+    pub queued_ns: Option<u64>,
+    /// The driver hands the packet to the device (SCM_TSTAMP_SND).
+    #[serde(rename = "s", skip_serializing_if = "Option::is_none")]
+    pub sent_ns: Option<u64>,
+    /// The driver hands a received packet to the kernel.
+    #[serde(rename = "a", skip_serializing_if = "Option::is_none")]
+    pub arrived_ns: Option<u64>,
+    /// The receiving call has returned to the program.
+    #[serde(rename = "r", skip_serializing_if = "Option::is_none")]
+    pub received_ns: Option<u64>,
+}
+
+/// When the kernel started to wake the thread for a message, in the same clock as the end's [`Stamps`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wakes {
+    /// Nothing was traced, or events were lost.
+    Unknown,
+    /// The thread was awake: it had not gone to sleep when the message came.
+    Awake,
+    /// At this time.
+    At(u64),
+}
+
+/// Everything known of one round trip.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exchange {
+    /// Start of the measured time, in nanoseconds since the start of the size.
+    pub at_ns: u64,
+    /// The measured time, by the counter alone.
+    pub measured_ns: u64,
+    /// The client's stamps.
+    pub client: Stamps,
+    /// The server's stamps.
+    pub server: Stamps,
+    /// When the client's thread was woken.
+    pub client_wake: Wakes,
+    /// When the server's thread was woken.
+    pub server_wake: Wakes,
+}

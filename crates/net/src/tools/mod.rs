@@ -1,0 +1,228 @@
+//! Output of programs that measure round trips, as half round trips in nanoseconds.
+
+mod affinity;
+mod eflatency;
+mod netperf;
+mod sfnt_pingpong;
+mod sockperf;
+
+pub use affinity::cpus_of;
+
+use lowlat_host::statistics::carries_quantile;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use thiserror::Error;
+
+/// Longest output accepted, in bytes.
+pub const BYTES_MAX: usize = crate::sfnt::BYTES_MAX;
+/// Longest time accepted, in nanoseconds of half a round trip: an hour.
+const NS_MAX: f64 = 3.6e12;
+
+/// A program that measures round trips.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tool {
+    /// `lowlat net pingpong client`.
+    #[default]
+    Lowlat,
+    /// sfnt-pingpong of cns-sfnettest.
+    Sfnt,
+    /// sockperf in its modes ping-pong and under-load.
+    Sockperf,
+    /// netperf's `TCP_RR` and `UDP_RR`.
+    Netperf,
+    /// eflatency of Onload, over `ef_vi`.
+    Eflatency,
+}
+
+/// What a program printed.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ToolOutput {
+    /// One row for each size.
+    pub rows: Vec<ToolRow>,
+    /// What the output lacks. One sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// Half round trips of one size.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ToolRow {
+    /// Size of the messages, if it is known.
+    pub size_bytes: Option<u32>,
+    /// Round trips measured, if the program says so.
+    pub count: Option<u64>,
+    /// Mean.
+    pub mean_ns: Option<f64>,
+    /// Median.
+    pub p50_ns: Option<f64>,
+    /// The 99th percentile.
+    pub p99_ns: Option<f64>,
+    /// Steps of the mean.
+    pub mean_step_ns: f64,
+    /// Steps of the percentiles: differences below it are not seen.
+    pub quantile_step_ns: f64,
+}
+
+/// Why a text is not a program's output.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ToolError {
+    /// The text is longer than [`BYTES_MAX`].
+    #[error("{0} bytes; at most {BYTES_MAX} are read")]
+    TooLong(usize),
+    /// No program that is known prints this.
+    #[error("it is no output of {}", Tool::names())]
+    Unknown,
+    /// Something is missing or damaged.
+    #[error("the output of {tool} {why}")]
+    Damaged {
+        /// The program.
+        tool: Tool,
+        /// What is wrong with it.
+        why: String,
+    },
+}
+
+impl Tool {
+    /// Every program, lowlat first.
+    pub const ALL: &[Self] = &[Self::Lowlat, Self::Sfnt, Self::Sockperf, Self::Netperf, Self::Eflatency];
+
+    /// Name of the program.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Lowlat => "lowlat",
+            Self::Sfnt => "sfnt-pingpong",
+            Self::Sockperf => "sockperf",
+            Self::Netperf => "netperf",
+            Self::Eflatency => "eflatency",
+        }
+    }
+
+    /// The foreign program that a command starts, whatever wrapper stands before it: `taskset -c 1 sockperf ...`,
+    /// `onload --profile=latency sfnt-pingpong ...`.
+    pub fn of_command(command: &[String]) -> Option<Self> {
+        let name = |word: &String| word.rsplit('/').next().map(str::to_owned);
+        let foreign = |word: String| Self::ALL.iter().copied().skip(1).find(|tool| tool.word() == word);
+        command.iter().filter_map(name).find_map(foreign)
+    }
+
+    /// Names of the foreign programs, for errors.
+    pub fn names() -> String {
+        Self::ALL.iter().skip(1).map(|tool| tool.word()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Parses what the program printed. The command adds what it does not print: sockperf's size, netperf's duration.
+    ///
+    /// # Errors
+    /// [`ToolError`] if the text is too long or not the program's.
+    pub fn parse(self, text: &str, command: &[String]) -> Result<ToolOutput, ToolError> {
+        if text.len() > BYTES_MAX {
+            return Err(ToolError::TooLong(text.len()));
+        }
+        let parsed = match self {
+            Self::Lowlat => Err("is a JSON document".to_owned()),
+            Self::Sfnt => sfnt_pingpong::parse(text),
+            Self::Sockperf => sockperf::parse(text, command),
+            Self::Netperf => netperf::parse(text, command),
+            Self::Eflatency => eflatency::parse(text),
+        };
+        let mut output = parsed.map_err(|why| ToolError::Damaged { tool: self, why })?;
+        output.rows.iter_mut().for_each(ToolRow::keep_what_counts);
+        if output.rows.iter().all(|row| row.mean_ns.or(row.p50_ns).or(row.p99_ns).is_none()) {
+            return Err(ToolError::Damaged { tool: self, why: "has no times".to_owned() });
+        }
+        Ok(output)
+    }
+
+    /// Recognises the program from what it printed.
+    pub fn of_output(text: &str) -> Option<Self> {
+        let has = |part: &str| text.contains(part);
+        if has("ef_vi_version_str") || has("# eflatency test") {
+            Some(Self::Eflatency)
+        } else if text.lines().any(sfnt_pingpong::is_head) {
+            Some(Self::Sfnt)
+        } else if has("sockperf:") {
+            Some(Self::Sockperf)
+        } else if has("REQUEST/RESPONSE TEST") || has("_LATENCY=") || has("Latency Microseconds") {
+            Some(Self::Netperf)
+        } else {
+            None
+        }
+    }
+}
+
+impl fmt::Display for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+/// Recognises a program's output and parses it.
+///
+/// # Errors
+/// [`ToolError`] if no known program prints such a text.
+pub fn parse(text: &str) -> Result<(Tool, ToolOutput), ToolError> {
+    let tool = Tool::of_output(text).ok_or(ToolError::Unknown)?;
+    tool.parse(text, &[]).map(|output| (tool, output))
+}
+
+impl ToolRow {
+    /// Drops times that are none, and percentiles that the count does not support.
+    fn keep_what_counts(&mut self) {
+        let is_time = |ns: &f64| (0.0..=NS_MAX).contains(ns);
+        let carries = |quantile| self.count.is_some_and(|count| carries_quantile(count, quantile));
+        self.mean_ns = self.mean_ns.filter(is_time);
+        self.p50_ns = self.p50_ns.filter(|ns| is_time(ns) && carries(0.5));
+        self.p99_ns = self.p99_ns.filter(|ns| is_time(ns) && carries(0.99));
+    }
+}
+
+/// The value of an option: `-m 32`, `-m32`, `--msg-size=32`.
+fn option<'a>(command: &'a [String], names: &[&str]) -> Option<&'a str> {
+    for (place, word) in command.iter().enumerate() {
+        for name in names {
+            let Some(rest) = word.strip_prefix(name) else { continue };
+            let is_short = !name.starts_with("--");
+            match rest {
+                "" => return command.get(place + 1).map(String::as_str),
+                rest if rest.starts_with('=') => return rest.strip_prefix('='),
+                rest if is_short => return Some(rest),
+                _ => {}
+            }
+        }
+    }
+    None
+}
+
+/// Removes colours and other control sequences.
+fn without_colours(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        if character != '\u{1b}' {
+            plain.push(character);
+            continue;
+        }
+        // "ESC [ parameters letter"
+        if characters.next() == Some('[') {
+            let _ = characters.by_ref().find(|end| ('@'..='~').contains(end));
+        }
+    }
+    plain
+}
+
+/// A finite number at the start of a text, after separators.
+fn number_at(text: &str) -> Option<f64> {
+    let text = text.trim_start_matches([' ', '\t', '=', ':']);
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    text.get(..end)?.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// A whole number of things.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates, as intended")]
+fn whole(value: f64) -> u64 {
+    value.round() as u64
+}
+
+#[cfg(test)]
+mod tests;

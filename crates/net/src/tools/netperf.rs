@@ -1,0 +1,198 @@
+//! netperf's TCP_RR and UDP_RR: whole round trips. The omni selectors give microseconds, percentiles in whole ones; the
+//! classic table gives a rate.
+
+use super::{ToolOutput, ToolRow, option, whole};
+use std::collections::BTreeMap;
+
+const NS_PER_US: f64 = 1_000.0;
+const NS_PER_S: f64 = 1e9;
+/// Half of a whole round trip.
+const HALF: f64 = 0.5;
+/// Digits of means, in microseconds.
+const MEAN_STEP_US: f64 = 0.01;
+/// Seconds of a run unless `-l` names others.
+const SECONDS_DEFAULT: f64 = 10.0;
+/// Columns of the classic table: socket sizes, request and response size, elapsed time, rate.
+const CLASSIC_COLUMNS: usize = 6;
+
+/// Selectors that are read, with the titles of CSV and of columns.
+const SELECTORS: [(&str, &str); 9] = [
+    ("MEAN_LATENCY", "mean latency microseconds"),
+    ("P50_LATENCY", "50th percentile latency microseconds"),
+    ("P99_LATENCY", "99th percentile latency microseconds"),
+    ("RT_LATENCY", "round trip latency usec/tran"),
+    ("TRANSACTION_RATE", "transaction rate tran/s"),
+    ("THROUGHPUT", "throughput"),
+    ("ELAPSED_TIME", "elapsed time (sec)"),
+    ("REQUEST_SIZE", "request size bytes"),
+    ("BURST_SIZE", "initial burst requests"),
+];
+
+type Values = BTreeMap<&'static str, f64>;
+
+/// Parses the selectors in any of their three forms, or the classic table.
+pub fn parse(text: &str, command: &[String]) -> Result<ToolOutput, String> {
+    let lines: Vec<&str> = text.lines().filter(|line| !is_banner(line) && !line.trim().is_empty()).collect();
+    let mut values = key_values(&lines);
+    if values.is_empty() {
+        values = comma_separated(&lines).unwrap_or_default();
+    }
+    if values.is_empty() {
+        values = classic(&lines).or_else(|| columns(&lines)).unwrap_or_default();
+    }
+    if values.is_empty() {
+        let last = lines.last().copied().unwrap_or_default().chars().take(120).collect::<String>();
+        return Err(format!("has neither selectors nor a table: \"{last}\""));
+    }
+    let burst = values.get("BURST_SIZE").copied().or_else(|| burst_of(text)).unwrap_or(0.0);
+    let mut warnings = Vec::new();
+    if burst > 0.0 {
+        warnings.push(format!(
+            "netperf kept {burst} more messages under way, so its times include waiting behind them."
+        ));
+    }
+    let row = row(&values, command, burst > 0.0);
+    if row.count.is_none() {
+        warnings.push(
+            "netperf does not say how many round trips it measured, so its percentiles are left out: add \
+                       -o ELAPSED_TIME,TRANSACTION_RATE."
+                .to_owned(),
+        );
+    }
+    Ok(ToolOutput { rows: vec![row], warnings })
+}
+
+fn row(values: &Values, command: &[String], is_burst: bool) -> ToolRow {
+    let of = |name: &str| values.get(name).copied();
+    let rate = of("TRANSACTION_RATE").or_else(|| of("THROUGHPUT")).filter(|rate| *rate > 0.0);
+    let from_rate = rate.filter(|_| !is_burst).map(|rate| NS_PER_S / rate);
+    let round_trip = of("MEAN_LATENCY").or_else(|| of("RT_LATENCY")).map(|us| us * NS_PER_US).or(from_rate);
+    let seconds = of("ELAPSED_TIME").or_else(|| seconds_of(command));
+    let per_s = rate.or_else(|| round_trip.filter(|ns| *ns > 0.0).map(|ns| NS_PER_S / ns));
+    let by_time = seconds.zip(per_s).map(|(seconds, per_s)| whole(seconds * per_s));
+    let half_us = |us: f64| us * NS_PER_US * HALF;
+    let step_us = of("P99_LATENCY").or_else(|| of("P50_LATENCY")).map_or(0.0, step_us);
+    ToolRow {
+        size_bytes: of("REQUEST_SIZE")
+            .or_else(|| request_of(command))
+            .and_then(|size| u32::try_from(whole(size)).ok()),
+        count: count_of(command).or(by_time),
+        mean_ns: round_trip.map(|ns| ns * HALF),
+        p50_ns: of("P50_LATENCY").map(half_us),
+        p99_ns: of("P99_LATENCY").map(half_us),
+        mean_step_ns: half_us(MEAN_STEP_US),
+        quantile_step_ns: half_us(step_us),
+    }
+}
+
+/// Width of the buckets of netperf's histogram: a hundred of one unit, then a hundred of ten.
+fn step_us(us: f64) -> f64 {
+    let mut step = 1.0;
+    while us >= step * 100.0 && step < 1e9 {
+        step *= 10.0;
+    }
+    step
+}
+
+fn is_banner(line: &str) -> bool {
+    line.contains(" TEST from ") || line.contains(" TEST to ")
+}
+
+/// Messages beyond the first: "first burst 2".
+fn burst_of(text: &str) -> Option<f64> {
+    text.split_once("first burst ").and_then(|(_, rest)| super::number_at(rest))
+}
+
+/// Seconds of `-l`; a negative one counts transactions.
+fn seconds_of(command: &[String]) -> Option<f64> {
+    if command.is_empty() {
+        return None;
+    }
+    option(command, &["-l"])
+        .map_or(Some(SECONDS_DEFAULT), |seconds| seconds.parse().ok())
+        .filter(|s| *s > 0.0)
+}
+
+fn count_of(command: &[String]) -> Option<u64> {
+    option(command, &["-l"])?.strip_prefix('-')?.parse().ok()
+}
+
+/// Size of requests: `-r 32,32`; one byte otherwise.
+fn request_of(command: &[String]) -> Option<f64> {
+    if command.is_empty() {
+        return None;
+    }
+    match option(command, &["-r"]) {
+        Some(sizes) => sizes.split(',').next()?.parse().ok(),
+        None => Some(1.0),
+    }
+}
+
+/// `-k`: "P50_LATENCY=26".
+fn key_values(lines: &[&str]) -> Values {
+    let pair = |line: &&str| {
+        let (key, value) = line.split_once('=')?;
+        let (name, _) = SELECTORS.into_iter().find(|(name, _)| *name == key.trim())?;
+        Some((name, finite(value)?))
+    };
+    lines.iter().filter_map(pair).collect()
+}
+
+/// `-o`: a line of titles, a line of values.
+fn comma_separated(lines: &[&str]) -> Option<Values> {
+    let (place, heads) = lines.iter().enumerate().find(|(_, line)| line.contains(','))?;
+    let values = lines.get(place + 1)?;
+    Some(titled(heads.split(',').map(str::to_owned), values.split(',')))
+}
+
+/// `-O`: values in columns below titles of several lines.
+fn columns(lines: &[&str]) -> Option<Values> {
+    let is_values = |line: &&str| line.split_whitespace().all(|word| finite(word).is_some());
+    let place = lines.iter().position(is_values)?;
+    let values = lines.get(place)?;
+    let starts: Vec<usize> = starts(values);
+    let heads = lines.get(..place)?;
+    let title = |column: usize| {
+        let from = starts.get(column).copied().unwrap_or(0);
+        let to = starts.get(column + 1).copied().unwrap_or(usize::MAX);
+        let part = |line: &&str| line.get(from..to.min(line.len())).map(|part| part.trim().to_owned());
+        let parts: Vec<String> = heads.iter().filter_map(part).filter(|part| !part.is_empty()).collect();
+        parts.join(" ")
+    };
+    Some(titled((0..starts.len()).map(title), values.split_whitespace()))
+}
+
+/// Where the words of a line start.
+fn starts(line: &str) -> Vec<usize> {
+    let is_start = |(at, c): &(usize, char)| {
+        !c.is_whitespace()
+            && line.get(..*at).is_none_or(|before| before.is_empty() || before.ends_with([' ', '\t']))
+    };
+    line.char_indices().filter(is_start).map(|(at, _)| at).collect()
+}
+
+fn titled<'a>(heads: impl Iterator<Item = String>, values: impl Iterator<Item = &'a str>) -> Values {
+    let one = |(head, value): (String, &str)| {
+        let head = head.split_whitespace().collect::<Vec<_>>().join(" ").to_ascii_lowercase();
+        let (name, _) = SELECTORS.into_iter().find(|(_, title)| *title == head)?;
+        Some((name, finite(value)?))
+    };
+    heads.zip(values).filter_map(one).collect()
+}
+
+/// The classic table of a request/response test.
+fn classic(lines: &[&str]) -> Option<Values> {
+    let is_classic = |line: &&&str| line.split_whitespace().all(|word| finite(word).is_some());
+    let has_head = lines.iter().any(|line| line.contains("Request") && line.contains("Resp."));
+    let line = lines.iter().find(is_classic).filter(|_| has_head || lines.len() <= 2)?;
+    let numbers: Vec<f64> = line.split_whitespace().filter_map(finite).collect();
+    let [_, _, request, _, elapsed, rate, ..] = numbers.as_slice() else { return None };
+    if numbers.len() < CLASSIC_COLUMNS {
+        return None;
+    }
+    Some(Values::from([("REQUEST_SIZE", *request), ("ELAPSED_TIME", *elapsed), ("TRANSACTION_RATE", *rate)]))
+}
+
+fn finite(text: &str) -> Option<f64> {
+    text.trim().parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0)
+}

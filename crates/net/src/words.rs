@@ -1,0 +1,35 @@
+//! Enums whose variants are words of arguments and documents.
+
+/// Declares an enum of words: variant, its word in arguments and documents.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$of:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        pub enum $name {
+            $($(#[$of])* #[serde(rename = $word)] $variant,)*
+        }
+
+        impl $name {
+            /// Every variant.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// Its word in arguments and documents.
+            pub fn word(self) -> &'static str {
+                match self { $(Self::$variant => $word),* }
+            }
+
+            /// The variant with this word.
+            pub fn of_word(word: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|one| one.word() == word)
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.word())
+            }
+        }
+    };
+}
+
+pub(crate) use words;

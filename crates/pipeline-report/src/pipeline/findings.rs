@@ -1,0 +1,98 @@
+//! Findings of the report on this host.
+
+use super::MeasuredRow;
+use lowlat_host::CpuSet;
+use lowlat_pipeline::{
+    PipelineParameters,
+    matrix::{Compared, FINDINGS, Finding, compare},
+};
+
+/// A finding with the rows of its groups.
+pub struct MeasuredFinding<'r, 'a> {
+    /// The finding.
+    pub finding: &'static Finding,
+    /// Its rows by scenario, and within it in the order of the finding's groups.
+    pub rows: Vec<&'r MeasuredRow<'a>>,
+}
+
+impl<'r, 'a> MeasuredFinding<'r, 'a> {
+    /// Every finding of which rows were asked for.
+    pub fn all(rows: &'r [MeasuredRow<'a>]) -> Vec<Self> {
+        let of = |finding: &'static Finding| {
+            let place =
+                |row: &MeasuredRow<'_>| finding.groups.iter().position(|letter| *letter == row.row.group);
+            let mut rows: Vec<&MeasuredRow<'a>> = rows.iter().filter(|row| place(row).is_some()).collect();
+            rows.sort_by_key(|row| (row.row.scenario, place(row)));
+            Self { finding, rows }
+        };
+        FINDINGS.iter().map(of).filter(|of| !of.rows.is_empty()).collect()
+    }
+
+    /// "Finding 6 of the report: strategies off the platform's CPUs".
+    pub fn title(&self) -> String {
+        format!("Finding {} of the report: {}", self.finding.number, self.finding.title)
+    }
+
+    /// Its rows that were measured.
+    pub fn measured(&self) -> Vec<&'r MeasuredRow<'a>> {
+        self.rows.iter().copied().filter(|row| row.figures.runs > 0).collect()
+    }
+
+    /// The first measured row of each of its groups.
+    pub fn groups(&self) -> Vec<&'r MeasuredRow<'a>> {
+        let measured = self.measured();
+        let first = |letter: &char| measured.iter().copied().find(|row| row.row.group == *letter);
+        self.finding.groups.iter().filter_map(first).collect()
+    }
+
+    /// What the rows show at each load: a sentence for each group beside the first.
+    pub fn sentences(&self) -> Vec<String> {
+        let [first, others @ ..] = self.finding.groups else { return Vec::new() };
+        let measured = self.measured();
+        let firsts = measured.iter().filter(|row| row.row.group == *first);
+        let beside = |row: &&&'r MeasuredRow<'a>, letter: &char| {
+            let scenario = row.row.scenario;
+            measured
+                .iter()
+                .find(|other| other.row.scenario == scenario && other.row.group == *letter)
+                .copied()
+        };
+        firsts
+            .flat_map(|row| {
+                others.iter().filter_map(move |letter| Some(sentence(row, beside(&row, letter)?)))
+            })
+            .collect()
+    }
+}
+
+fn sentence(one: &MeasuredRow<'_>, other: &MeasuredRow<'_>) -> String {
+    let (one_id, other_id) = (&one.row.id, &other.row.id);
+    let of = |row: &MeasuredRow<'_>| (row.figures.t2o.clone(), row.figures.runs);
+    let ((one, one_runs), (other, other_runs)) = (of(one), of(other));
+    match compare((&one, one_runs), (&other, other_runs)) {
+        Some(Compared::Faster(factor)) => format!("{other_id} takes {factor:.2} times as long as {one_id}."),
+        Some(Compared::Slower(factor)) => {
+            format!("{one_id} takes {factor:.2} times as long as {other_id}, unlike in the report.")
+        }
+        Some(Compared::NoDifference) => {
+            format!("{one_id} and {other_id}: no difference shown, the means of their runs overlap.")
+        }
+        None => format!("{one_id} and {other_id}: fewer than two runs of each, which compare nothing."),
+    }
+}
+
+/// The CPUs of what lies on the way from a quote to its order, such as " (md on CPU 0, td on CPU 1)"; empty if nothing
+/// is pinned.
+pub fn cpus(parameters: &PipelineParameters) -> String {
+    let name = |role: &'static str| match role {
+        "strategies" if parameters.strategies == 1 => "strategy",
+        _ => role,
+    };
+    let of = |role: &'static str| {
+        let cpus: CpuSet = parameters.pins.get(role)?.iter().copied().collect();
+        (!cpus.is_empty()).then(|| format!("{} on {cpus:#}", name(role)))
+    };
+    let roles = ["md", "td", PipelineParameters::PLATFORM, "strategies"];
+    let said: Vec<String> = roles.into_iter().filter_map(of).collect();
+    if said.is_empty() { String::new() } else { format!(" ({})", said.join(", ")) }
+}

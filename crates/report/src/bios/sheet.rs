@@ -1,0 +1,163 @@
+//! BIOS settings to set by hand, as text and as a page to print.
+
+use lowlat_bios::{BiosSheet, SheetRow};
+use lowlat_host::Profile;
+use lowlat_text::page::{Section, page, section};
+use lowlat_text::text::{BOLD, DIM, YELLOW, add_wrapped, paint, usable, wrap};
+use lowlat_text::units::{clean, plural};
+use maud::{Markup, html};
+
+const STYLE: &str = include_str!("sheet.css");
+
+/// Mark of a setting with a note.
+const MARK: &str = "(!)";
+
+/// What to do with the sheet, in order.
+fn steps(profile: Profile) -> Vec<&'static str> {
+    let mut steps = vec![
+        "Write down every present value first. A change of the workload profile rewrites other settings, and \
+         going back to the old profile does not restore them.",
+        "Choose workload profile Low Latency, then Custom. No restart is needed between the two.",
+    ];
+    if profile == Profile::Guide57037 {
+        steps.push(
+            "You may stop after Low Latency: restart, tune the operating system and measure with `lowlat jitter`. \
+             Continue with Custom only if that is not quiet enough (guide 57037, section 3.2.1).",
+        );
+    }
+    steps.extend([
+        "Set each value below, from top to bottom. Decide on those marked (!) with the notes at the end.",
+        "Save, restart, and check that the start-up screen shows Workload Profile: Custom.",
+        "Run `lowlat audit`: its firmware rows show what the operating system sees of these settings.",
+    ]);
+    steps
+}
+
+/// Formats the sheet as "setting = value", menu by menu; then the notes on marked settings.
+pub fn bios_sheet_text(sheet: &BiosSheet, server: &str, width: usize) -> String {
+    let width = usable(width);
+    let mut out = String::new();
+    for line in wrap(&clean(&title(sheet, server)), width) {
+        out.push_str(&format!("{}\n", paint(BOLD, &line)));
+    }
+    out.push('\n');
+    for (at, step) in steps(sheet.profile).iter().enumerate() {
+        for (line, text) in wrap(step, width.saturating_sub(5)).iter().enumerate() {
+            let number = if line == 0 { format!("{}.", at + 1) } else { String::new() };
+            out.push_str(&format!("  {number:2} {text}\n"));
+        }
+    }
+    for menu in &sheet.menus {
+        out.push_str(&format!("\n{}\n", paint(BOLD, menu.title)));
+        for row in &menu.rows {
+            let mark = row.caution().map_or_else(String::new, |_| format!(" {}", paint(YELLOW, MARK)));
+            out.push_str(&format!("  {} = {}{mark}\n", row.name, row.value()));
+        }
+    }
+    let marked = marked(sheet);
+    if !marked.is_empty() {
+        out.push_str(&format!("\n{}\n", paint(BOLD, "Notes on settings marked (!)")));
+        for (row, caution) in &marked {
+            out.push_str(&format!("  {} = {}\n", row.name, row.value()));
+            add_wrapped(&mut out, caution, 6, width);
+        }
+    }
+    out.push('\n');
+    for line in wrap(&closing(sheet), width) {
+        out.push_str(&format!("{}\n", paint(DIM, &line)));
+    }
+    out
+}
+
+/// Builds the page, with room for the present values and a box to tick.
+pub fn bios_sheet_html(sheet: &BiosSheet, server: &str) -> String {
+    let lead = html! { "Menu names are those of HPE's BIOS/Platform Configuration (RBSU) for EPYC servers." };
+    let body = html! {
+        ol class="steps" { @for step in steps(sheet.profile) { li { (code_in(step)) } } }
+        @for menu in &sheet.menus {
+            div class="card flush menu" {
+                div class="table-head" { h3 { (menu.title) } }
+                table class="sheet" {
+                    thead { tr { @for head in ["Setting", "Set to", "Was", "Done"] { th scope="col" { (head) } } } }
+                    tbody { @for row in &menu.rows { (table_row(row)) } }
+                }
+            }
+        }
+        @let marked = marked(sheet);
+        @if !marked.is_empty() {
+            div class="card" {
+                h3 { "Notes on settings marked " (MARK) }
+                dl class="cautions" {
+                    @for (row, caution) in &marked {
+                        dt { (row.name) " = " (row.value()) }
+                        dd { (caution) }
+                    }
+                }
+            }
+        }
+        p class="note" { (closing(sheet)) }
+    };
+    let title = title(sheet, server);
+    let sections =
+        [Section::new("sheet", "Settings", section("sheet", &clean(&title), &lead, &body)).with_style(STYLE)];
+    page("BIOS settings", &sections, &html! { footer { p { "Written by lowlat bios sheet." } } })
+}
+
+fn table_row(row: &SheetRow) -> Markup {
+    html! {
+        tr {
+            th scope="row" { (row.name) @if row.caution().is_some() { " " b class="mark" { (MARK) } } }
+            td { (row.value()) }
+            td class="blank" {}
+            td class="tick" { span {} }
+        }
+    }
+}
+
+fn title(sheet: &BiosSheet, server: &str) -> String {
+    let of = if server.is_empty() { String::new() } else { format!(" for {server}") };
+    format!("BIOS settings of profile {}{of}", sheet.profile)
+}
+
+fn marked(sheet: &BiosSheet) -> Vec<(&SheetRow, String)> {
+    sheet.rows().filter_map(|row| Some((row, row.caution()?))).collect()
+}
+
+fn closing(sheet: &BiosSheet) -> String {
+    let rows = plural(sheet.rows().count(), "setting");
+    if sheet.left_open.is_empty() {
+        return format!("{rows}.");
+    }
+    format!("{rows}. The profile leaves as they are: {}.", sheet.left_open.join(", "))
+}
+
+/// Sets words in backticks as code.
+fn code_in(text: &str) -> Markup {
+    html! {
+        @for (at, part) in text.split('`').enumerate() {
+            @if at % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_guides_sheet_reads_from_top_to_bottom() {
+        let sheet = BiosSheet::of(Profile::Guide57037, None);
+        insta::assert_snapshot!(
+            anstream::adapter::strip_str(&bios_sheet_text(&sheet, "HPE ProLiant", 80)).to_string()
+        );
+    }
+
+    #[test]
+    fn the_page_has_a_row_for_every_setting_and_room_to_write() {
+        let sheet = BiosSheet::of(Profile::Trading, None);
+        let page = bios_sheet_html(&sheet, "a <server>");
+        assert_eq!(page.matches("<td class=\"blank\">").count(), sheet.rows().count());
+        assert!(page.contains("a &lt;server&gt;"));
+        assert!(!page.contains("section 3.2.1"), "the guide's own advice");
+    }
+}

@@ -1,0 +1,61 @@
+//! Who interrupted from other CPUs, as terminal text.
+
+use super::{add_dim, causes::add_remedy};
+use crate::jitter::causes::{is_same_advice, words::cpu_list};
+use lowlat_jitter::{Remedy, SenderStudy};
+use lowlat_text::columns::{Column, table};
+use lowlat_text::text::{add_heading, cut};
+use lowlat_text::units::{clean, count, duration, plural, rate};
+
+/// Highest number of senders shown without --verbose.
+const SENDERS_MAX: usize = 8;
+
+/// Adds the table with remedies; nothing if nothing was sent or senders were not traced.
+pub fn add(out: &mut String, all: &[SenderStudy], width: usize, show_all: bool) {
+    if all.is_empty() {
+        return;
+    }
+    add_heading(out, "Interrupts from other CPUs");
+    let shown = if show_all { all.len() } else { all.len().min(SENDERS_MAX) };
+    let (rows, rest) = all.split_at(shown);
+    let (who_width, what_width) = match width {
+        ..100 => (23, 27),
+        100..120 => (30, 32),
+        _ => (40, 48),
+    };
+    let cells = |of: &dyn Fn(&SenderStudy) -> String| -> Vec<String> { rows.iter().map(of).collect() };
+    let text = table(
+        vec![
+            Column::words("sender", 0, cells(&|of| cut(&clean(&who(of)), who_width))),
+            Column::words("reason", 0, cells(&|of| cut(&clean(&of.what), what_width))),
+            Column::words("from", 4, cells(&|of| cpu_list(&of.from, 10))),
+            Column::words("CPUs", 3, cells(&|of| cpu_list(&of.cpus, 14))),
+            Column::figures("count", 1, cells(&|of| count(of.count))),
+            Column::figures("per s", 5, cells(&|of| of.rate.map_or_else(String::new, |r| rate(r.per_s)))),
+            Column::figures("time", 2, cells(&|of| duration(of.ns_total))),
+            Column::figures("longest", 0, cells(&|of| duration(of.ns_max))),
+        ],
+        width,
+    );
+    let mut lines = text.lines();
+    if let Some(line) = lines.next() {
+        out.push_str(&format!("{line}\n"));
+    }
+    let mut seen: Vec<&Remedy> = Vec::new();
+    for (line, of) in lines.zip(rows) {
+        out.push_str(&format!("{line}\n"));
+        if let Some(remedy) = &of.remedy {
+            let is_new = !seen.last().is_some_and(|last| is_same_advice(last, remedy));
+            seen.push(remedy);
+            add_remedy(out, remedy, is_new, width, show_all);
+        }
+    }
+    if !rest.is_empty() {
+        add_dim(out, &format!("  and {} with less time", plural(rest.len(), "sender")), width);
+    }
+}
+
+/// Returns the sender's name; lowlat itself is marked.
+fn who(of: &SenderStudy) -> String {
+    if of.is_own { format!("{}, lowlat's own", of.who) } else { of.who.clone() }
+}

@@ -1,0 +1,143 @@
+//! A second instance on all CPUs that traces only what they send to the measured ones.
+
+use super::{
+    CpuPipe, TraceError, TraceOptions, Tracefs,
+    files::SharedFile,
+    instance::Instance,
+    place::write_whole,
+    start::{Guard, buffer_kb, open_pipes, page_bytes, set_up},
+};
+use lowlat_host::CpuSet;
+use lowlat_trace::{SendDecoder, SendEvent, SendFormats, TickMap};
+use std::{fs::File, io, sync::Arc};
+
+/// Longest filter that is written; the kernel takes a page. Without a filter there are more events.
+const FILTER_BYTES_MAX: usize = 3_500;
+
+/// A trace of what CPUs send to each other. It is removed when dropped.
+#[derive(Debug)]
+pub struct SendTracing {
+    instance: Arc<Instance>,
+    on: SharedFile,
+    formats: SendFormats,
+    cpus: CpuSet,
+    page_bytes: usize,
+    has_stacks: bool,
+}
+
+impl SendTracing {
+    /// Creates an instance that traces what the CPUs of `options` send to `targets`, with recording still off.
+    /// `is_alone`: nothing else but lowlat traces on this host. `Ok(None)` if this kernel does not trace that.
+    ///
+    /// # Errors
+    /// [`TraceError`]; everything created until then is removed again.
+    pub fn start(
+        tracefs: &Arc<Tracefs>,
+        options: &TraceOptions,
+        targets: &CpuSet,
+        is_alone: bool,
+    ) -> Result<Option<Self>, TraceError> {
+        let Some(formats) = read_formats(tracefs)? else { return Ok(None) };
+        let buffer_kb_per_cpu = buffer_kb(options)?;
+        let instance = Guard(Instance::make(tracefs)?);
+        set_up(&instance.0, options, buffer_kb_per_cpu, is_alone)?;
+        let mut has_stacks = true;
+        for event in formats.present.iter().filter(|event| event.is_switched()) {
+            has_stacks &= switch(&instance.0, event, targets)?;
+        }
+        let on = instance.0.open("tracing_on", File::options().write(true))?;
+        let page_bytes = page_bytes(&instance.0)?;
+        let cpus = options.cpus.clone();
+        Ok(Some(Self { instance: instance.keep(), on, formats, cpus, page_bytes, has_stacks }))
+    }
+
+    /// Starts or stops recording.
+    ///
+    /// # Errors
+    /// The kernel's error, or that the instance was removed.
+    pub fn set_on(&self, is_on: bool) -> io::Result<()> {
+        self.on.with(|file| write_whole(file, if is_on { "1" } else { "0" }))
+    }
+
+    /// Opens the buffer of each CPU that may send. Only once.
+    ///
+    /// # Errors
+    /// [`TraceError`] if a CPU has no buffer or its file cannot be opened.
+    pub fn pipes(&self) -> Result<Vec<CpuPipe>, TraceError> {
+        open_pipes(&self.instance, &self.cpus, self.page_bytes)
+    }
+
+    /// Creates a decoder for these buffers; `clock` converts time stamps to ticks.
+    pub fn decoder(&self, clock: TickMap) -> SendDecoder {
+        SendDecoder::new(self.formats.clone(), clock)
+    }
+
+    /// Whether the kernel's stack of each sender is recorded, which shows what it did.
+    pub fn has_stacks(&self) -> bool {
+        self.has_stacks
+    }
+
+    /// Stops recording and removes the instance.
+    ///
+    /// # Errors
+    /// [`TraceError::Remove`] if it could not be removed.
+    pub fn finish(self) -> Result<(), TraceError> {
+        self.instance.remove()
+    }
+}
+
+impl Drop for SendTracing {
+    fn drop(&mut self) {
+        // A remaining instance is found by `remove_own`, and by `remove_leftovers` of the next run.
+        let _ = self.instance.remove();
+    }
+}
+
+fn read_formats(tracefs: &Tracefs) -> Result<Option<SendFormats>, TraceError> {
+    let (page, event) = (tracefs.read("events/header_page")?, tracefs.read("events/header_event")?);
+    let printk_formats = tracefs.text("printk_formats").unwrap_or_default();
+    let format_of = |path: &str| tracefs.text(&format!("events/{path}/format")).ok();
+    Ok(SendFormats::parse(&page, &event, &printk_formats, format_of)?)
+}
+
+/// Switches an event on, where possible only for what concerns the targets. Returns whether the stacks that it
+/// should have are recorded.
+fn switch(instance: &Instance, event: &SendEvent, targets: &CpuSet) -> Result<bool, TraceError> {
+    let file = |name: &str| format!("events/{}/{name}", event.path);
+    let filter =
+        event.target.map(|field| filter(field, targets)).filter(|text| text.len() <= FILTER_BYTES_MAX);
+    // Kernels before 6.6 have no filter for masks. The reader ignores what concerns other CPUs.
+    let filter = filter.filter(|text| instance.write(&file("filter"), text).is_ok());
+    let has_stack = !event.has_stack || {
+        let trigger = filter.map_or_else(|| "stacktrace".to_owned(), |text| format!("stacktrace if {text}"));
+        instance.write(&file("trigger"), &trigger).is_ok()
+    };
+    instance.write(&file("enable"), "1")?;
+    Ok(has_stack)
+}
+
+/// A filter for events that concern one of the targets: "cpu >= 1 && cpu <= 3 || cpu == 7", or for a mask
+/// "cpumask & CPUS{1-3,7}".
+fn filter(field: &str, targets: &CpuSet) -> String {
+    if field == "cpu" {
+        let range = |range: &str| match range.split_once('-') {
+            Some((first, last)) => format!("(cpu >= {first} && cpu <= {last})"),
+            None => format!("cpu == {range}"),
+        };
+        targets.to_list().split(',').map(range).collect::<Vec<_>>().join(" || ")
+    } else {
+        format!("{field} & CPUS{{{}}}", targets.to_list())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_name_the_targets() {
+        let targets = CpuSet::parse_list("1-3,7").unwrap();
+        assert_eq!(filter("cpu", &targets), "(cpu >= 1 && cpu <= 3) || cpu == 7");
+        assert_eq!(filter("cpumask", &targets), "cpumask & CPUS{1-3,7}");
+    }
+}

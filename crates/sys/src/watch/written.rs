@@ -1,0 +1,102 @@
+//! Pages of a process that were written: the ioctl PAGEMAP_SCAN (Linux 6.7, linux/fs.h).
+
+use rustix::ioctl::opcode;
+use std::{fs::File, io, ops::Range};
+
+const PAGEMAP_SCAN: rustix::ioctl::Opcode = opcode::read_write::<Scan>(b'f', 16);
+const WP_MATCHING: u64 = 1;
+const CHECK_WPASYNC: u64 = 1 << 1;
+const PAGE_IS_WRITTEN: u64 = 1 << 1;
+/// Stretches of pages that one scan reports.
+const STRETCHES_MAX: usize = 512;
+
+/// struct pm_scan_arg
+#[repr(C)]
+#[derive(Default)]
+struct Scan {
+    bytes: u64,
+    flags: u64,
+    start: u64,
+    end: u64,
+    walk_end: u64,
+    stretches: u64,
+    stretch_count: u64,
+    pages_max: u64,
+    inverted: u64,
+    mask: u64,
+    any: u64,
+    returned: u64,
+}
+
+/// struct page_region
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Stretch {
+    start: u64,
+    end: u64,
+    categories: u64,
+}
+
+/// The page map of a process.
+#[derive(Debug)]
+pub struct WrittenPages(File);
+
+impl WrittenPages {
+    /// Opens the page map of a process.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn open(pid: u32) -> io::Result<Self> {
+        File::open(format!("/proc/{pid}/pagemap")).map(Self)
+    }
+
+    /// Stretches of pages that were written since the last call; in the first call, since the program's start. The range is
+    /// registered with [`super::PageWatch::noting`].
+    ///
+    /// # Errors
+    /// The kernel's, if the memory is not registered, or the program has ended.
+    pub fn take(&self, range: &Range<u64>) -> io::Result<Vec<Range<u64>>> {
+        let mut stretches = vec![Stretch::default(); STRETCHES_MAX];
+        let mut scan = Scan {
+            bytes: size_of::<Scan>() as u64,
+            flags: WP_MATCHING | CHECK_WPASYNC,
+            start: range.start,
+            end: range.end,
+            stretches: stretches.as_mut_ptr().expose_provenance() as u64,
+            stretch_count: STRETCHES_MAX as u64,
+            mask: PAGE_IS_WRITTEN,
+            returned: PAGE_IS_WRITTEN,
+            ..Scan::default()
+        };
+        // SAFETY: the opcode takes a struct pm_scan_arg. The kernel writes up to `stretch_count` stretches to the vector,
+        // which lives during the call and has that many, and gives and takes the permission to write of the other
+        // process's pages, which it cannot notice besides by its time.
+        let count = unsafe { rustix::ioctl::ioctl(&self.0, Counted(&mut scan)) }?;
+        stretches.truncate(count);
+        Ok(stretches.into_iter().map(|of| of.start..of.end).collect())
+    }
+}
+
+/// The request, whose result is a number of stretches.
+struct Counted<'a>(&'a mut Scan);
+
+// SAFETY: the opcode is that of PAGEMAP_SCAN, and the pointer that of its argument, which is borrowed for the call.
+unsafe impl rustix::ioctl::Ioctl for Counted<'_> {
+    type Output = usize;
+    const IS_MUTATING: bool = true;
+
+    fn opcode(&self) -> rustix::ioctl::Opcode {
+        PAGEMAP_SCAN
+    }
+
+    fn as_ptr(&mut self) -> *mut rustix::ffi::c_void {
+        std::ptr::from_mut(self.0).cast()
+    }
+
+    unsafe fn output_from_ptr(
+        out: rustix::ioctl::IoctlOutput,
+        _: *mut rustix::ffi::c_void,
+    ) -> rustix::io::Result<usize> {
+        Ok(usize::try_from(out).unwrap_or(0))
+    }
+}

@@ -1,0 +1,135 @@
+//! Decodes the sub-buffers of senders.
+
+use super::{Channel, Frames, Level, Send, SendFormats, SendStep, Targets, formats::Record};
+use crate::{Entry, Missed, Page, TickMap};
+
+/// Bytes of an address on a stack.
+const ADDRESS_BYTES: usize = 8;
+
+/// Decodes the sub-buffers of any number of senders.
+#[derive(Debug)]
+pub struct SendDecoder {
+    formats: SendFormats,
+    clock: TickMap,
+    unreadable_count: u64,
+}
+
+/// Progress in the events of one CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SendCursor {
+    ticks: u64,
+}
+
+impl SendDecoder {
+    /// Creates a decoder for these formats; `clock` converts stamps to ticks.
+    pub fn new(formats: SendFormats, clock: TickMap) -> Self {
+        Self { formats, clock, unreadable_count: 0 }
+    }
+
+    /// Uses another map for later stamps.
+    pub fn set_clock(&mut self, clock: TickMap) {
+        self.clock = clock;
+    }
+
+    /// Records and sub-buffers that could not be read.
+    pub fn unreadable_count(&self) -> u64 {
+        self.unreadable_count
+    }
+
+    /// Passes the events of one sub-buffer of this CPU to `each`, in order of time. Where events are missing
+    /// or unreadable it passes a [`SendStep::Lost`].
+    pub fn page(&mut self, cpu: u32, cursor: &mut SendCursor, bytes: &[u8], mut each: impl FnMut(&Send<'_>)) {
+        let lost = |since, ticks| {
+            let step = SendStep::Lost { since };
+            Send { ticks, thread: 0, level: Level::Thread, step }
+        };
+        let Ok(page) = Page::parse(bytes, &self.formats.page) else {
+            self.unreadable_count += 1;
+            return each(&lost(cursor.ticks, cursor.ticks));
+        };
+        if page.missed != Missed::Nothing {
+            let since = cursor.ticks;
+            cursor.ticks = cursor.ticks.max(self.clock.ticks(page.stamp));
+            each(&lost(since, cursor.ticks));
+        }
+        for entry in page.entries() {
+            let Ok(entry) = entry else {
+                self.unreadable_count += 1;
+                each(&lost(cursor.ticks, cursor.ticks));
+                break;
+            };
+            cursor.ticks = cursor.ticks.max(self.clock.ticks(entry.stamp));
+            match self.send(cpu, cursor.ticks, &entry) {
+                Ok(Some(send)) => each(&send),
+                Ok(None) => {}
+                Err(Short) => {
+                    self.unreadable_count += 1;
+                    each(&lost(cursor.ticks, cursor.ticks));
+                }
+            }
+        }
+    }
+
+    /// A record as an event; `None` if it is none of the senders'.
+    fn send<'a>(&self, cpu: u32, ticks: u64, entry: &Entry<'a>) -> Result<Option<Send<'a>>, Short> {
+        let formats = &self.formats;
+        let record = entry.record;
+        let id = record.get(formats.type_offset..).and_then(|rest| rest.first_chunk::<2>()).ok_or(Short)?;
+        let Some(known) = formats.known.get(&u16::from_ne_bytes(*id)) else { return Ok(None) };
+        let number = |field: &crate::Field| field.number(record).ok_or(Short);
+        let thread = i32::try_from(number(&formats.thread)?.cast_signed()).map_err(|_| Short)?;
+        let level = Level::of_flags(number(&formats.flags)?);
+        if let Record::SendOne { cpu: target, .. } = known
+            && number(target)? == u64::from(cpu)
+        {
+            // A CPU that interrupts itself has deferred work to that moment; nobody else asked for it.
+            return Ok(None);
+        }
+        let step = self.step(known, record).ok_or(Short)?;
+        Ok(Some(Send { ticks, thread, level, step }))
+    }
+
+    /// Meaning of a record; `None` if it is too short for its fields.
+    fn step<'a>(&self, known: &Record, record: &'a [u8]) -> Option<SendStep<'a>> {
+        let number = |field: &crate::Field| field.number(record);
+        Some(match known {
+            Record::Queue { cpu, function, request, callsite } => SendStep::Queues {
+                cpu: u32::try_from(number(cpu)?).ok()?,
+                function: number(function)?,
+                request: number(request)?,
+                callsite: number(callsite)?,
+            },
+            Record::SendOne { cpu, callsite, callback } => {
+                let callback = number(callback)?;
+                SendStep::Sends {
+                    targets: Targets::One(u32::try_from(number(cpu)?).ok()?),
+                    channel: Some(if callback == 0 { Channel::Reschedule } else { Channel::Call }),
+                    callsite: number(callsite)?,
+                    callback,
+                }
+            }
+            Record::SendMany { mask, callsite, callback } => SendStep::Sends {
+                targets: Targets::Mask(mask.bytes(record)?),
+                channel: Some(Channel::Call),
+                callsite: number(callsite)?,
+                callback: number(callback)?,
+            },
+            Record::Raise { mask, reason } => SendStep::Sends {
+                targets: Targets::Mask(mask.bytes(record)?),
+                channel: self.formats.channel_of(number(reason)?),
+                callsite: 0,
+                callback: 0,
+            },
+            Record::Exit { comm } => SendStep::Ends(comm.text(record)?),
+            Record::Stack { count, frames_at } => {
+                let count = usize::try_from(number(count)?).ok()?;
+                let frames = record.get(*frames_at..)?;
+                let bytes = frames.len().min(count.saturating_mul(ADDRESS_BYTES));
+                SendStep::Stack(Frames(frames.get(..bytes)?))
+            }
+        })
+    }
+}
+
+/// A record that is too short for its fields.
+struct Short;

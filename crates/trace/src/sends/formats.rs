@@ -1,0 +1,164 @@
+//! The formats of the senders' events on one host.
+
+use super::Channel;
+use crate::{
+    EventFormat, Field, FormatError, PageLayout, Vector, check_entry_layout,
+    formats::{ipi_reasons, type_offset_of},
+};
+use lowlat_host::Unparsable;
+use std::collections::BTreeMap;
+
+/// The senders' events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SendEvent {
+    /// Its path below `events/`.
+    pub path: &'static str,
+    /// The field with the CPU or the CPUs that it concerns.
+    pub target: Option<&'static str>,
+    /// Whether the kernel's stack is wanted after it.
+    pub has_stack: bool,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Queue,
+    SendOne,
+    SendMany,
+    Raise,
+    Exit,
+    Stack,
+}
+
+const fn event(path: &'static str, target: Option<&'static str>, has_stack: bool, kind: Kind) -> SendEvent {
+    SendEvent { path, target, has_stack, kind }
+}
+
+/// Every event of a sender that is read. Those that a kernel lacks are left out there.
+pub const SEND_EVENTS: &[SendEvent] = &[
+    event("csd/csd_queue_cpu", Some("cpu"), false, Kind::Queue),
+    event("ipi/ipi_send_cpu", Some("cpu"), true, Kind::SendOne),
+    event("ipi/ipi_send_cpumask", Some("cpumask"), true, Kind::SendMany),
+    event("ipi/ipi_raise", None, true, Kind::Raise),
+    event("sched/sched_process_exit", None, false, Kind::Exit),
+    event("ftrace/kernel_stack", None, false, Kind::Stack),
+];
+
+impl SendEvent {
+    /// Whether it must be switched on: stacks come with what they follow.
+    pub fn is_switched(&self) -> bool {
+        self.kind != Kind::Stack
+    }
+}
+
+/// The senders' formats of a host.
+#[derive(Debug, Clone)]
+pub struct SendFormats {
+    /// The header of a sub-buffer.
+    pub page: PageLayout,
+    /// The events of this kernel that are read.
+    pub present: Vec<&'static SendEvent>,
+    pub(super) type_offset: usize,
+    pub(super) flags: Field,
+    pub(super) thread: Field,
+    pub(super) known: BTreeMap<u16, Record>,
+    pub(super) reasons: BTreeMap<u64, Vector>,
+}
+
+/// How to read one event.
+#[derive(Debug, Clone)]
+pub(super) enum Record {
+    Queue { cpu: Field, function: Field, request: Field, callsite: Field },
+    SendOne { cpu: Field, callsite: Field, callback: Field },
+    SendMany { mask: Field, callsite: Field, callback: Field },
+    Raise { mask: Field, reason: Field },
+    Exit { comm: Field },
+    Stack { count: Field, frames_at: usize },
+}
+
+impl SendFormats {
+    /// Parses the formats; `format_of` returns the text of `events/PATH/format`, if the kernel has it.
+    /// `Ok(None)` if this kernel does not trace who sends interrupts between CPUs.
+    ///
+    /// # Errors
+    /// [`FormatError`] if sub-buffers or an event cannot be read.
+    pub fn parse(
+        header_page: &str,
+        header_event: &str,
+        printk_formats: &str,
+        mut format_of: impl FnMut(&str) -> Option<String>,
+    ) -> Result<Option<Self>, FormatError> {
+        check_entry_layout(header_event)?;
+        let mut formats: Option<Self> = None;
+        for event in SEND_EVENTS {
+            let has_send = formats.as_ref().is_some_and(|formats| formats.has(Kind::SendOne));
+            let is_wanted = match event.kind {
+                // Where both exist they report the same interrupts.
+                Kind::Raise => !has_send,
+                _ => true,
+            };
+            let Some(text) = is_wanted.then(|| format_of(event.path)).flatten() else { continue };
+            let format = EventFormat::parse(event.path, &text)?;
+            let error = |expected: &str| FormatError(Unparsable::new(event.path, &text, expected));
+            let record = Record::of(event.kind, &format)
+                .ok_or_else(|| error("the fields of this event in Linux 6.4 or newer"))?;
+            let common = |name: &str| format.field(name).cloned().ok_or_else(|| error(name));
+            let formats = match &mut formats {
+                Some(formats) => formats,
+                None => formats.insert(Self {
+                    page: PageLayout::parse(header_page)?,
+                    present: Vec::new(),
+                    type_offset: type_offset_of(&format).ok_or_else(|| error("a common_type of 2 bytes"))?,
+                    flags: common("common_flags")?,
+                    thread: common("common_pid")?,
+                    known: BTreeMap::new(),
+                    reasons: ipi_reasons(printk_formats),
+                }),
+            };
+            formats.known.insert(format.id, record);
+            formats.present.push(event);
+        }
+        Ok(formats.filter(|formats| formats.has(Kind::SendOne) || formats.has(Kind::Raise)))
+    }
+
+    fn has(&self, kind: Kind) -> bool {
+        self.present.iter().any(|event| event.kind == kind)
+    }
+
+    /// What an interrupt of older arm64 kernels arrives as, by the address of its reason.
+    pub(super) fn channel_of(&self, reason: u64) -> Option<Channel> {
+        match self.reasons.get(&reason)? {
+            Vector::Reschedule => Some(Channel::Reschedule),
+            Vector::CallFunction => Some(Channel::Call),
+            _ => None,
+        }
+    }
+}
+
+impl Record {
+    fn of(kind: Kind, format: &EventFormat) -> Option<Self> {
+        let field = |name: &str| format.field(name).cloned();
+        Some(match kind {
+            Kind::Queue => Self::Queue {
+                cpu: field("cpu")?,
+                function: field("func")?,
+                request: field("csd")?,
+                callsite: field("callsite")?,
+            },
+            Kind::SendOne => Self::SendOne {
+                cpu: field("cpu")?,
+                callsite: field("callsite")?,
+                callback: field("callback")?,
+            },
+            Kind::SendMany => Self::SendMany {
+                mask: field("cpumask")?,
+                callsite: field("callsite")?,
+                callback: field("callback")?,
+            },
+            Kind::Raise => Self::Raise { mask: field("target_cpus")?, reason: field("reason")? },
+            Kind::Exit => Self::Exit { comm: field("comm")? },
+            // The format declares eight addresses; a record has as many as it counts.
+            Kind::Stack => Self::Stack { count: field("size")?, frames_at: field("caller")?.offset },
+        })
+    }
+}

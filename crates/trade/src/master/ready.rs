@@ -1,0 +1,151 @@
+//! What the master waits for: its listener, connections and processes, of which most are silent most of the time.
+
+use super::{Master, MasterError, connection::Connection};
+use crate::{clock::now_ns, control::timespec};
+use rustix::{
+    buffer::spare_capacity,
+    event::epoll::{self, CreateFlags, Event, EventData, EventFlags},
+    io::Errno,
+};
+use std::{
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    time::Duration,
+};
+
+/// Events taken per turn; the others follow in the next.
+const EVENTS_MAX: usize = 512;
+/// Bits of a tag for its kind.
+const KIND_BITS: u32 = 2;
+
+/// A thing to wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tag {
+    /// The listener.
+    Listener,
+    /// A connection, by its number.
+    Connection(u64),
+    /// The process of a member, by the member's number.
+    Member(u32),
+    /// A started process, by its process id.
+    Program(u32),
+}
+
+impl Tag {
+    fn data(self) -> EventData {
+        let (number, kind) = match self {
+            Self::Listener => (0, 0),
+            Self::Connection(id) => (id, 1),
+            Self::Member(number) => (u64::from(number), 2),
+            Self::Program(pid) => (u64::from(pid), 3),
+        };
+        EventData::new_u64(number << KIND_BITS | kind)
+    }
+
+    fn of(data: EventData) -> Self {
+        let number = data.u64() >> KIND_BITS;
+        let short = u32::try_from(number).unwrap_or(u32::MAX);
+        match data.u64() & ((1 << KIND_BITS) - 1) {
+            0 => Self::Listener,
+            1 => Self::Connection(number),
+            2 => Self::Member(short),
+            _ => Self::Program(short),
+        }
+    }
+}
+
+/// What happened to the things that are waited for.
+#[derive(Debug, Default)]
+pub(super) struct Ready {
+    /// Connections with messages, or with room for messages.
+    pub(super) connections: Vec<u64>,
+    /// Members whose process has ended.
+    pub(super) dead: Vec<u32>,
+    /// Started processes that have ended.
+    pub(super) ended: Vec<u32>,
+}
+
+/// The kernel's list of them. A turn costs what has happened, not what there is. Closed descriptors leave it.
+#[derive(Debug)]
+pub(super) struct ReadyList {
+    fd: OwnedFd,
+    is_accepting: bool,
+}
+
+impl ReadyList {
+    pub(super) fn new(listener: &OwnedFd) -> Result<Self, Errno> {
+        let list = Self { fd: epoll::create(CreateFlags::CLOEXEC)?, is_accepting: true };
+        list.add(listener.as_fd(), Tag::Listener)?;
+        Ok(list)
+    }
+
+    /// Adds a descriptor that becomes readable.
+    pub(super) fn add(&self, fd: BorrowedFd<'_>, tag: Tag) -> Result<(), Errno> {
+        epoll::add(&self.fd, fd, tag.data(), EventFlags::IN)
+    }
+
+    /// Adds the descriptor of a process that is not waited for without: its end is then found by looking.
+    pub(super) fn add_process(&self, pidfd: Option<OwnedFd>, tag: Tag) -> Option<OwnedFd> {
+        pidfd.filter(|fd| self.add(fd.as_fd(), tag).is_ok())
+    }
+
+    fn change(&self, fd: BorrowedFd<'_>, tag: Tag, flags: EventFlags) {
+        // It cannot fail for a descriptor of the list; a wrong interest would only cost turns.
+        epoll::modify(&self.fd, fd, tag.data(), flags).ok();
+    }
+
+    /// Waits for room in a connection too while messages are queued.
+    pub(super) fn follow(&self, id: u64, connection: &mut Connection) {
+        let is_waiting = connection.socket.is_waiting();
+        if std::mem::replace(&mut connection.is_waited_for, is_waiting) != is_waiting {
+            let flags = if is_waiting { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
+            self.change(connection.socket.fd(), Tag::Connection(id), flags);
+        }
+    }
+}
+
+impl Master {
+    /// Waits, for `longest` at most, until something happens.
+    pub(super) fn wait(&mut self, longest: Duration) -> Result<Ready, MasterError> {
+        // While accepting is paused, the listener would keep waking this thread.
+        let is_accepting = now_ns() >= self.accept_ns;
+        let list = &mut self.ready_list;
+        if std::mem::replace(&mut list.is_accepting, is_accepting) != is_accepting {
+            let flags = if is_accepting { EventFlags::IN } else { EventFlags::empty() };
+            list.change(self.listener.as_fd(), Tag::Listener, flags);
+        }
+        let mut events: Vec<Event> = Vec::with_capacity(EVENTS_MAX);
+        let longest = timespec(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX));
+        match epoll::wait(&list.fd, spare_capacity(&mut events), Some(&longest)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(source) => return Err(self.socket_error("wait for nodes", source)),
+        }
+        let mut ready = Ready::default();
+        for event in &events {
+            match Tag::of(event.data) {
+                Tag::Listener => {}
+                Tag::Connection(id) => ready.connections.push(id),
+                Tag::Member(number) => ready.dead.push(number),
+                Tag::Program(pid) => ready.ended.push(pid),
+            }
+        }
+        Ok(ready)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_survives_the_kernel() {
+        for tag in [
+            Tag::Listener,
+            Tag::Connection(1 << 40),
+            Tag::Member(0),
+            Tag::Member(1023),
+            Tag::Program(4_194_304),
+        ] {
+            assert_eq!(Tag::of(tag.data()), tag);
+        }
+    }
+}

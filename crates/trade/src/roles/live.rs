@@ -1,0 +1,297 @@
+//! md with a feed: publishes the quotes that arrive in packets.
+
+use super::RoleError;
+use crate::{
+    clock::now_ns,
+    node::{Event, Node, Wait},
+    records::{Origin, Quote, SCHEMA, kind},
+    run::tally::{self, FeedCounts, Tally},
+    scenario::symbols_of,
+    wire::{FeedSocket, Format, Packet, ReceiverOptions, StampClock},
+};
+use lowlat_feed::{
+    DecodeError, Head, itch,
+    quotes::{self, FeedQuote},
+    sequence::{Counts, Tracker},
+};
+use lowlat_ipc::{region::Memfd, stream::Stamp};
+use std::sync::Arc;
+
+/// Datagrams between two polls of the master's messages, and empty polls of a spinning md.
+const DATAGRAMS_PER_POLL: u32 = 64;
+/// How long after its duration md waits for the feed's end.
+const END_NS_MAX: u64 = 500_000_000;
+
+/// Options of md with a feed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveOptions {
+    /// The socket.
+    pub receiver: ReceiverOptions,
+    /// Instruments of ITCH; `None` for a feed of quotes.
+    pub symbols: Option<itch::Symbols>,
+    /// Instruments of the run: numbers below this.
+    pub instruments: u32,
+    /// How long it publishes, from the first quote, unless the feed ends before; ns.
+    pub duration_ns: u64,
+}
+
+/// Result of md with a feed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LiveDone {
+    /// Counts of the sequence.
+    pub counts: Counts,
+    /// Other counts.
+    pub beside: FeedCounts,
+}
+
+impl LiveOptions {
+    /// Options whose symbols are these; empty: the first ones of the feed. `None` if one is no symbol.
+    pub fn with_symbols(self, symbols: &[String]) -> Option<Self> {
+        let symbols = match self.receiver.address.format {
+            Format::Quotes => None,
+            Format::Itch => Some(symbols_of(symbols, self.instruments)?),
+        };
+        Some(Self { symbols, ..self })
+    }
+}
+
+/// Opens the feed's socket: before md joins, so that a wrong group is reported at once.
+pub fn open(options: &LiveOptions) -> Result<FeedSocket, RoleError> {
+    Ok(FeedSocket::open(&options.receiver)?)
+}
+
+/// Publishes the feed's quotes from the begin message on, until the feed ends, the duration has passed, or it is stopped.
+/// Quotes before the begin message only tell where the sequence is.
+pub fn run(node: Node, mut socket: FeedSocket, options: &LiveOptions) -> Result<LiveDone, RoleError> {
+    let mut live = Live::new(node, options);
+    while !live.is_over() {
+        if live.until_poll == 0 {
+            live.hear();
+        }
+        match socket.receive().map_err(RoleError::Feed)? {
+            Some(packet) => live.take(&packet)?,
+            None => live.idle(options.receiver.wait),
+        }
+    }
+    live.end()
+}
+
+struct Live {
+    node: Node,
+    tally: Option<Tally<Arc<Memfd>>>,
+    clock: StampClock,
+    tracker: Tracker,
+    /// Follows the sequence before the begin message.
+    before: Tracker,
+    beside: FeedCounts,
+    /// Of ITCH.
+    books: Option<itch::Books>,
+    unapplied_before: u64,
+    format: Format,
+    instruments: u32,
+    duration_ns: u64,
+    /// When it ends; `None` before the begin message.
+    until_ns: Option<u64>,
+    has_published: bool,
+    is_stopped: bool,
+    until_poll: u32,
+}
+
+/// A datagram's moments, ns.
+#[derive(Clone, Copy)]
+struct Arrival {
+    /// The kernel's stamp, in its clock.
+    stamp: u64,
+    /// The stamp in the pipeline's clock; without one, when md had read the packet.
+    packet: u64,
+    /// From there until md had read it.
+    read_after: u32,
+}
+
+impl Live {
+    fn new(node: Node, options: &LiveOptions) -> Self {
+        let tally = node.area(tally::MD_AREA).and_then(|area| Tally::new(Arc::clone(area)));
+        // What a previous process of md had counted.
+        let (counts, beside) = tally.as_ref().map(Tally::feed).unwrap_or_default();
+        Self {
+            node,
+            tally,
+            clock: StampClock::new(),
+            tracker: Tracker::resumed(counts),
+            before: Tracker::default(),
+            beside,
+            books: options.symbols.clone().map(itch::Books::new),
+            unapplied_before: 0,
+            format: options.receiver.address.format,
+            instruments: options.instruments,
+            duration_ns: options.duration_ns,
+            until_ns: None,
+            has_published: false,
+            is_stopped: false,
+            until_poll: 0,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_stopped || self.tracker.counts().ended > 0
+    }
+
+    /// Handles messages of the master, and sends a heartbeat.
+    fn hear(&mut self) {
+        self.until_poll = DATAGRAMS_PER_POLL;
+        let now_ns = now_ns();
+        self.node.wait(Some(now_ns));
+        let (mut has_begun, mut is_stopped) = (false, false);
+        self.node.poll(&mut |_, event| match event {
+            Event::Begin => has_begun = true,
+            Event::Stop => is_stopped = true,
+            _ => {}
+        });
+        if has_begun && self.until_ns.is_none() {
+            self.until_ns = Some(now_ns.saturating_add(self.duration_ns).saturating_add(END_NS_MAX));
+            if self.tracker.counts().sessions == 0 {
+                let Counts { sessions, session, next, .. } = *self.before.counts();
+                self.tracker = Tracker::resumed(Counts { sessions, session, next, ..Counts::default() });
+            }
+        }
+        let before = self.clock.steps();
+        self.clock.check();
+        self.beside.clock_steps += self.clock.steps() - before;
+        self.is_stopped |= is_stopped || self.until_ns.is_some_and(|until_ns| now_ns >= until_ns);
+    }
+
+    fn idle(&mut self, wait: Wait) {
+        if wait == Wait::Fast {
+            self.until_poll = self.until_poll.saturating_sub(1);
+            self.node.rehearse(now_ns(), u64::MAX, &mut |_, _| ());
+            lowlat_ipc::relax();
+        } else {
+            self.until_poll = 0;
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, packet: &Packet<'_>) -> Result<(), RoleError> {
+        self.until_poll = self.until_poll.saturating_sub(1);
+        let read_ns = now_ns();
+        let is_stamped = packet.stamp_ns > 0;
+        let packet_ns =
+            if is_stamped { self.clock.to_pipeline_ns(packet.stamp_ns).min(read_ns) } else { read_ns };
+        let read_after_ns = u32::try_from(read_ns - packet_ns).unwrap_or(u32::MAX);
+        let arrival = Arrival { stamp: packet.stamp_ns, packet: packet_ns, read_after: read_after_ns };
+        let decoded = match self.format {
+            Format::Quotes => self.take_quotes(packet, arrival)?,
+            Format::Itch => self.take_itch(packet, arrival)?,
+        };
+        if self.until_ns.is_none() {
+            return Ok(());
+        }
+        if decoded.is_err() {
+            self.tracker.malformed(packet.drops);
+        }
+        self.beside.unstamped += u64::from(!is_stamped);
+        self.beside.over_loopback += u64::from(packet.is_loopback);
+        if let Some(tally) = &self.tally {
+            tally.set_feed(self.tracker.counts(), &self.beside);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn take_quotes(
+        &mut self,
+        packet: &Packet<'_>,
+        arrival: Arrival,
+    ) -> Result<Result<(), DecodeError>, RoleError> {
+        let (head, quotes) = match quotes::decode(packet.bytes) {
+            Ok(decoded) => decoded,
+            Err(error) => return Ok(Err(error)),
+        };
+        if let Some(skipped) = self.enter(&head, packet.drops) {
+            for (number, quote) in (head.sequence..).zip(quotes).skip(usize::from(skipped)) {
+                self.publish(arrival, number, &quote)?;
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn take_itch(
+        &mut self,
+        packet: &Packet<'_>,
+        arrival: Arrival,
+    ) -> Result<Result<(), DecodeError>, RoleError> {
+        let (head, messages) = match itch::decode(packet.bytes) {
+            Ok(decoded) => decoded,
+            Err(error) => return Ok(Err(error)),
+        };
+        let has_begun = self.until_ns.is_some();
+        let skipped = self.enter(&head, packet.drops).unwrap_or(0);
+        for (number, message) in (head.sequence..).zip(messages).skip(usize::from(skipped)) {
+            let message = match itch::parse(message) {
+                Ok(message) => message,
+                Err(error) => return Ok(Err(error)),
+            };
+            // Before the begin message, the books are filled and no quote is published.
+            if let Some(quote) = self.books.as_mut().and_then(|books| books.apply(&message))
+                && has_begun
+            {
+                self.publish(arrival, number, &quote)?;
+            }
+        }
+        let unapplied = self.books.as_ref().map_or(0, itch::Books::unapplied);
+        self.beside.unapplied += unapplied.saturating_sub(self.unapplied_before);
+        self.unapplied_before = unapplied;
+        Ok(Ok(()))
+    }
+
+    /// Returns how many of the first messages to skip; `None` before the begin message.
+    #[inline]
+    fn enter(&mut self, head: &Head, drops: u32) -> Option<u16> {
+        if self.until_ns.is_none() {
+            self.before.enter(head, drops);
+            return None;
+        }
+        Some(self.tracker.enter(head, drops))
+    }
+
+    #[inline]
+    fn publish(&mut self, arrival: Arrival, sequence: u64, quote: &FeedQuote) -> Result<(), RoleError> {
+        let FeedQuote { instrument, bid_size, ask_size, bid, ask, last } = *quote;
+        if instrument >= self.instruments {
+            self.beside.foreign += 1;
+            return Ok(());
+        }
+        let origin = Origin { packet_ns: arrival.stamp, sequence, read_after_ns: arrival.read_after };
+        let payload =
+            Quote { scheduled_ns: arrival.packet, bid, ask, last, bid_size, ask_size, origin }.encode();
+        let generated = now_ns();
+        let stamp = Stamp {
+            kind: kind::QUOTE,
+            schema: SCHEMA,
+            instrument,
+            source: self.node.number(),
+            generated,
+            trigger: generated,
+            cause: 0,
+        };
+        self.node.publisher().publish(&stamp, &payload)?;
+        self.beside.published += 1;
+        if let Some(tally) = &self.tally {
+            tally.published(generated);
+        }
+        if !self.has_published {
+            self.has_published = true;
+            self.until_ns = Some(generated.saturating_add(self.duration_ns).saturating_add(END_NS_MAX));
+        }
+        Ok(())
+    }
+
+    fn end(self) -> Result<LiveDone, RoleError> {
+        let done = LiveDone { counts: *self.tracker.counts(), beside: self.beside };
+        if let Some(tally) = &self.tally {
+            tally.set_scheduled(done.beside.published);
+            tally.set_feed(&done.counts, &done.beside);
+        }
+        self.node.ended().map_or(Ok(done), |ended| Err(ended.into()))
+    }
+}

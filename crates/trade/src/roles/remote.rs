@@ -1,0 +1,290 @@
+//! td with an exchange of another process: orders leave over a connection, and its answers become td's.
+
+use super::{RoleError, StageSink, td::Gateway};
+use crate::{
+    clock::now_ns,
+    node::Publisher,
+    records::{Origin, Outcome, Reject, Side},
+    run::tally::Tally,
+    stages::Stage,
+    td::{Decision, ReadOrder},
+    wire::{Connection, Flight, Flights, GatewayAddress, Trip, WireError},
+};
+use lowlat_feed::gateway::{Kind, Message};
+use lowlat_ipc::{interest::SUBSCRIBERS_MAX, region::Region};
+use lowlat_pipeline::GatewayFigures;
+
+/// Messages of the exchange that are handled before the next orders.
+const MESSAGES_PER_POLL: u32 = 64;
+
+/// The connection with its orders in flight.
+pub(super) struct Remote {
+    connection: Connection,
+    flights: Flights,
+    figures: GatewayFigures,
+    /// Sequence of the last order read, + 1, by the writer of its stream.
+    read: Box<[u64]>,
+    /// Why the connection was lost, until it is reported to the master.
+    said: Option<String>,
+}
+
+impl Remote {
+    /// Logs on. `figures` are those of a previous process.
+    pub(super) fn open(address: GatewayAddress, mut figures: GatewayFigures) -> Result<Self, WireError> {
+        let connection = Connection::open(address)?;
+        figures.is_loopback = connection.is_loopback;
+        figures.is_same_machine = connection.is_same_machine;
+        figures.exchange_cpu = connection.exchange_cpu;
+        Ok(Self {
+            connection,
+            flights: Flights::new(),
+            figures,
+            read: vec![0; SUBSCRIBERS_MAX as usize].into(),
+            said: None,
+        })
+    }
+
+    /// Tells the exchange that quotes may be published.
+    pub(super) fn start(&mut self) {
+        self.connection.send(&Message::of(Kind::Start), None);
+    }
+
+    /// Whether answers or stamps are outstanding.
+    pub(super) fn is_busy(&self) -> bool {
+        self.connection.lost().is_none() && (self.flights.count() > 0 || self.connection.has_trips())
+    }
+
+    /// The reason for which the connection was lost, once.
+    pub(super) fn take_words(&mut self) -> Option<String> {
+        self.said.take()
+    }
+
+    pub(super) fn check_clock(&mut self) {
+        self.connection.clock.check();
+    }
+
+    /// Enters the figures in the run's counts.
+    pub(super) fn show<R: Region>(&mut self, tally: &Tally<R>) {
+        self.figures.is_lost |= self.connection.lost().is_some();
+        self.figures.unstamped += std::mem::take(&mut self.connection.unstamped);
+        tally.set_gateway(&self.figures);
+    }
+
+    /// Gives up stamps that did not arrive.
+    pub(super) fn end(&mut self) {
+        self.connection.forget_trips();
+    }
+
+    /// Number of records of this writer's stream that are missing before this one.
+    fn missing(&mut self, writer: u32, sequence: u64) -> u64 {
+        let place = usize::try_from(writer).ok().and_then(|at| self.read.get_mut(at));
+        let Some(next) = place else { return 0 };
+        let missing = if *next == 0 { 0 } else { sequence.saturating_sub(*next) };
+        *next = sequence.saturating_add(1);
+        missing
+    }
+
+    /// Sends an order. Returns false if that is impossible.
+    #[inline]
+    fn send(&mut self, taken: &ReadOrder, read_ns: u64) -> bool {
+        let Some(id) = self.flights.next() else { return false };
+        let ReadOrder { stamp, order, .. } = taken;
+        let message = Message {
+            is_sell: order.side == Side::Sell,
+            strategy: stamp.source,
+            id,
+            number: order.number,
+            price: order.price,
+            quantity: order.quantity,
+            instrument: stamp.instrument,
+            quote: order.origin.sequence,
+            ..Message::of(Kind::Order)
+        };
+        let trip = Trip {
+            origin: order.origin,
+            packet_ns: order.scheduled_ns,
+            published_ns: stamp.trigger,
+            received_ns: order.received_ns,
+            written_ns: stamp.generated,
+            read_ns,
+            send_ns: now_ns(),
+            ..Trip::default()
+        };
+        let is_sent = self.connection.send(&message, Some(trip));
+        if is_sent {
+            let flight = Flight { taken: *taken, read_ns, is_accepted: false, left: order.quantity };
+            self.flights.push(flight);
+            self.figures.sent += 1;
+        }
+        is_sent
+    }
+}
+
+/// Answer of the exchange to an order.
+enum Answered {
+    Settled(Flight, Result<(), Reject>),
+    Filled(Flight, u32, i64, bool),
+}
+
+impl Remote {
+    /// What a message of the exchange means, or why it is wrong.
+    fn answered(&mut self, message: &Message) -> Result<Answered, String> {
+        let Message { id, quantity, price, .. } = *message;
+        let flight =
+            self.flights.get(id).ok_or_else(|| format!("it answered order {id}, which is not in flight"))?;
+        match message.kind {
+            Kind::Accepted if !flight.is_accepted => {
+                flight.is_accepted = true;
+                let flight = *flight;
+                self.figures.accepted += 1;
+                Ok(Answered::Settled(flight, Ok(())))
+            }
+            Kind::Rejected if !flight.is_accepted => {
+                let flight = *flight;
+                self.flights.remove(id);
+                self.figures.rejected += 1;
+                let reject = match Outcome::of(u64::from(message.reason)) {
+                    Ok(Outcome::Rejected(reject)) => reject,
+                    _ => Reject::NoExchange,
+                };
+                Ok(Answered::Settled(flight, Err(reject)))
+            }
+            Kind::Filled if flight.is_accepted && (1..=flight.left).contains(&quantity) => {
+                flight.left -= quantity;
+                let flight = *flight;
+                if flight.left == 0 {
+                    self.flights.remove(id);
+                }
+                self.figures.fills += 1;
+                Ok(Answered::Filled(flight, quantity, price, flight.left == 0))
+            }
+            kind => Err(format!("it sent {kind:?} for order {id}, which does not fit what it sent before")),
+        }
+    }
+}
+
+impl<R: Region, S: StageSink> Gateway<R, S> {
+    /// Checks an order and sends it to the exchange. An order that cannot be sent is rejected.
+    #[inline]
+    pub(super) fn forward(
+        &mut self,
+        publisher: &mut Publisher,
+        taken: &ReadOrder,
+        read_ns: u64,
+    ) -> Result<(), RoleError> {
+        let Some(remote) = &mut self.remote else { return Ok(()) };
+        if self.exchange.ledger().last_sequence(taken.writer).is_some_and(|last| taken.sequence <= last) {
+            self.done.known += 1;
+            return Ok(());
+        }
+        let ReadOrder { stamp, order, .. } = taken;
+        let in_flight =
+            if self.is_limited { remote.flights.exposure(stamp.source, stamp.instrument) } else { (0, 0) };
+        let verdict = self.exchange.check(taken, in_flight);
+        let is_sent = verdict.is_ok() && remote.send(taken, read_ns);
+        // From here on the order is on its way.
+        self.done.missing += remote.missing(taken.writer, taken.sequence);
+        remote.figures.unsent += u64::from(verdict.is_ok() && !is_sent);
+        self.count(read_ns, stamp, order);
+        if let Some(tally) = &self.tally {
+            tally.ordered();
+        }
+        match verdict {
+            Ok(()) if is_sent => Ok(()),
+            verdict => self.settle(publisher, taken, verdict.and(Err(Reject::NoExchange)), read_ns),
+        }
+    }
+
+    fn settle(
+        &mut self,
+        publisher: &mut Publisher,
+        taken: &ReadOrder,
+        verdict: Result<(), Reject>,
+        read_ns: u64,
+    ) -> Result<(), RoleError> {
+        let next_sequence = publisher.next_sequence().unwrap_or(0);
+        match self.exchange.settle(self.td, taken, verdict, read_ns, next_sequence) {
+            Decision::Answers(pending) => self.answer(publisher, pending),
+            _ => Err(RoleError::TakenOver),
+        }
+    }
+
+    /// Handles what the exchange has sent, and send stamps. Returns the number of messages.
+    pub(super) fn poll_remote(&mut self, publisher: &mut Publisher) -> Result<usize, RoleError> {
+        let mut count = 0;
+        for _ in 0..MESSAGES_PER_POLL {
+            let Some(remote) = &mut self.remote else { return Ok(0) };
+            let Some(message) = remote.connection.next() else { break };
+            count += 1;
+            match remote.answered(&message) {
+                Ok(Answered::Settled(flight, verdict)) => {
+                    self.settle(publisher, &flight.taken, verdict, flight.read_ns)?;
+                }
+                Ok(Answered::Filled(Flight { taken, read_ns, .. }, quantity, price, is_last)) => {
+                    let (td, next) = (self.td, publisher.next_sequence().unwrap_or(0));
+                    match self.exchange.fill(td, &taken, (quantity, price), is_last, read_ns, next) {
+                        Decision::Answers(pending) => self.publish(publisher, &pending)?,
+                        _ => return Err(RoleError::TakenOver),
+                    }
+                }
+                Err(why) => remote.connection.lose(&why),
+            }
+        }
+        self.take_stamps();
+        self.give_up(publisher)?;
+        if let (Some(remote), Some(tally)) = (&mut self.remote, &self.tally) {
+            remote.show(tally);
+        }
+        Ok(count)
+    }
+
+    fn take_stamps(&mut self) {
+        let Some(remote) = &mut self.remote else { return };
+        while let Some((trip, stamp_ns)) = remote.connection.next_stamp() {
+            let wire_ns = remote.connection.clock.to_pipeline_ns(stamp_ns);
+            let sent = (Stage::SendToWire, wire_ns.saturating_sub(trip.send_ns));
+            let Origin { packet_ns, read_after_ns, .. } = trip.origin;
+            if packet_ns == 0 {
+                self.stages.record(sent.0, sent.1);
+                continue;
+            }
+            let read_after_ns = u64::from(read_after_ns);
+            let parts = [
+                (Stage::PacketToRead, read_after_ns),
+                (Stage::ReadToPublished, trip.published_ns.saturating_sub(trip.packet_ns + read_after_ns)),
+                (Stage::PublishedToStrategy, trip.received_ns.saturating_sub(trip.published_ns)),
+                (Stage::Strategy, trip.written_ns.saturating_sub(trip.received_ns)),
+                (Stage::OrderToTd, trip.read_ns.saturating_sub(trip.written_ns)),
+                (Stage::TdToSend, trip.send_ns.saturating_sub(trip.read_ns)),
+                sent,
+            ];
+            // Both stamps are the kernel's: the whole does not depend on any conversion.
+            let whole_ns = stamp_ns.saturating_sub(packet_ns);
+            let sum_ns = parts.iter().map(|(_, ns)| *ns).sum();
+            remote.figures.measured += 1;
+            remote.figures.adding_up += u64::from(GatewayFigures::adds_up(sum_ns, whole_ns));
+            for (stage, ns) in parts.into_iter().chain([(Stage::TickToTrade, whole_ns)]) {
+                self.stages.record(stage, ns);
+            }
+        }
+    }
+
+    /// Rejects the orders in flight of a lost connection.
+    fn give_up(&mut self, publisher: &mut Publisher) -> Result<(), RoleError> {
+        loop {
+            let Some(remote) = &mut self.remote else { return Ok(()) };
+            let Some(why) = remote.connection.lost() else { return Ok(()) };
+            if !remote.figures.is_lost {
+                remote.said =
+                    Some(format!("the connection to the exchange is lost ({why}); orders are rejected"));
+                remote.figures.is_lost = true;
+                remote.connection.forget_trips();
+            }
+            let Some(flight) = remote.flights.pop() else { return Ok(()) };
+            remote.figures.lost_in_flight += 1;
+            if !flight.is_accepted {
+                self.settle(publisher, &flight.taken, Err(Reject::NoExchange), flight.read_ns)?;
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! A simulated exchange in a separate process: publishes a feed at due times, and answers orders.
+//!
+//! Two threads: one publishes, the other serves the connections. It also measures the pipeline from outside, in its own
+//! clock: from the send of a quote until the order that names it was read.
+
+mod publisher;
+mod server;
+
+use super::{FeedAddress, GatewayAddress, WireError};
+use crate::{
+    md::{Feed, Lateness},
+    scenario::Speed,
+};
+use hdrhistogram::Histogram;
+use lowlat_feed::itch::{FileError, Messages, parse};
+use std::{
+    net::SocketAddr,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    thread,
+};
+
+/// Quotes whose send time is known, a power of two: the latest ones.
+const SENT_MAX: usize = 1 << 20;
+
+/// Options of an exchange.
+#[derive(Debug)]
+pub struct ExchangeOptions {
+    /// Where to publish; `None`: nowhere.
+    pub feed: Option<FeedAddress>,
+    /// Name or address of the interface on which the group is sent; `None`: that of the route.
+    pub interface: Option<String>,
+    /// Where to accept orders; `None`: nowhere, and publishing starts at once.
+    pub gateway: Option<GatewayAddress>,
+    /// What to publish.
+    pub content: Content,
+    /// Speed of messages of ITCH, as a multiple of the recorded one.
+    pub speed: Speed,
+    /// Whether it spins until a quote is due; else it sleeps, and sends what is due together.
+    pub is_spinning: bool,
+}
+
+/// What an exchange publishes.
+#[derive(Debug)]
+pub enum Content {
+    /// Quotes.
+    Quotes(Feed),
+    /// Messages of ITCH.
+    Itch(ItchMessages),
+}
+
+/// Messages of ITCH in memory, with their times.
+#[derive(Debug, Clone, Default)]
+pub struct ItchMessages {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+    times: Vec<u64>,
+}
+
+/// Most messages of a file: all of them are in memory.
+const MESSAGES_MAX: usize = 20_000_000;
+/// Instruments of orders for a feed of ITCH, whose stocks td numbers.
+const ITCH_INSTRUMENTS: u32 = 1 << 16;
+
+impl ItchMessages {
+    /// Reads the messages of a capture or a plain file, up to a limit. Gaps of a capture are left out.
+    pub fn read(bytes: &[u8]) -> Result<Self, FileError> {
+        let (mut read, mut first_ns) = (Self::default(), None);
+        Messages(bytes).each(&mut |message| {
+            let time_ns = parse(message).map_or(0, |message| message.time_ns);
+            let after_ns = time_ns.saturating_sub(*first_ns.get_or_insert(time_ns));
+            read.bytes.extend_from_slice(message);
+            read.ends.push(read.bytes.len());
+            read.times.push(after_ns.max(read.times.last().copied().unwrap_or(0)));
+            read.ends.len() < MESSAGES_MAX
+        })?;
+        Ok(read)
+    }
+
+    fn get(&self, number: u32) -> &[u8] {
+        let at = usize::try_from(number).unwrap_or(usize::MAX);
+        let start = at.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
+        self.ends.get(at).and_then(|end| self.bytes.get(start..*end)).unwrap_or_default()
+    }
+
+    /// The moments at which they are due.
+    fn feed(&self, speed: Speed) -> Feed {
+        Feed::timed(self.times.as_slice().into(), speed)
+    }
+}
+
+/// An event of an exchange.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExchangeEvent {
+    /// It accepts orders at this address.
+    Listens(SocketAddr),
+    /// It publishes from now on.
+    Starts,
+}
+
+/// Result of an exchange.
+#[derive(Debug)]
+pub struct ExchangeDone {
+    /// Messages published.
+    pub published: u64,
+    /// Datagrams that carried them.
+    pub datagrams: u64,
+    /// From the first to the last, ns.
+    pub published_ns: u64,
+    /// Lateness of the messages.
+    pub lateness: Lateness,
+    /// Results of its connections.
+    pub served: Served,
+}
+
+/// Results of an exchange's connections.
+#[derive(Debug)]
+pub struct Served {
+    /// Orders received.
+    pub orders: u64,
+    /// Of those, accepted.
+    pub accepted: u64,
+    /// Of those, rejected.
+    pub rejected: u64,
+    /// Fills sent.
+    pub fills: u64,
+    /// Connections accepted.
+    pub connections: u64,
+    /// Reasons for which connections were closed, each once with the first client, up to a limit.
+    pub refused: Vec<String>,
+    /// Number of connections that were closed for a reason.
+    pub refused_total: u64,
+    /// From the send of a quote until the order that names it was read, ns.
+    pub quote_to_order: Histogram<u64>,
+}
+
+/// State that both threads share.
+struct Shared {
+    /// When each quote was sent, by its sequence number.
+    sent: Box<[AtomicU64]>,
+    /// Whether the first client has asked for quotes.
+    has_started: AtomicBool,
+    /// Whether everything is published.
+    is_published: AtomicBool,
+}
+
+impl Shared {
+    fn place(&self, sequence: u64) -> Option<&AtomicU64> {
+        self.sent.get(usize::try_from(sequence % SENT_MAX as u64).unwrap_or(0))
+    }
+
+    fn raise(flag: &AtomicBool) {
+        // Pairs with the acquire in `is_raised`.
+        flag.store(true, Ordering::Release);
+    }
+
+    fn is_raised(flag: &AtomicBool) -> bool {
+        // Pairs with the release in `raise`.
+        flag.load(Ordering::Acquire)
+    }
+}
+
+/// Runs an exchange until everything is published and its clients have left, or until `stop` is raised.
+pub fn run(
+    options: ExchangeOptions,
+    stop: &AtomicBool,
+    on_event: &(dyn Fn(&ExchangeEvent) + Sync),
+) -> Result<ExchangeDone, WireError> {
+    let ExchangeOptions { feed, interface, gateway, content, speed, is_spinning } = options;
+    let shared = Shared {
+        sent: (0..SENT_MAX).map(|_| AtomicU64::new(0)).collect(),
+        has_started: AtomicBool::new(gateway.is_none()),
+        is_published: AtomicBool::new(false),
+    };
+    let (quotes, messages) = match content {
+        Content::Quotes(quotes) => (quotes, None),
+        Content::Itch(messages) => (messages.feed(speed), Some(messages)),
+    };
+    let instruments = if messages.is_some() { ITCH_INSTRUMENTS } else { quotes.instruments() };
+    let listener = gateway.map(server::listen).transpose()?;
+    if let Some(address) = listener.as_ref().and_then(|listener| listener.local_addr().ok()?.as_socket()) {
+        on_event(&ExchangeEvent::Listens(address));
+    }
+    let publisher = publisher::Publisher::open(feed, interface.as_deref(), quotes, messages)?;
+    thread::scope(|scope| {
+        let serving = thread::Builder::new()
+            .name("lowlat-orders".to_owned())
+            .spawn_scoped(scope, || server::serve(listener, instruments, &shared, stop))
+            .map_err(WireError::new("start a thread".to_owned(), "end other processes"))?;
+        let mut done = publisher.run(&shared, is_spinning, stop, on_event);
+        Shared::raise(&shared.is_published);
+        done.served = serving.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok(done)
+    })
+}

@@ -1,0 +1,293 @@
+//! The thread that serves the connections of td.
+//!
+//! Whatever clients send, it keeps its bounds: connections are limited in number, one that has not logged on within a few
+//! seconds is closed, as is one that breaks the protocol or does not read its answers; one turn reads a limited number of
+//! bytes of each.
+
+use super::{Served, Shared};
+use crate::{
+    clock::now_ns,
+    records::{Order, Outcome, SCHEMA, Side, kind},
+    td::{Decision, Exchange, Limits, ReadOrder, Rules, ledger},
+    wire::{GatewayAddress, WireError, place},
+};
+use lowlat_feed::gateway::{Kind, MESSAGE_BYTES, Message};
+use lowlat_ipc::{region::Heap, stream::Stamp};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::{
+    io::{self, Read, Write},
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+/// Connections at a time; more are closed at once.
+const CLIENTS_MAX: usize = 16;
+/// Time for the logon.
+const LOGON_NS_MAX: u64 = 5_000_000_000;
+/// Time for clients to leave after the last quote.
+const LEAVE_NS_MAX: u64 = 5_000_000_000;
+/// Bytes of one read.
+const INPUT_BYTES: usize = MESSAGE_BYTES * 128;
+/// Answers that a client may leave unread.
+const OUTPUT_BYTES_MAX: usize = MESSAGE_BYTES * 8192;
+/// Between two looks at the flags.
+const TURN_NS: i64 = 50_000_000;
+/// Reasons that are kept.
+const REASONS_MAX: usize = 20;
+const BACKLOG: i32 = 64;
+
+impl Default for Served {
+    fn default() -> Self {
+        Self {
+            orders: 0,
+            accepted: 0,
+            rejected: 0,
+            fills: 0,
+            connections: 0,
+            refused: Vec::new(),
+            refused_total: 0,
+            quote_to_order: crate::stages::empty(),
+        }
+    }
+}
+
+impl Served {
+    /// Keeps each reason once, with the first peer that it applied to.
+    fn refuse(&mut self, peer: &str, why: &str) {
+        self.refused_total += 1;
+        if self.refused.len() < REASONS_MAX && !self.refused.iter().any(|known| known.ends_with(why)) {
+            self.refused.push(format!("{peer}: {why}"));
+        }
+    }
+}
+
+pub(super) fn listen(address: GatewayAddress) -> Result<Socket, WireError> {
+    let listen = || {
+        let socket = Socket::new(Domain::for_address(address.0), Type::STREAM, Some(Protocol::TCP))?;
+        socket.set_reuse_address(true)?;
+        socket.bind(&address.0.into())?;
+        socket.listen(BACKLOG)?;
+        socket.set_nonblocking(true)?;
+        Ok(socket)
+    };
+    listen().map_err(WireError::new(
+        format!("accept orders at {address}"),
+        "name an address of this host and a free port",
+    ))
+}
+
+/// Serves until everything is published and all clients have left, or `stop` is raised.
+pub(super) fn serve(
+    listener: Option<Socket>,
+    instruments: u32,
+    shared: &Shared,
+    stop: &AtomicBool,
+) -> Served {
+    let mut served = Served::default();
+    let Some(listener) = listener else { return served };
+    let mut clients: Vec<Client> = Vec::with_capacity(CLIENTS_MAX);
+    let mut until_ns = u64::MAX;
+    loop {
+        if Shared::is_raised(&shared.is_published) && until_ns == u64::MAX {
+            until_ns = now_ns() + LEAVE_NS_MAX;
+        }
+        let is_over = until_ns < u64::MAX && (clients.is_empty() || now_ns() >= until_ns);
+        // Relaxed: a lone flag.
+        if is_over || stop.load(Ordering::Relaxed) {
+            return served;
+        }
+        wait(&listener, &clients);
+        accept(&listener, &mut clients, instruments, &mut served);
+        let now_ns = now_ns();
+        clients.retain_mut(|client| match client.turn(now_ns, shared, &mut served) {
+            Ok(is_open) => is_open,
+            Err(why) => {
+                served.refuse(&client.peer, &why);
+                false
+            }
+        });
+    }
+}
+
+fn wait(listener: &Socket, clients: &[Client]) {
+    let wanted = |client: &Client| {
+        if client.output.is_empty() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT }
+    };
+    let mut polled = Vec::with_capacity(CLIENTS_MAX + 1);
+    polled.push(PollFd::new(listener, PollFlags::IN));
+    polled.extend(clients.iter().map(|client| PollFd::new(&client.socket, wanted(client))));
+    // After a failure, all are tried.
+    poll(&mut polled, Some(&Timespec { tv_sec: 0, tv_nsec: TURN_NS })).ok();
+}
+
+fn accept(listener: &Socket, clients: &mut Vec<Client>, instruments: u32, served: &mut Served) {
+    for _ in 0..CLIENTS_MAX {
+        let Ok((socket, peer)) = listener.accept() else { return };
+        served.connections += 1;
+        let peer = peer.as_socket().map_or_else(|| "a client".to_owned(), |peer| peer.to_string());
+        if clients.len() >= CLIENTS_MAX {
+            served.refuse(&peer, &format!("{CLIENTS_MAX} clients are connected already"));
+            continue;
+        }
+        match Client::new(socket, &peer, instruments) {
+            Ok(client) => clients.push(client),
+            Err(error) => served.refuse(&peer, &error.to_string()),
+        }
+    }
+}
+
+struct Client {
+    socket: Socket,
+    peer: String,
+    accepted_ns: u64,
+    has_logged_on: bool,
+    exchange: Exchange<Heap>,
+    /// Number of its last order.
+    last_id: u64,
+    input: Box<[u8; INPUT_BYTES]>,
+    filled: usize,
+    output: Vec<u8>,
+}
+
+impl Client {
+    fn new(socket: Socket, peer: &str, instruments: u32) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        socket.set_tcp_nodelay(true)?;
+        let rules = Rules { instruments, fills: 1, limits: Limits::default() };
+        let exchange = Exchange::new(Heap::zeroed(ledger::BYTES), 1, rules).map_err(io::Error::other)?;
+        Ok(Self {
+            socket,
+            peer: peer.to_owned(),
+            accepted_ns: now_ns(),
+            has_logged_on: false,
+            exchange,
+            last_id: 0,
+            input: Box::new([0; INPUT_BYTES]),
+            filled: 0,
+            output: Vec::new(),
+        })
+    }
+
+    /// Reads once, answers, and writes what fits. Returns whether the connection stays open.
+    fn turn(&mut self, now_ns: u64, shared: &Shared, served: &mut Served) -> Result<bool, String> {
+        if !self.has_logged_on && now_ns.saturating_sub(self.accepted_ns) > LOGON_NS_MAX {
+            return Err("no logon arrived in time".to_owned());
+        }
+        let free = self.input.get_mut(self.filled..).unwrap_or_default();
+        match self.socket.read(free) {
+            Ok(0) if self.filled > 0 => return Err("it ended in the middle of a message".to_owned()),
+            Ok(0) => return Ok(false),
+            Ok(count) => {
+                // One moment for all that has arrived together.
+                let read_ns = crate::clock::now_ns();
+                self.filled += count;
+                self.take_all(read_ns, shared, served)?;
+            }
+            Err(error) if is_later(&error) => {}
+            Err(error) => return Err(error.to_string()),
+        }
+        self.flush()?;
+        if self.output.len() > OUTPUT_BYTES_MAX {
+            return Err("it does not read its answers".to_owned());
+        }
+        Ok(true)
+    }
+
+    fn take_all(&mut self, read_ns: u64, shared: &Shared, served: &mut Served) -> Result<(), String> {
+        let mut at = 0;
+        while let Some(bytes) = self.input.get(at..self.filled).and_then(<[u8]>::first_chunk) {
+            let message = Message::decode(bytes).map_err(|error| error.to_string())?;
+            at += MESSAGE_BYTES;
+            self.take(&message, read_ns, shared, served)?;
+        }
+        self.input.copy_within(at..self.filled, 0);
+        self.filled -= at;
+        Ok(())
+    }
+
+    fn take(
+        &mut self,
+        message: &Message,
+        read_ns: u64,
+        shared: &Shared,
+        served: &mut Served,
+    ) -> Result<(), String> {
+        match message.kind {
+            Kind::Logon if !self.has_logged_on => {
+                self.has_logged_on = true;
+                self.answer(&place::logged_on());
+            }
+            Kind::Start if self.has_logged_on => Shared::raise(&shared.has_started),
+            Kind::Order if self.has_logged_on && message.id == self.last_id + 1 => {
+                self.last_id = message.id;
+                self.order(message, read_ns, shared, served);
+            }
+            Kind::Order if self.has_logged_on => {
+                return Err(format!("found order {}, expected {}", message.id, self.last_id + 1));
+            }
+            kind => return Err(format!("{kind:?} is unexpected")),
+        }
+        Ok(())
+    }
+
+    fn order(&mut self, message: &Message, read_ns: u64, shared: &Shared, served: &mut Served) {
+        served.orders += 1;
+        // Pairs with the release of the publisher.
+        let sent_ns = shared.place(message.quote).map_or(0, |place| place.load(Ordering::Acquire));
+        if message.quote > 0 && sent_ns > 0 {
+            served.quote_to_order.saturating_record(read_ns.saturating_sub(sent_ns));
+        }
+        let side = if message.is_sell { Side::Sell } else { Side::Buy };
+        let stamp = Stamp {
+            kind: kind::ORDER,
+            schema: SCHEMA,
+            instrument: message.instrument,
+            source: message.strategy,
+            generated: read_ns,
+            trigger: 0,
+            cause: 0,
+        };
+        let Message { number, price, quantity, id, .. } = *message;
+        let order = Order { number, price, quantity, side, ..Order::default() };
+        let taken = ReadOrder { writer: 0, sequence: id, stamp, order };
+        let Decision::Answers(pending) = self.exchange.begin(0, &taken, read_ns, 0) else {
+            served.rejected += 1;
+            let reason = code(Outcome::Rejected(crate::records::Reject::UnknownInstrument));
+            return self.answer(&Message { kind: Kind::Rejected, reason, ..*message });
+        };
+        for (_, answer) in pending.answers() {
+            let (kind, counted, reason) = match answer.outcome {
+                Outcome::Accepted => (Kind::Accepted, &mut served.accepted, 0),
+                Outcome::Filled => (Kind::Filled, &mut served.fills, 0),
+                Outcome::Rejected(_) => (Kind::Rejected, &mut served.rejected, code(answer.outcome)),
+            };
+            *counted += 1;
+            let (price, quantity) = (answer.price, answer.quantity);
+            self.answer(&Message { kind, reason, price, quantity, ..*message });
+        }
+        self.exchange.finish(&pending);
+    }
+
+    fn answer(&mut self, message: &Message) {
+        self.output.extend(message.encode());
+    }
+
+    fn flush(&mut self) -> Result<(), String> {
+        while !self.output.is_empty() {
+            match self.socket.write(&self.output) {
+                Ok(count) => _ = self.output.drain(..count),
+                Err(error) if is_later(&error) => return Ok(()),
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn code(outcome: Outcome) -> u8 {
+    u8::try_from(outcome.code()).unwrap_or(u8::MAX)
+}
+
+fn is_later(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

@@ -1,0 +1,150 @@
+//! A comparison of two settings as text.
+
+use crate::words::{add_notes, how, judged, named, per_second, ratio};
+use lowlat_host::statistics::MedianInterval;
+use lowlat_text::columns::{self, Column};
+use lowlat_text::text::{add_detail, add_result, usable};
+use lowlat_text::units::clean;
+use lowlat_workload::{Verdict, WorkloadRecord, verdict};
+
+/// One workload under both settings.
+pub struct Pair {
+    /// Cell of A.
+    pub a: usize,
+    /// Cell of B.
+    pub b: usize,
+    /// Rate of B divided by that of A.
+    pub ratio: MedianInterval,
+}
+
+/// Formats a comparison: the verdict, the sides, a row for each workload and number of copies.
+pub fn text(record: &WorkloadRecord, width: usize) -> String {
+    let width = usable(width);
+    let mut out = String::new();
+    add_result(&mut out, &headline(record), width);
+    for side in sides(record) {
+        add_detail(&mut out, &side, width);
+    }
+    add_detail(&mut out, &how(record), width);
+    let pairs = pairs(record);
+    if !pairs.is_empty() {
+        out.push('\n');
+        out.push_str(&columns::table(columns_of(record, &pairs), width));
+    }
+    add_notes(&mut out, record, width);
+    out
+}
+
+/// Pairs of cells that both have runs: they follow each other in the record.
+pub fn pairs(record: &WorkloadRecord) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    for (workload, copies) in record.rows() {
+        let cells: Vec<usize> = (0..record.cells.len())
+            .filter(|place| {
+                record
+                    .cells
+                    .get(*place)
+                    .is_some_and(|cell| (cell.workload.as_str(), cell.copies) == (workload, copies))
+            })
+            .collect();
+        if let [a, b] = cells.as_slice()
+            && let Some(ratio) = record.ratio(*b, *a)
+        {
+            pairs.push(Pair { a: *a, b: *b, ratio });
+        }
+    }
+    pairs
+}
+
+/// "A: place=spread".
+pub fn sides(record: &WorkloadRecord) -> Vec<String> {
+    let settings = record.cells.iter().take(2).map(|cell| cell.setting);
+    ["A", "B"].iter().zip(settings).map(|(name, setting)| format!("{name}: {setting}")).collect()
+}
+
+/// "B is faster: pipe, 1 copy 10.4 [9.9, 10.8]".
+pub fn headline(record: &WorkloadRecord) -> String {
+    let pairs = pairs(record);
+    if pairs.is_empty() {
+        return "Nothing was compared".to_owned();
+    }
+    let of = |wanted: Verdict| -> Vec<String> {
+        let shown = pairs.iter().filter(|pair| verdict(&pair.ratio) == wanted);
+        shown.filter_map(|pair| Some(format!("{} {}", name(record, pair)?, ratio(&pair.ratio)))).collect()
+    };
+    let all = [
+        (Verdict::Faster, "B is faster"),
+        (Verdict::Slower, "B is slower"),
+        (Verdict::NoDifferenceShown, "No difference shown"),
+        (Verdict::TooFewRounds, "Too few rounds for a verdict"),
+    ];
+    let parts = all.iter().map(|(wanted, words)| (words, of(*wanted))).filter(|(_, list)| !list.is_empty());
+    parts.map(|(words, list)| format!("{words}: {}", list.join(", "))).collect::<Vec<_>>().join(". ")
+}
+
+fn name(record: &WorkloadRecord, pair: &Pair) -> Option<String> {
+    let cell = record.cells.get(pair.a)?;
+    Some(clean(&named(&cell.workload, cell.copies)))
+}
+
+fn columns_of(record: &WorkloadRecord, pairs: &[Pair]) -> Vec<Column> {
+    let of = |text: &dyn Fn(&Pair) -> Option<String>| -> Vec<String> {
+        pairs.iter().map(|pair| text(pair).unwrap_or_default()).collect()
+    };
+    let cell = |pair: &Pair| record.cells.get(pair.a);
+    vec![
+        Column::words("workload", 0, of(&|pair| Some(clean(&cell(pair)?.workload)))),
+        Column::figures("copies", 0, of(&|pair| Some(cell(pair)?.copies.to_string()))),
+        Column::figures("A per second", 0, of(&|pair| Some(per_second(record.rate(pair.a)?.median)))),
+        Column::figures("B per second", 0, of(&|pair| Some(per_second(record.rate(pair.b)?.median)))),
+        Column::words("B / A", 0, of(&|pair| Some(judged(&pair.ratio)))),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowlat_workload::{Cell, CellRun, Idle, Place, Purpose, Setting};
+
+    fn record(rates: [f64; 2], rounds: u32) -> WorkloadRecord {
+        let cell = |place| Cell {
+            workload: "pipe".into(),
+            unit: "round trips".into(),
+            copies: 1,
+            setting: Setting { place, idle: Idle::Allowed, ..Setting::default() },
+            cpus: vec![0, 1],
+        };
+        let noise =
+            |round: u32, cell: usize| 1.0 + 0.02 * f64::from((round + u32::try_from(cell).unwrap()) % 3);
+        let runs = (0..rounds).flat_map(|round| {
+            rates.iter().enumerate().map(move |(cell, rate)| CellRun {
+                round,
+                cell: u32::try_from(cell).unwrap(),
+                per_s: rate * noise(round, cell),
+                ..CellRun::default()
+            })
+        });
+        WorkloadRecord {
+            purpose: Purpose::Compare,
+            cells: vec![cell(Place::Spread), cell(Place::One)],
+            rounds,
+            runs: runs.collect(),
+            ..WorkloadRecord::default()
+        }
+    }
+
+    #[test]
+    fn a_winner_needs_rounds_that_agree() {
+        let clear = text(&record([45_000.0, 450_000.0], 7), 80);
+        assert!(clear.contains("B is faster: pipe, 1 copy 10."), "{clear}");
+        assert!(clear.contains("A: place=spread") && clear.contains("B: place=one"), "{clear}");
+        assert!(text(&record([450_000.0, 45_000.0], 7), 80).contains("B is slower"));
+        let unclear = text(&record([45_000.0, 45_000.0], 9), 80);
+        assert!(unclear.contains("No difference shown"), "{unclear}");
+        assert!(text(&record([1.0, 2.0], 3), 80).contains("Too few rounds"));
+        assert!(
+            text(&WorkloadRecord { purpose: Purpose::Compare, ..WorkloadRecord::default() }, 80)
+                .contains("Nothing was compared")
+        );
+    }
+}

@@ -1,0 +1,43 @@
+//! Measurements of workloads as terminal text and HTML. Pure: no I/O, no clock.
+//!
+//! Terminal texts contain ANSI colours; the caller prints them through a stream that strips colours if the output is not
+//! a terminal. Every text from a host is first cleaned of control characters.
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+#![allow(
+    clippy::format_push_string,
+    clippy::format_collect,
+    reason = "texts are short and built once; a formatted piece reads better than a write that cannot fail"
+)]
+
+mod article;
+mod compare;
+mod html;
+mod list;
+mod run;
+mod view;
+mod words;
+
+pub use list::{Listed, list_text};
+pub use view::view as workload_view;
+
+use lowlat_workload::{Purpose, WorkloadRecord};
+
+/// Formats a record: figures, a comparison, or the article's tables. `has_clusters`: whether cores of the host share
+/// second-level caches.
+pub fn workload_text(record: &WorkloadRecord, has_clusters: bool, width: usize) -> String {
+    match record.purpose {
+        Purpose::Run => run::text(record, width),
+        Purpose::Compare => compare::text(record, width),
+        Purpose::Article => article::text(record, has_clusters, width),
+    }
+}
+
+/// The result in one sentence, without a full stop.
+fn headline(record: &WorkloadRecord) -> String {
+    match record.purpose {
+        Purpose::Run => run::headline(record),
+        Purpose::Compare => compare::headline(record),
+        Purpose::Article => article::headline(record),
+    }
+}

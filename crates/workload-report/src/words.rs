@@ -1,0 +1,142 @@
+//! Words and numbers that all texts share.
+
+use lowlat_host::statistics::MedianInterval;
+use lowlat_text::text::{YELLOW, add_sentences};
+use lowlat_text::units::{count, plural, rate, size};
+use lowlat_workload::{Cell, Idle, Place, Setting, Verdict, WorkloadRecord, verdict};
+
+/// "10.4 [9.9, 10.8]", or the ratio alone if there are too few rounds for an interval.
+pub fn ratio(of: &MedianInterval) -> String {
+    with_interval(of, "")
+}
+
+/// "10.4x [9.9, 10.8]".
+pub fn times(of: &MedianInterval) -> String {
+    with_interval(of, "x")
+}
+
+fn with_interval(of: &MedianInterval, unit: &str) -> String {
+    // Two digits that count, also of a ratio such as 0.031.
+    let small = [9.995, 0.1, 0.01, 0.001].into_iter().take_while(|bound| of.median < *bound).count();
+    let number = |value: f64| format!("{value:.*}", small + 1);
+    if of.is_interval() {
+        format!("{}{unit} [{}, {}]", number(of.median), number(of.low), number(of.high))
+    } else {
+        format!("{}{unit}", number(of.median))
+    }
+}
+
+/// A ratio, marked if it shows no difference.
+pub fn judged(of: &MedianInterval) -> String {
+    match verdict(of) {
+        Verdict::NoDifferenceShown => format!("{}, no difference shown", ratio(of)),
+        Verdict::Faster | Verdict::Slower | Verdict::TooFewRounds => ratio(of),
+    }
+}
+
+/// "42,001 to 44,210".
+pub fn interval(of: &MedianInterval, number: fn(f64) -> String) -> String {
+    if of.is_interval() {
+        format!("{} to {}", number(of.low), number(of.high))
+    } else {
+        lowlat_text::columns::NONE.to_owned()
+    }
+}
+
+/// A rate.
+pub fn per_second(value: f64) -> String {
+    rate(value)
+}
+
+/// Bytes per second: "17 MiB".
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates as intended")]
+pub fn bytes(value: f64) -> String {
+    size(value as u64)
+}
+
+/// "pipe, 4 copies".
+pub fn named(workload: &str, copies: u32) -> String {
+    let copies = if copies == 1 { "1 copy".to_owned() } else { format!("{} copies", count(copies.into())) };
+    format!("{workload}, {copies}")
+}
+
+/// A place in words: of two processes that wait for each other, or of many.
+pub fn place(place: Place, copies: u32, has_clusters: bool) -> &'static str {
+    match (place, copies, has_clusters) {
+        (Place::Kernel, ..) => "kernel's choice",
+        (Place::One, ..) => "same CPU",
+        (Place::Pack, 1, _) => "same cluster",
+        (Place::Pack, ..) => "packed",
+        (Place::Spread, 1, true) => "across clusters",
+        (Place::Spread, 1, false) => "across cores",
+        (Place::Spread, ..) => "spread",
+    }
+}
+
+/// A setting in words: "same CPU, no idle states".
+pub fn setting(of: Setting, copies: u32, has_clusters: bool) -> String {
+    let idle = if of.idle == Idle::None { " without idle states" } else { "" };
+    format!("{}{idle}", place(of.place, copies, has_clusters))
+}
+
+/// "7 rounds in random order, medians with 95 % intervals."
+pub fn how(record: &WorkloadRecord) -> String {
+    let rounds = plural(usize::try_from(record.rounds).unwrap_or(usize::MAX), "round");
+    format!("{rounds}, each of every row in random order; medians over rounds with 95 % intervals.")
+}
+
+/// Adds what is missing and what is doubtful.
+pub fn add_notes(out: &mut String, record: &WorkloadRecord, width: usize) {
+    add_sentences(out, (YELLOW, "Not measured"), &not_measured(record), width);
+    add_sentences(out, (YELLOW, "Doubtful"), &record.warnings, width);
+}
+
+/// One sentence for each reason.
+pub fn not_measured(record: &WorkloadRecord) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<String>)> = Vec::new();
+    for missing in &record.missing {
+        let setting = missing.setting.map(|setting| format!(" with {setting}")).unwrap_or_default();
+        let copies = missing.copies.filter(|copies| *copies > 1);
+        let name = copies.map_or_else(|| missing.workload.clone(), |copies| named(&missing.workload, copies));
+        let what = format!("{name}{setting}");
+        match reasons.iter_mut().find(|(why, _)| *why == missing.why) {
+            Some((_, whats)) if !whats.contains(&what) => whats.push(what),
+            Some(_) => {}
+            None => reasons.push((&missing.why, vec![what])),
+        }
+    }
+    reasons.into_iter().map(|(why, whats)| format!("{}: {why}.", few(&whats))).collect()
+}
+
+/// The first few of a list, and how many more.
+fn few(whats: &[String]) -> String {
+    /// Names that are written out.
+    const SHOWN: usize = 3;
+    let shown: Vec<&str> = whats.iter().take(SHOWN).map(String::as_str).collect();
+    match whats.len().saturating_sub(SHOWN) {
+        0 => shown.join("; "),
+        more => format!("{}; and {more} more", shown.join("; ")),
+    }
+}
+
+/// CPUs of a cell.
+pub fn cpus(cell: &Cell) -> String {
+    if cell.cpus.is_empty() {
+        return "any".to_owned();
+    }
+    cell.cpus.iter().copied().collect::<lowlat_host::CpuSet>().to_list()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_have_two_digits_that_count() {
+        let of = |median: f64| MedianInterval { median, low: median / 2.0, high: median * 2.0, rounds: 7 };
+        assert_eq!(ratio(&of(10.0)), "10.0 [5.0, 20.0]");
+        assert_eq!(times(&of(1.5)), "1.50x [0.75, 3.00]");
+        assert_eq!(ratio(&of(0.03)), "0.030 [0.015, 0.060]");
+        assert_eq!(times(&MedianInterval { rounds: 5, ..of(2.0) }), "2.00x");
+    }
+}

@@ -1,0 +1,134 @@
+//! What a measurement of workloads wrote down.
+
+use crate::Setting;
+use lowlat_host::CpuId;
+use serde::{Deserialize, Serialize};
+
+/// A measurement of workloads.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct WorkloadMeasurement {
+    /// The record.
+    pub record: WorkloadRecord,
+}
+
+impl WorkloadMeasurement {
+    /// The measurement's kind in a document.
+    pub const KIND: &str = "workload";
+    /// The subcommand that writes it.
+    pub const COMMAND: &str = "workload";
+}
+
+impl From<WorkloadRecord> for WorkloadMeasurement {
+    fn from(record: WorkloadRecord) -> Self {
+        Self { record }
+    }
+}
+
+/// What the cells are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// Figures of each cell.
+    #[default]
+    Run,
+    /// Cells in pairs, A then B.
+    Compare,
+    /// The tables of the KeyarchOS article.
+    Article,
+}
+
+/// The raw facts of a measurement.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WorkloadRecord {
+    /// What the cells are for.
+    pub purpose: Purpose,
+    /// What is measured in each round.
+    pub cells: Vec<Cell>,
+    /// Rounds that were asked for.
+    pub rounds: u32,
+    /// The runs, in the order in which they ran: each round has every cell once, in random order.
+    pub runs: Vec<CellRun>,
+    /// What could not be measured.
+    pub missing: Vec<Missing>,
+    /// What makes the figures doubtful. One sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// One workload under one setting.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Cell {
+    /// Name of the workload.
+    pub workload: String,
+    /// What is counted: "round trips".
+    pub unit: String,
+    /// Copies of the workload.
+    pub copies: u32,
+    /// What it is measured under.
+    pub setting: Setting,
+    /// CPU of each process, or the CPUs of a program; empty if the kernel chooses.
+    pub cpus: Vec<CpuId>,
+}
+
+/// One run of a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CellRun {
+    /// Round, from 0.
+    pub round: u32,
+    /// Place of the cell.
+    pub cell: u32,
+    /// Operations per second, sum over the copies.
+    pub per_s: f64,
+    /// Bytes transferred per second, where the program reports them.
+    pub bytes_per_s: Option<f64>,
+    /// Operations of the run.
+    pub operations: u64,
+    /// Counted time.
+    pub elapsed_ns: u64,
+}
+
+/// A workload, or one setting of it, that could not be measured.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Missing {
+    /// Name of the workload.
+    pub workload: String,
+    /// Copies; `None` if it concerns every number.
+    pub copies: Option<u32>,
+    /// The setting; `None` if it concerns every setting.
+    pub setting: Option<Setting>,
+    /// Why, without a full stop.
+    pub why: String,
+}
+
+impl WorkloadRecord {
+    /// Place of the cell of a workload under a setting.
+    pub fn find(&self, workload: &str, copies: u32, setting: Setting) -> Option<usize> {
+        let is_it =
+            |cell: &Cell| cell.workload == workload && cell.copies == copies && cell.setting == setting;
+        self.cells.iter().position(is_it)
+    }
+
+    /// Why a cell is missing.
+    pub fn why_missing(&self, workload: &str, copies: u32, setting: Setting) -> Option<&str> {
+        let is_it = |missing: &&Missing| {
+            missing.workload == workload
+                && missing.copies.is_none_or(|of| of == copies)
+                && missing.setting.is_none_or(|of| of == setting)
+        };
+        self.missing.iter().find(is_it).map(|missing| missing.why.as_str())
+    }
+
+    /// Workloads with their numbers of copies, in the order of the cells and then of what is missing.
+    pub fn rows(&self) -> Vec<(&str, u32)> {
+        let mut rows: Vec<(&str, u32)> = Vec::new();
+        for row in self.cells.iter().map(|cell| (cell.workload.as_str(), cell.copies)) {
+            if !rows.contains(&row) {
+                rows.push(row);
+            }
+        }
+        rows
+    }
+}
