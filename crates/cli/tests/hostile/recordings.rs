@@ -291,6 +291,12 @@ fn recorder_of(out: &Path) -> Option<u32> {
     processes.into_iter().find(is_recorder)
 }
 
+/// Whether the process is gone or a zombie. Its command line is empty earlier, while it still holds its files and locks.
+fn has_ended(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with(['Z', 'X']))
+}
+
 fn kill(pid: u32) {
     send(pid, rustix::process::Signal::KILL);
 }
@@ -314,10 +320,11 @@ fn a_killed_run_leaves_an_incomplete_recording() {
     }
     // A stopped run does not start a second recorder.
     send(run.id(), rustix::process::Signal::STOP);
-    kill(recorder_of(&out).unwrap());
+    let recorder = recorder_of(&out).unwrap();
+    kill(recorder);
     kill(run.id());
     run.wait().unwrap();
-    wait_for("end of the recorder", || recorder_of(&out).is_none());
+    wait_for("end of the recorder", || has_ended(recorder));
     for words in commands(dir, dir) {
         let output = journal(&words);
         let said = said(&output).split_whitespace().collect::<Vec<_>>().join(" ");
