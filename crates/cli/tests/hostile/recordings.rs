@@ -291,10 +291,11 @@ fn recorder_of(out: &Path) -> Option<u32> {
     processes.into_iter().find(is_recorder)
 }
 
-/// Whether the process is gone or a zombie. Its command line is empty earlier, while it still holds its files and locks.
-fn has_ended(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_none_or(|(_, fields)| fields.starts_with(['Z', 'X']))
+/// Whether no process holds the lock of the recording any more. The kernel releases it after the command line of a killed
+/// recorder is gone, and even after its first thread is a zombie, because another thread still holds the files.
+fn is_released(out: &Path) -> bool {
+    let folder = fs::File::open(out).unwrap();
+    rustix::fs::flock(&folder, rustix::fs::FlockOperation::NonBlockingLockShared).is_ok()
 }
 
 fn kill(pid: u32) {
@@ -320,11 +321,10 @@ fn a_killed_run_leaves_an_incomplete_recording() {
     }
     // A stopped run does not start a second recorder.
     send(run.id(), rustix::process::Signal::STOP);
-    let recorder = recorder_of(&out).unwrap();
-    kill(recorder);
+    kill(recorder_of(&out).unwrap());
     kill(run.id());
     run.wait().unwrap();
-    wait_for("end of the recorder", || has_ended(recorder));
+    wait_for("release of the recording", || is_released(&out));
     for words in commands(dir, dir) {
         let output = journal(&words);
         let said = said(&output).split_whitespace().collect::<Vec<_>>().join(" ");
