@@ -1,6 +1,7 @@
-//! Half round trips over loopback: lowlat beside sfnt-pingpong and sockperf.
+//! Half round trips over loopback: lowlat beside sfnt-pingpong and sockperf; or lowlat's waiting modes over a virtual link.
 
 mod programs;
+mod veth;
 
 use crate::{
     rounds::{in_turn, print_ratio},
@@ -24,6 +25,9 @@ pub struct Arguments {
     /// Size of messages in bytes
     #[arg(long, default_value_t = 32)]
     size: u32,
+    /// Compare lowlat's waiting modes between two network namespaces instead, as root
+    #[arg(long)]
+    veth: bool,
 }
 
 /// What is measured in one comparison.
@@ -53,6 +57,13 @@ impl fmt::Display for Case {
 
 /// Runs all comparisons and prints them.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let (client_cpu, server_cpu) = match arguments.cpus.as_slice() {
+        [client, server] => (*client, *server),
+        _ => anyhow::bail!("--cpus takes two CPUs: client,server"),
+    };
+    if arguments.veth {
+        return veth::run(arguments, client_cpu, server_cpu);
+    }
     let lowlat = tools::lowlat()?;
     println!("lowlat         {}", lowlat.display());
     let peers: Vec<Program> =
@@ -67,10 +78,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             })
             .collect();
     let ours = Program::Lowlat(lowlat);
-    let (client_cpu, server_cpu) = match arguments.cpus.as_slice() {
-        [client, server] => (*client, *server),
-        _ => anyhow::bail!("--cpus takes two CPUs: client,server"),
-    };
     for (is_tcp, is_spinning) in [(true, true), (true, false), (false, true), (false, false)] {
         let Arguments { seconds, size, .. } = *arguments;
         let case = Case { is_tcp, is_spinning, client_cpu, server_cpu, seconds, size };
