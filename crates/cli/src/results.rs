@@ -33,8 +33,13 @@ impl OutputFile {
 
     /// Returns the message to print after writing. Call it before writing.
     pub fn note(&self) -> String {
+        format!("wrote {}", self.shown())
+    }
+
+    /// Returns the path, and whether an earlier file will be replaced. Call it before writing.
+    pub fn shown(&self) -> String {
         let replaced = if self.file.replaces() { ", replacing an earlier file" } else { "" };
-        format!("wrote {}{replaced}", self.path().display())
+        format!("{}{replaced}", self.path().display())
     }
 
     /// Writes the file, replacing an earlier one.

@@ -20,7 +20,11 @@ mod net;
 mod plan;
 mod shared;
 
-pub use assess::{html::html, next_steps::next_steps, summary::summary};
+pub use assess::{
+    brief::{Outcome, brief},
+    html::html,
+    summary::summary,
+};
 pub use audit::{
     explain::explain,
     terminal::{AuditTableOptions, audit_table, catalogue_table},
@@ -44,6 +48,8 @@ pub use net::{
 };
 pub use plan::{
     apply::{apply_text, not_here_text, rollback_text, status_text},
+    import::import_text,
+    profiles::{ProfileLine, profiles_text},
     text::plan_text,
     verification::{VerificationTextOptions, verification_lines, verification_text},
 };

@@ -1,7 +1,9 @@
 //! Terminal texts of handmade documents, compared with golden files.
 
 use crate::common;
-use lowlat_report::{AuditTableOptions, audit_table, explain, host_diff_text, host_text, summary};
+use lowlat_report::{
+    AuditTableOptions, Outcome, audit_table, brief, explain, host_diff_text, host_text, summary,
+};
 
 /// The text as a pipe sees it.
 fn plain(text: &str) -> String {
@@ -29,6 +31,38 @@ fn summary_of_a_host_that_could_not_be_measured() {
     let text = summary(&common::bare(), 80);
     assert_fits(&text, 80);
     insta::assert_snapshot!(plain(&text));
+}
+
+/// One screen of 24 lines holds the text, the command before it and the prompt after it.
+#[test]
+fn a_run_fits_on_one_screen_and_ends_with_the_next_command() {
+    let outcome = Outcome {
+        page: "lowlat-report.html",
+        result: "lowlat-result.json",
+        plan_command: "lowlat tune plan",
+    };
+    let documents = vec![
+        ("epyc", common::epyc()),
+        ("traced", common::traced()),
+        ("counted", common::counted()),
+        ("quiet", common::quiet()),
+        ("vast", common::vast(512)),
+        ("bare", common::bare()),
+        ("hostile", common::hostile()),
+    ];
+    for (name, document) in documents {
+        let text = brief(&document, &outcome, 80);
+        assert_fits(&text, 80);
+        let lines: Vec<String> = plain(&text).lines().map(str::to_owned).collect();
+        assert!(lines.len() <= 20, "{name}: {} lines\n{text}", lines.len());
+        let last = lines.last().unwrap();
+        let has_faults = document.audit.faults().next().is_some();
+        assert_eq!(last.contains("lowlat tune plan"), has_faults, "{name}: {last}");
+        if has_faults {
+            assert!(lines.iter().any(|line| line == "Change first"), "{name}\n{text}");
+        }
+        insta::assert_snapshot!(format!("brief_{name}"), lines.join("\n"));
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ use crate::{
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_host::{CpuSet, shell};
+use lowlat_report::Outcome;
 use lowlat_result::{Measurement, ResultDocument};
 use lowlat_settings::audit::Audit;
 use std::{
@@ -78,24 +79,22 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let (measurements, warnings) = measure(&arguments, &host, &stop, &progress)?;
     progress.finish();
     let document = ResultDocument { warnings, ..run.document(host, audit, measurements, &stop) };
-    // Print first: if the disk is full, only this output keeps the measurement.
     if arguments.json {
+        // Print first: if the disk is full, only this output keeps the measurement.
         output::print_json(&document)?;
+        let written = files.write(&document)?;
+        output::talk(&format!("wrote {}\nwrote {}", written.page, written.result));
     } else {
-        output::print(&lowlat_report::summary(&document, output::width()))?;
-    }
-    let (page, written) = files.write(&document)?;
-    if arguments.json {
-        output::talk(written.trim_start());
-    } else {
-        output::print_plain(&written)?;
-        let plan = next_command(&arguments.host);
-        output::print(&lowlat_report::next_steps(
-            &document,
-            &page.display().to_string(),
-            &plan,
-            output::width(),
-        ))?;
+        let written = files.write(&document).inspect_err(|_| {
+            // Nothing else keeps the measurement now.
+            let _ = output::print(&lowlat_report::summary(&document, output::width()));
+        })?;
+        let outcome = Outcome {
+            page: &written.page,
+            result: &written.result,
+            plan_command: &next_command(&arguments.host),
+        };
+        output::print(&lowlat_report::brief(&document, &outcome, output::width()))?;
     }
     Ok(if document.is_interrupted { Exit::Interrupted } else { Exit::Clean })
 }
@@ -146,21 +145,23 @@ impl Target {
         }
     }
 
-    /// Writes the file. Returns its path and the message to print.
-    fn write(&self, text: &str, number: u32, option: &str) -> anyhow::Result<(PathBuf, String)> {
+    /// Writes the file. Returns its path as it is to be shown.
+    fn write(&self, text: &str, number: u32, option: &str) -> anyhow::Result<String> {
         match self {
             Self::Named(file) => {
-                let note = file.note();
+                let shown = file.shown();
                 file.write(text.as_bytes())?;
-                Ok((file.path().to_owned(), note))
+                Ok(shown)
             }
-            Self::Numbered(file) => {
-                let path = file.write(text, number, option)?;
-                let note = format!("wrote {}", path.display());
-                Ok((path, note))
-            }
+            Self::Numbered(file) => Ok(file.write(text, number, option)?.display().to_string()),
         }
     }
+}
+
+/// Paths of the written files, as they are to be shown.
+struct Written {
+    page: String,
+    result: String,
 }
 
 impl Files {
@@ -171,17 +172,16 @@ impl Files {
         })
     }
 
-    /// Writes both under the same number. Returns the page's path and the message to print. If one fails, the other is
-    /// still written.
-    fn write(&self, document: &ResultDocument) -> anyhow::Result<(PathBuf, String)> {
+    /// Writes both under the same number. If one fails, the other is still written.
+    fn write(&self, document: &ResultDocument) -> anyhow::Result<Written> {
         let number = self.report.free_from(self.result.free_from(1));
         let result =
             output::json_line(document).and_then(|text| self.result.write(&text, number, "--result"));
         let report = self.report.write(&lowlat_report::html(document), number, "--report");
         match (result, report) {
-            (Ok((_, result)), Ok((page, report))) => Ok((page, format!("\n{report}\n{result}"))),
-            (Ok((_, written)), Err(error)) | (Err(error), Ok((_, written))) => {
-                output::talk(&written);
+            (Ok(result), Ok(page)) => Ok(Written { page, result }),
+            (Ok(written), Err(error)) | (Err(error), Ok(written)) => {
+                output::talk(&format!("wrote {written}"));
                 Err(error)
             }
             (Err(error), Err(other)) => {

@@ -1,6 +1,6 @@
-//! One whole run: the summary, the page and the next steps.
+//! One whole run: one screen, the summary and the page.
 
+pub mod brief;
 pub mod html;
 mod measurements;
-pub mod next_steps;
 pub mod summary;

@@ -130,7 +130,7 @@ fn short(text: &str) -> &str {
 }
 
 /// Returns the observed and the wanted value: "1; wanted 0".
-fn is_and_should(finding: &Finding) -> String {
+pub fn is_and_should(finding: &Finding) -> String {
     match (finding.observed.is_empty(), finding.wanted.is_empty()) {
         (false, false) => {
             let observed = short(&finding.observed);
