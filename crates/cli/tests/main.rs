@@ -16,6 +16,7 @@ mod docs;
 mod export;
 mod fixtures;
 mod hostile;
+mod import;
 mod jitter;
 mod journal;
 mod journal_record;

@@ -26,6 +26,16 @@ impl Profile {
             Self::Guide57037 => "guide-57037",
         }
     }
+
+    /// What it is for, in one sentence.
+    pub fn purpose(self) -> &'static str {
+        match self {
+            Self::Trading => "Isolated CPUs for trading threads, with settings that work on current kernels.",
+            Self::Guide57037 => {
+                "The AMD/HPE guide for EPYC 7F32, 7F52 and 7F72 to the letter. `--role guide-57037` also accepts its risks."
+            }
+        }
+    }
 }
 
 impl fmt::Display for Profile {

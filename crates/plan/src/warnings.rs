@@ -180,10 +180,14 @@ fn real_time(changes: &[Change]) -> Option<Warning> {
 /// The processors that guide 57037 is for (its chapters 1 and 2).
 const GUIDE_PROCESSORS: [&str; 3] = ["7F32", "7F52", "7F72"];
 
+/// Returns whether guide 57037 is for this processor model.
+pub fn is_processor_of_guide(model: &str) -> bool {
+    model.contains("EPYC") && GUIDE_PROCESSORS.iter().any(|sku| model.contains(sku))
+}
+
 fn other_processor(context: &Context<'_>) -> Option<Warning> {
     let model = context.host.cpu.model_name.known().filter(|_| context.profile == Profile::Guide57037)?;
-    let is_of_guide = model.contains("EPYC") && GUIDE_PROCESSORS.iter().any(|sku| model.contains(sku));
-    (!is_of_guide).then(|| Warning::OtherProcessor { model: model.clone() })
+    (!is_processor_of_guide(model)).then(|| Warning::OtherProcessor { model: model.clone() })
 }
 
 /// Only debugfs shows whether the kernel manages an interrupt.

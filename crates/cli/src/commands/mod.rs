@@ -7,6 +7,7 @@ mod cache;
 mod completions;
 mod cpus;
 mod host;
+mod import;
 mod jitter;
 mod journal;
 mod man;
@@ -42,6 +43,7 @@ pub const COMMANDS: &[Subcommand] = &[
     jitter::COMMAND,
     journal::COMMAND,
     tune::COMMAND,
+    import::COMMAND,
     net::COMMAND,
     cache::COMMAND,
     workload::COMMAND,

@@ -3,6 +3,8 @@
 pub mod apply;
 #[cfg(test)]
 mod apply_tests;
+pub mod import;
+pub mod profiles;
 pub mod text;
 pub mod three_way;
 pub mod verification;

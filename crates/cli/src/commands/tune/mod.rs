@@ -6,6 +6,7 @@ mod confirm;
 mod export;
 mod plan;
 mod plan_file;
+mod profiles;
 mod rollback;
 mod status;
 mod verify;
@@ -31,6 +32,7 @@ const COMMANDS: &[Subcommand] = &[
     confirm::COMMAND,
     rollback::COMMAND,
     export::COMMAND,
+    profiles::COMMAND,
 ];
 
 /// Refuses an unknown setting id and suggests the nearest one.

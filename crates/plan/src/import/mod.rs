@@ -1,0 +1,254 @@
+//! Configuration files of other tools: what they ask for, and what it would do to a host's audit.
+//!
+//! A file becomes [`Request`]s, each for targets that lowlat knows, and [`Unread`] parts. Each request is put into the
+//! snapshot alone, and the judges say what they think of it.
+
+mod judge;
+mod lltune;
+mod rt_conf;
+mod tuned;
+mod yaml;
+
+#[cfg(test)]
+mod tests;
+
+use lowlat_host::{CpuSet, HostSnapshot, Reading};
+use lowlat_settings::change::{BootToken, Target};
+use serde::{Deserialize, Serialize};
+
+pub use judge::judge;
+pub use tuned::{includes as tuned_includes, variable_files as tuned_variable_files};
+
+/// A tool whose files can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tool {
+    /// A profile of TuneD: tuned.conf.
+    Tuned,
+    /// LLTune's YAML.
+    Lltune,
+    /// rt-conf's YAML.
+    RtConf,
+}
+
+impl Tool {
+    /// Every tool.
+    pub const ALL: [Self; 3] = [Self::Tuned, Self::Lltune, Self::RtConf];
+
+    /// The name that users type.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tuned => "tuned",
+            Self::Lltune => "lltune",
+            Self::RtConf => "rt-conf",
+        }
+    }
+
+    /// Reads a file, after the files that it includes. Errors: the text is not of the tool's format.
+    pub fn read(self, texts: &[String], host: &HostSnapshot) -> Result<Wishes, String> {
+        let mut wishes = match self {
+            Self::Tuned => Ok(tuned::read(texts, host)),
+            Self::Lltune => yaml::parse(texts).map(|value| lltune::read(&value, host)),
+            Self::RtConf => yaml::parse(texts).map(|value| rt_conf::read(&value, host)),
+        }?;
+        wishes.refuse_misfits();
+        Ok(wishes)
+    }
+}
+
+/// What a file asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Wishes {
+    /// The parts that lowlat understands.
+    pub requests: Vec<Request>,
+    /// The other parts.
+    pub unread: Vec<Unread>,
+}
+
+/// One value that a file asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Where the file says so: "[sysctl] vm.swappiness".
+    pub place: String,
+    /// What it sets: one file of each CPU, for example.
+    pub targets: Vec<Target>,
+    /// The value.
+    pub value: String,
+}
+
+/// A part of a file that has no counterpart here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unread {
+    /// Where it is in the file.
+    pub place: String,
+    /// Why it is left out.
+    pub why: String,
+}
+
+/// A file's requests, judged on a host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Import {
+    /// Name of the document: [`Import::DOCUMENT`].
+    pub document: String,
+    /// Version of the document's format: [`Import::SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// The tool.
+    pub tool: Tool,
+    /// The requests, in the order of a TuneD profile; those of YAML by name.
+    pub requests: Vec<Judged>,
+    /// The parts that were left out.
+    pub unread: Vec<Unread>,
+    /// Settings of the host that differ from the profile now.
+    pub faults_now: usize,
+    /// The same, if the file were in force.
+    pub faults_then: usize,
+}
+
+impl Import {
+    /// The document's name.
+    pub const DOCUMENT: &str = "lowlat-import";
+    /// The present version of the format.
+    pub const SCHEMA_VERSION: u32 = 1;
+
+    /// Returns the requests that make a setting wrong.
+    pub fn harmful(&self) -> impl Iterator<Item = &Judged> {
+        self.requests.iter().filter(|request| matches!(request.effect, Effect::Differs { .. }))
+    }
+}
+
+/// A request, and what the judges say of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Judged {
+    /// Where the file says so.
+    pub place: String,
+    /// What it sets.
+    pub target: String,
+    /// The value that it asks for.
+    pub value: String,
+    /// The present value.
+    pub present: Reading<String>,
+    /// Whether the host has the value already.
+    pub is_present: bool,
+    /// What it does to the settings that depend on it.
+    pub effect: Effect,
+}
+
+/// What a request does to the settings that depend on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Effect {
+    /// They have their wanted values.
+    Agrees {
+        /// Ids of the settings.
+        settings: Vec<String>,
+    },
+    /// At least one does not.
+    Differs {
+        /// The settings with other values than wanted.
+        settings: Vec<Wrong>,
+    },
+    /// No setting of the catalogue depends on it.
+    Unjudged,
+}
+
+/// A setting that a request makes wrong, or leaves wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wrong {
+    /// Id of the setting.
+    pub id: String,
+    /// What the profile wants.
+    pub wanted: String,
+}
+
+impl Wishes {
+    fn ask(&mut self, place: impl Into<String>, target: Target, value: impl Into<String>) {
+        self.requests.push(Request { place: place.into(), targets: vec![target], value: value.into() });
+    }
+
+    fn leave(&mut self, place: impl Into<String>, why: impl Into<String>) {
+        self.unread.push(Unread { place: place.into(), why: why.into() });
+    }
+
+    fn sysctl(&mut self, place: impl Into<String>, key: &str, value: impl Into<String>) {
+        self.ask(place, Target::Sysctl { key: key.replace('/', ".") }, value);
+    }
+
+    fn file(&mut self, place: impl Into<String>, path: &str, value: impl Into<String>) {
+        self.ask(place, Target::File { path: path.to_owned() }, value);
+    }
+
+    /// One parameter of the command line; no value removes it, an empty one is a bare word.
+    fn boot(&mut self, place: impl Into<String>, name: &str, value: Option<&str>) {
+        let token = BootToken {
+            setting: String::new(),
+            name: name.to_owned(),
+            value: value.map(str::to_owned),
+            before: None,
+        };
+        let shown = crate::spell(&token).unwrap_or_default();
+        self.ask(place, Target::CommandLine { tokens: vec![token] }, shown);
+    }
+
+    /// The frequency governor of some CPUs.
+    fn governor(&mut self, place: &str, governor: &str, cpus: &CpuSet) {
+        let targets = cpus
+            .iter()
+            .map(|cpu| Target::File {
+                path: format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor"),
+            })
+            .collect();
+        self.requests.push(Request { place: place.to_owned(), targets, value: governor.to_owned() });
+    }
+
+    /// The CPUs of the interrupts that match.
+    fn interrupts(
+        &mut self,
+        place: &str,
+        cpus: &str,
+        host: &HostSnapshot,
+        matches: impl Fn(&lowlat_host::snapshot::Irq) -> bool,
+    ) {
+        let Ok(list) = CpuSet::parse_list(cpus) else {
+            return self.leave(place, format!("\"{cpus}\" is not a CPU list"));
+        };
+        let targets: Vec<Target> = host
+            .interrupts
+            .irqs
+            .iter()
+            .filter(|irq| matches(irq))
+            .map(|irq| Target::IrqAffinity { irq: irq.number, actions: irq.actions.clone() })
+            .collect();
+        if targets.is_empty() {
+            return self.leave(place, "no interrupt of this host matches");
+        }
+        self.requests.push(Request { place: place.to_owned(), targets, value: list.to_string() });
+    }
+
+    /// Moves requests whose values are not of their target's form to the unread parts.
+    fn refuse_misfits(&mut self) {
+        let (fitting, misfits): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.requests).into_iter().partition(|request| misfit(request).is_none());
+        self.requests = fitting;
+        for request in misfits {
+            let why = misfit(&request).unwrap_or_default();
+            self.leave(request.place, why);
+        }
+    }
+}
+
+fn misfit(request: &Request) -> Option<String> {
+    request.targets.iter().find_map(|target| match target {
+        // The line as a whole has another form than one word.
+        Target::CommandLine { .. } => None,
+        target => target.kind().misfit(&request.value),
+    })
+}
+
+/// The words for a switch of other tools as a number of the kernel.
+fn number_of(word: &str) -> &str {
+    match word.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" => "1",
+        "false" | "no" | "off" => "0",
+        _ => word,
+    }
+}
