@@ -111,6 +111,14 @@ impl Cause {
         is_function && (name.is_empty() || name.starts_with("0x") || name == "function not known")
     }
 
+    /// Label for narrow tables: threads without their numbers.
+    pub fn short_label(&self) -> String {
+        match (self.kind, self.number) {
+            (CauseKind::Thread, Some(_)) => format!("{} {}", self.kind.word(), self.name),
+            _ => self.label(),
+        }
+    }
+
     /// Label for people: "irq 47 nvme0q3", "thread kworker/1:2 (pid 47, nice 0)", "softirq RCU".
     pub fn label(&self) -> String {
         let word = self.kind.word();

@@ -19,6 +19,7 @@ pub mod sysjitter;
 mod tracing_cost;
 mod wait;
 mod warnings;
+pub mod watch;
 mod within;
 
 pub use cause::{

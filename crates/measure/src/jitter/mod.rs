@@ -29,6 +29,7 @@ mod series;
 mod spin;
 mod steal;
 mod team;
+pub mod watch;
 mod windows;
 
 pub use companion::{Companion, Lane, Started};

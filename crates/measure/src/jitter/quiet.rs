@@ -3,7 +3,7 @@
 //! A check takes a quarter of a second, nearly all of it asleep. Older kernels interrupt a CPU to read its
 //! frequency, and a walk over /proc allocates and frees memory: nothing here may run during a measurement.
 
-mod threads;
+pub(super) mod threads;
 
 use lowlat_host::{Allocation, CpuId, CpuSet, HostSnapshot, Reading};
 use lowlat_jitter::{CpuClock, ProfileFacts, ReadinessFacts, ReadinessPoint, SwapFacts, judge_readiness};

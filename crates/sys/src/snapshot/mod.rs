@@ -26,7 +26,7 @@ mod words;
 pub use kernel::load_average;
 pub use memory::memory_total;
 pub use memory_nodes::memory_nodes;
-pub use nics::{NapiInstance, napi_instance};
+pub use nics::{NapiInstance, napi_instance, nic_drops};
 pub(crate) use nics::{addresses::INTERFACE as ADDRESSES, ethtool};
 
 use crate::{Root, root::manifest::Manifest};

@@ -91,6 +91,11 @@ impl Counters {
         run
     }
 
+    /// Whether the kernel counts timeslices.
+    pub fn has_timeslices(&self) -> bool {
+        self.timeslices.is_known()
+    }
+
     fn timeslices_of(&self, cpu: CpuId) -> Option<u64> {
         self.timeslices.known()?.get(&cpu).copied()
     }
@@ -114,6 +119,11 @@ impl CountersOfRun {
     /// What increased on a CPU, largest first. Empty if nothing did, or nothing is known.
     pub fn of(&self, cpu: CpuId) -> Vec<CounterDelta> {
         self.by_cpu.get(&cpu).cloned().unwrap_or_default()
+    }
+
+    /// What increased, by CPU.
+    pub fn into_by_cpu(self) -> BTreeMap<CpuId, Vec<CounterDelta>> {
+        self.by_cpu
     }
 
     /// Causes of which the trace contains more on a CPU than the kernel counted.

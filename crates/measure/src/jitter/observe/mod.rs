@@ -5,6 +5,7 @@
 mod observer;
 mod senders;
 mod setup;
+mod tap;
 mod trace_clock;
 mod trace_reader;
 
@@ -21,6 +22,7 @@ use lowlat_sys::Root;
 use observer::Observer;
 pub(crate) use setup::{Setup, filter_page_faults};
 use std::{path::PathBuf, sync::atomic::AtomicBool};
+pub use tap::{Live, sample};
 pub(crate) use trace_clock::StampClock;
 
 /// What to observe besides the lengths of interruptions.

@@ -1,7 +1,8 @@
 //! Runs beside the samplers and takes every interruption from the rings, once.
 
-use super::{setup::Setup, trace_reader::TraceReader};
+use super::{setup::Setup, tap::Tap, trace_reader::TraceReader};
 use crate::jitter::{Companion, JitterOptions, Lane, RawFiles, Started, ring::CAPACITY_MAX};
+use lowlat_jitter::attribution::CauseKey;
 use lowlat_sys::Root;
 
 /// Streams interruptions to disk and matches them with the trace, as requested.
@@ -12,8 +13,11 @@ pub struct Observer<'a> {
     raw: Option<RawFiles>,
     setup: Option<Setup>,
     trace: Option<TraceReader>,
+    tap: Option<Tap>,
     /// Interruptions of one CPU in one round.
     spans: Vec<(u64, u64)>,
+    /// Their main causes, as far as they are traced.
+    keys: Vec<CauseKey>,
 }
 
 impl<'a> Observer<'a> {
@@ -24,8 +28,13 @@ impl<'a> Observer<'a> {
         raw: Option<RawFiles>,
         setup: Option<Setup>,
     ) -> Self {
-        let spans = Vec::with_capacity(CAPACITY_MAX);
-        Self { root, options, raw, setup, trace: None, spans }
+        let (spans, keys) = (Vec::with_capacity(CAPACITY_MAX), Vec::with_capacity(CAPACITY_MAX));
+        Self { root, options, raw, setup, trace: None, tap: None, spans, keys }
+    }
+
+    /// Also passes interruptions on during the run.
+    pub fn with_tap(self, tap: Tap) -> Self {
+        Self { tap: Some(tap), ..self }
     }
 
     /// Its results; no reader if there was no trace or the run did not start.
@@ -37,6 +46,9 @@ impl<'a> Observer<'a> {
 impl Companion for Observer<'_> {
     fn start(&mut self, started: &Started, lanes: &[Lane]) {
         let setup = self.setup.take();
+        if let Some(tap) = &mut self.tap {
+            tap.start(started, lanes);
+        }
         self.trace = setup.map(|setup| TraceReader::start(setup, self.root, self.options, started, lanes));
     }
 
@@ -45,6 +57,7 @@ impl Companion for Observer<'_> {
         let until = self.trace.as_mut().map_or(u64::MAX, |trace| trace.read_senders(epoch));
         for (place, lane) in lanes.iter_mut().enumerate() {
             self.spans.clear();
+            self.keys.clear();
             let (spans, raw) = (&mut self.spans, &mut self.raw);
             // Before the ring is read: later interruptions may be missing in it.
             let looked_at = self.trace.as_ref().map_or(0, TraceReader::now);
@@ -55,11 +68,17 @@ impl Companion for Observer<'_> {
                 spans.push((before, now));
             });
             if let Some(trace) = &mut self.trace {
-                trace.take(epoch, place, lane, spans, looked_at);
+                trace.take(epoch, place, lane, spans, looked_at, &mut self.keys);
+            }
+            if let Some(tap) = &mut self.tap {
+                tap.take(place, lane, spans, &self.keys);
             }
         }
         if let Some(trace) = &mut self.trace {
             trace.end_round();
+        }
+        if let Some(tap) = &mut self.tap {
+            tap.end_round(self.trace.as_mut());
         }
     }
 

@@ -11,9 +11,9 @@ use crate::{
 };
 use lowlat_host::{CpuId, CpuSet};
 use lowlat_jitter::{
-    CauseSource, CpuCauses, JitterCauses, JitterRecord, Warning, attribution::AttributionPlan,
-    attribution::CauseNames, attribution::CpuAttributor, attribution::EVENTS_MAX, attribution::GroupFinder,
-    attribution::GroupPlan, attribution::Hit,
+    Cause, CauseSource, CpuCauses, JitterCauses, JitterRecord, Warning, attribution::AttributionPlan,
+    attribution::CauseKey, attribution::CauseNames, attribution::CpuAttributor, attribution::EVENTS_MAX,
+    attribution::GroupFinder, attribution::GroupPlan, attribution::Hit,
 };
 use lowlat_sys::{
     Root,
@@ -58,6 +58,9 @@ pub struct TraceReader {
     epoch: u64,
     problems: Vec<Warning>,
     own_tids: Arc<BTreeSet<i32>>,
+    /// Functions whose names were looked up during the run, and the names.
+    looked_up: BTreeSet<u64>,
+    named: TraceNames,
 }
 
 #[derive(Debug)]
@@ -110,6 +113,8 @@ impl TraceReader {
             epoch: 0,
             problems: Vec::new(),
             own_tids,
+            looked_up: BTreeSet::new(),
+            named: TraceNames::default(),
             tracing,
             pipes,
             clock,
@@ -183,12 +188,20 @@ impl TraceReader {
         until
     }
 
-    /// Attributes the interruptions of one CPU since the last round. `looked_at`: the counter before they were
-    /// taken from the ring.
+    /// Attributes the interruptions of one CPU since the last round, and appends their main causes to `keys`.
+    /// `looked_at`: the counter before they were taken from the ring.
     ///
     /// The events of an interruption are in the buffer before its sampler can put it into the ring, so a read
     /// of the trace after the ring contains all of them.
-    pub fn take(&mut self, epoch: u64, place: usize, lane: &Lane, spans: &[(u64, u64)], looked_at: u64) {
+    pub fn take(
+        &mut self,
+        epoch: u64,
+        place: usize,
+        lane: &Lane,
+        spans: &[(u64, u64)],
+        looked_at: u64,
+        keys: &mut Vec<CauseKey>,
+    ) {
         if self.cpus.is_empty() {
             self.begin(epoch);
         }
@@ -210,6 +223,7 @@ impl TraceReader {
                 next.next_if(|(_, now)| is_last || now.saturating_add(slack) < seen_until)
             {
                 let key = one.attributor.attribute(before, now).key();
+                keys.push(key);
                 one.reached = now;
                 if let Some(groups) = &mut self.groups {
                     groups.push(Hit { cpu: lane.cpu, before, now, key });
@@ -286,6 +300,23 @@ impl TraceReader {
         if let Some(groups) = &mut self.groups {
             groups.close_window(moved);
         }
+    }
+
+    /// The causes of keys, with the names that are known so far. Functions that have none yet are looked up, which reads
+    /// the kernel's table of symbols.
+    pub fn causes_now(&mut self, keys: &mut dyn Iterator<Item = CauseKey>) -> Vec<Cause> {
+        let unnamed: BTreeSet<u64> = self.decoder.functions().difference(&self.looked_up).copied().collect();
+        if !unnamed.is_empty() {
+            // Without the table, functions have their addresses.
+            if let Ok(functions) = function_names(&unnamed) {
+                functions.add_to(&mut self.named);
+            }
+            self.looked_up.extend(unnamed);
+        }
+        let mut names = self.decoder.names().clone();
+        names.functions.clone_from(&self.named.functions);
+        let names = CauseNames { names: &names, own_tids: &self.own_tids };
+        keys.map(|key| names.cause(key)).collect()
     }
 
     /// Stops recording, once all samplers are done.

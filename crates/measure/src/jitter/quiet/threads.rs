@@ -32,14 +32,25 @@ struct ThreadSample {
 }
 
 /// A thread found by a walk.
-struct Met {
-    pid: i32,
-    tid: i32,
+pub(in crate::jitter) struct Met {
+    pub(in crate::jitter) pid: i32,
+    pub(in crate::jitter) tid: i32,
     /// Whether the figures are those of its process. They are the same for single-threaded processes, the
     /// common case, and need one file instead of a directory.
     is_whole: bool,
-    usage: TaskUsage,
-    stat: TaskStat,
+    pub(in crate::jitter) usage: TaskUsage,
+    pub(in crate::jitter) stat: TaskStat,
+}
+
+impl Met {
+    /// Path of one of its files in /proc.
+    pub(in crate::jitter) fn path(&self, file: &str) -> String {
+        if self.is_whole {
+            format!("/proc/{}/{file}", self.pid)
+        } else {
+            format!("/proc/{}/task/{}/{file}", self.pid, self.tid)
+        }
+    }
 }
 
 impl Threads {
@@ -109,7 +120,7 @@ impl Threads {
 
 /// Visits all visible threads except those of this process. Skips threads that end meanwhile. Returns why some
 /// were invisible; empty if none were.
-fn walk(root: &Root, visit: &mut dyn FnMut(Met)) -> Reading<String> {
+pub(in crate::jitter) fn walk(root: &Root, visit: &mut dyn FnMut(Met)) -> Reading<String> {
     let own_pid = root.read_link("/proc/self").into_known();
     root.list("/proc").map(|names| {
         let mut walk = Walk { root, visit, denied_count: 0, left: THREADS_MAX };
@@ -176,7 +187,7 @@ impl Walk<'_> {
 }
 
 /// Names may be any bytes chosen by their owner.
-fn printable(comm: &str) -> String {
+pub(in crate::jitter) fn printable(comm: &str) -> String {
     let escaped = comm.chars().flat_map(|c| {
         let shown: Vec<char> = if c.is_control() { c.escape_default().collect() } else { vec![c] };
         shown

@@ -13,24 +13,35 @@ use crate::Root;
 use ethtool::Answers;
 use lowlat_host::{Reading, snapshot::Nic};
 use serde::{Serialize, de::DeserializeOwned};
+use std::collections::BTreeMap;
 use vendor::Vendors;
 
 /// Maximum number of interfaces read; a host with containers has hundreds, a broken one tens of thousands.
 const INTERFACES_MAX: usize = 4_096;
 
 pub(super) fn read(root: &Root) -> Vec<Nic> {
-    let names = root.list("/sys/class/net").into_known().unwrap_or_default();
-    // Files such as bonding_masters are listed among the interfaces.
-    let is_interface = |name: &String| root.exists(&format!("/sys/class/net/{name}/address"));
     let mut vendors = Vendors::new(root);
     let addresses = addresses::read(root);
-    let names = names.into_iter().filter(is_interface).take(INTERFACES_MAX);
-    names
+    names(root)
         .map(|name| {
             let own = addresses.as_ref().map(|all| all.get(&name).cloned().unwrap_or_default());
             Nic { addresses: own, ..nic(root, &name, &mut vendors) }
         })
         .collect()
+}
+
+/// Names of the interfaces.
+fn names(root: &Root) -> impl Iterator<Item = String> + '_ {
+    let names = root.list("/sys/class/net").into_known().unwrap_or_default();
+    // Files such as bonding_masters are listed among the interfaces.
+    let is_interface = |name: &String| root.exists(&format!("/sys/class/net/{name}/address"));
+    names.into_iter().filter(is_interface).take(INTERFACES_MAX)
+}
+
+/// Packets that each interface lost, like [`Nic::drops`]. Reads nothing else, so that it may be called often.
+pub fn nic_drops(root: &Root) -> BTreeMap<String, BTreeMap<String, u64>> {
+    let drops = |name: String| (sysfs::drops(root, &format!("/sys/class/net/{name}/statistics")), name);
+    names(root).map(drops).map(|(drops, name)| (name, drops)).collect()
 }
 
 fn nic(root: &Root, name: &str, vendors: &mut Vendors<'_>) -> Nic {

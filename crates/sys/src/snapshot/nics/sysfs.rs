@@ -59,7 +59,7 @@ const LOSSES: [&str; 8] = [
     "tx_fifo_errors",
 ];
 
-fn drops(root: &Root, directory: &str) -> BTreeMap<String, u64> {
+pub(super) fn drops(root: &Root, directory: &str) -> BTreeMap<String, u64> {
     let count = |name: &str| root.read_as(&format!("{directory}/{name}"), "a number of packets").into_known();
     LOSSES.iter().filter_map(|&name| Some((name.to_owned(), count(name)?))).collect()
 }
