@@ -1,0 +1,204 @@
+//! One CPU in an interval, and the verdict on it.
+
+use lowlat_host::CpuId;
+use lowlat_jitter::{Cause, CauseKind, CounterDelta, steal_ticks, timeslices, watch::SampledCpu};
+use lowlat_plan::verify::Verification;
+use serde::Serialize;
+
+/// Verdict on a CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It is kept quiet, and a thread that belongs elsewhere ran there.
+    Intruder,
+    /// It is kept quiet, and its timer tick runs.
+    Ticking,
+    /// It is kept quiet, and other interrupts arrive.
+    Interrupted,
+    /// It is kept quiet, and is.
+    Quiet,
+    /// It is not kept quiet, so there is no verdict.
+    Shared,
+}
+
+impl State {
+    /// All verdicts, the worst first.
+    pub const WORST_FIRST: [Self; 5] =
+        [Self::Intruder, Self::Ticking, Self::Interrupted, Self::Quiet, Self::Shared];
+
+    /// Its name.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Intruder => "intruder",
+            Self::Ticking => "ticking",
+            Self::Interrupted => "interrupted",
+            Self::Quiet => "quiet",
+            Self::Shared => "shared",
+        }
+    }
+
+    /// Whether something disturbs a CPU that is kept quiet.
+    pub fn is_disturbed(self) -> bool {
+        matches!(self, Self::Intruder | Self::Ticking | Self::Interrupted)
+    }
+}
+
+/// What happened on one CPU in an interval.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CpuRow {
+    /// The CPU.
+    pub cpu: CpuId,
+    /// The verdict.
+    pub state: State,
+    /// Interrupts of devices and of the processor.
+    pub interrupts: u64,
+    /// Softirqs.
+    pub softirqs: u64,
+    /// Switches between threads; `None` if the kernel does not count them.
+    pub switches: Option<u64>,
+    /// Time that the hypervisor took, in ticks of the kernel's accounting.
+    pub steal_ticks: u64,
+    /// Interrupts and softirqs by cause, the most frequent first.
+    pub causes: Vec<CounterDelta>,
+    /// Interruptions with their lengths, if the CPU is sampled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampled: Option<SampledCpu>,
+}
+
+/// Part of a row that decides the verdict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Judged {
+    /// Whether the CPU is kept quiet.
+    pub(crate) is_quiet: bool,
+    /// Whether an intruder ran there.
+    pub(crate) has_intruder: bool,
+    /// Length of the interval.
+    pub(crate) elapsed_ns: u64,
+    /// Whether switches between threads are counted.
+    pub(crate) counts_switches: bool,
+}
+
+impl CpuRow {
+    /// A row of what the kernel counted on a CPU.
+    pub(crate) fn of(
+        cpu: CpuId,
+        counted: &[CounterDelta],
+        sampled: Option<SampledCpu>,
+        judged: Judged,
+    ) -> Self {
+        let count = |is: &dyn Fn(&Cause) -> bool| -> u64 {
+            counted.iter().filter(|delta| is(&delta.cause)).map(|delta| delta.count).sum()
+        };
+        let interrupts = count(&is_interrupt);
+        Self {
+            cpu,
+            state: state(interrupts, count(&is_tick), judged),
+            interrupts,
+            softirqs: count(&|cause| cause.kind == CauseKind::Softirq),
+            switches: judged.counts_switches.then(|| count(&|cause| *cause == timeslices())),
+            steal_ticks: count(&|cause| *cause == steal_ticks()),
+            causes: counted
+                .iter()
+                .filter(|delta| is_interrupt(&delta.cause) || delta.cause.kind == CauseKind::Softirq)
+                .cloned()
+                .collect(),
+            sampled,
+        }
+    }
+}
+
+fn state(interrupts: u64, ticks: u64, judged: Judged) -> State {
+    // More than this is a running tick or a steady source: the rule of `tune verify`.
+    let is_steady = |count| per_second(count, judged.elapsed_ns) > Verification::ticks_per_s_max() as f64;
+    match judged {
+        Judged { is_quiet: false, .. } => State::Shared,
+        Judged { has_intruder: true, .. } => State::Intruder,
+        _ if is_steady(ticks) => State::Ticking,
+        _ if is_steady(interrupts) => State::Interrupted,
+        _ => State::Quiet,
+    }
+}
+
+/// Whether the cause is an interrupt that no other row of /proc/interrupts contains: TLB flushes are function calls,
+/// and performance monitoring is an NMI.
+fn is_interrupt(cause: &Cause) -> bool {
+    match cause.kind {
+        CauseKind::Irq | CauseKind::Vector => true,
+        CauseKind::Nmi => cause.name.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether the cause is the CPU's timer: a vector on x86, an interrupt with a handler on ARM.
+fn is_tick(cause: &Cause) -> bool {
+    match cause.kind {
+        CauseKind::Vector => cause.name == "local timer",
+        CauseKind::Irq => cause.name == "arch_timer",
+        _ => false,
+    }
+}
+
+/// A rate; zero without an interval.
+pub(crate) fn per_second(count: u64, elapsed_ns: u64) -> f64 {
+    if elapsed_ns == 0 { 0.0 } else { count as f64 * 1e9 / elapsed_ns as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lowlat_jitter::{cause_of_irq, cause_of_row, cause_of_softirq};
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn row(counted: &[(Cause, u64)], judged: Judged) -> CpuRow {
+        let counted: Vec<CounterDelta> = counted
+            .iter()
+            .map(|(cause, count)| CounterDelta { cause: cause.clone(), count: *count })
+            .collect();
+        CpuRow::of(3, &counted, None, judged)
+    }
+
+    fn judged(is_quiet: bool, has_intruder: bool) -> Judged {
+        Judged { is_quiet, has_intruder, elapsed_ns: SECOND, counts_switches: true }
+    }
+
+    #[test]
+    fn counters_are_counted_once() {
+        let vector = |name: &str| cause_of_row(name, "").unwrap();
+        let counted = [
+            (vector("LOC"), 250),
+            (vector("CAL"), 7),
+            (vector("TLB"), 5),
+            (vector("NMI"), 2),
+            (vector("PMI"), 2),
+            (cause_of_irq(47, &["nvme0q3".to_owned()]), 3),
+            (cause_of_softirq("RCU"), 40),
+            (timeslices(), 9),
+            (steal_ticks(), 4),
+        ];
+        let row = row(&counted, judged(true, false));
+        assert_eq!(
+            (row.interrupts, row.softirqs, row.switches, row.steal_ticks),
+            (262, 40, Some(9), 4),
+            "TLB is in CAL, PMI in NMI"
+        );
+        assert!(row.causes.iter().all(|delta| delta.cause.name != "flush_tlb_func"));
+    }
+
+    #[test]
+    fn the_worst_reason_decides() {
+        let timer = cause_of_row("LOC", "").unwrap();
+        let device = cause_of_irq(47, &["nvme0q3".to_owned()]);
+        let state = |counted: &[(Cause, u64)], judged| row(counted, judged).state;
+        assert_eq!(state(&[(timer.clone(), 250)], judged(true, true)), State::Intruder);
+        assert_eq!(state(&[(timer.clone(), 11)], judged(true, false)), State::Ticking);
+        assert_eq!(
+            state(&[(device.clone(), 11), (timer.clone(), 1)], judged(true, false)),
+            State::Interrupted
+        );
+        assert_eq!(state(&[(device, 9), (timer.clone(), 1)], judged(true, false)), State::Quiet);
+        assert_eq!(state(&[(timer, 250)], judged(false, true)), State::Shared);
+        let arm = cause_of_irq(27, &["arch_timer".to_owned()]);
+        assert_eq!(state(&[(arm, 11)], judged(true, false)), State::Ticking);
+    }
+}

@@ -1,0 +1,305 @@
+//! A watch as metrics: in OpenMetrics, and in the older text format of Prometheus, which node_exporter reads.
+
+use crate::{
+    totals::CauseLabel,
+    watch::{Settings, Watch},
+};
+use lowlat_host::{CpuId, printable};
+use lowlat_plan::verify::Standing;
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric, text::encode},
+    metrics::{counter::ConstCounter, gauge::ConstGauge},
+    registry::Registry,
+};
+use std::fmt;
+
+/// Kernel's accounting ticks per second (USER_HZ).
+const STEAL_TICKS_PER_S: f64 = 100.0;
+
+/// Names of all samples, as a query uses them.
+pub const METRICS: [&str; 19] = [
+    "lowlat_build_info",
+    "lowlat_watch_seconds_total",
+    "lowlat_watch_cpu_seconds_total",
+    "lowlat_watch_last_timestamp_seconds",
+    "lowlat_cpu_state",
+    "lowlat_cpu_events_total",
+    "lowlat_cpu_switches_total",
+    "lowlat_cpu_steal_seconds_total",
+    "lowlat_intruders",
+    "lowlat_intruder_seconds_total",
+    "lowlat_plan_in_force",
+    "lowlat_plan_settings",
+    "lowlat_plan_setting_fault",
+    "lowlat_nic_lost_packets_total",
+    "lowlat_pipelines",
+    "lowlat_interruptions_total",
+    "lowlat_interruption_seconds_total",
+    "lowlat_interruption_longest_seconds",
+    "lowlat_interruptions_unread_total",
+];
+
+type Labels = Vec<(&'static str, String)>;
+
+/// A metric with its samples.
+#[derive(Debug)]
+struct Family {
+    /// Its name, which ends in `_total` for a counter only in its samples.
+    name: &'static str,
+    help: &'static str,
+    is_counter: bool,
+    samples: Vec<(Labels, f64)>,
+}
+
+/// The watch in OpenMetrics.
+pub fn open_metrics(watch: &Watch) -> String {
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Families(families(watch))));
+    let mut text = String::new();
+    // Writing to a string does not fail.
+    let _ = encode(&mut text, &registry);
+    text
+}
+
+/// The watch in the text format of Prometheus, version 0.0.4: its counters are named like their samples.
+pub fn classic(watch: &Watch) -> String {
+    let families = families(watch);
+    let is_counter = |name: &str| families.iter().any(|family| family.is_counter && family.name == name);
+    let mut out = String::new();
+    for line in open_metrics(watch).lines().filter(|line| *line != "# EOF") {
+        let mut words = line.splitn(4, ' ');
+        match (words.next(), words.next(), words.next(), words.next()) {
+            (Some("#"), Some(what @ ("HELP" | "TYPE")), Some(name), Some(rest)) if is_counter(name) => {
+                out.push_str(&format!("# {what} {name}_total {rest}"));
+            }
+            _ => out.push_str(line),
+        }
+        out.push('\n');
+    }
+    out
+}
+
+#[derive(Debug)]
+struct Families(Vec<Family>);
+
+impl Collector for Families {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        for family in &self.0 {
+            let kind = if family.is_counter {
+                ConstCounter::new(0.0).metric_type()
+            } else {
+                ConstGauge::new(0.0).metric_type()
+            };
+            let mut metric = encoder.encode_descriptor(family.name, family.help, None, kind)?;
+            for (labels, value) in &family.samples {
+                let sample = metric.encode_family(labels)?;
+                if family.is_counter {
+                    ConstCounter::new(*value).encode(sample)?;
+                } else {
+                    ConstGauge::new(*value).encode(sample)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn counter(name: &'static str, help: &'static str, samples: Vec<(Labels, f64)>) -> Family {
+    Family { name, help, is_counter: true, samples }
+}
+
+fn gauge(name: &'static str, help: &'static str, samples: Vec<(Labels, f64)>) -> Family {
+    Family { name, help, is_counter: false, samples }
+}
+
+fn families(watch: &Watch) -> Vec<Family> {
+    let mut families = of_lowlat(watch);
+    families.extend(of_cpus(watch));
+    families.extend(of_plan(watch));
+    families.extend(of_host(watch));
+    families.extend(of_interruptions(watch));
+    families
+}
+
+fn of_lowlat(watch: &Watch) -> Vec<Family> {
+    let version = ("version", watch.subject.version.clone());
+    let last = (watch.interval_count > 0).then_some((vec![], watch.last.at_unix_ms as f64 / 1e3));
+    vec![
+        gauge("lowlat_build_info", "Version of lowlat", vec![(vec![version], 1.0)]),
+        counter("lowlat_watch_seconds", "Time watched", vec![(vec![], seconds(watch.totals.elapsed_ns))]),
+        counter(
+            "lowlat_watch_cpu_seconds",
+            "CPU time that lowlat used",
+            vec![(vec![], seconds(watch.totals.own_cpu_ns))],
+        ),
+        gauge("lowlat_watch_last_timestamp_seconds", "End of the last interval", last.into_iter().collect()),
+    ]
+}
+
+fn of_cpus(watch: &Watch) -> Vec<Family> {
+    let totals = &watch.totals;
+    let state = |row: &crate::CpuRow| (vec![cpu(row.cpu), ("state", row.state.word().to_owned())], 1.0);
+    let intruders = |id| {
+        let count = watch.intruders().filter(|thread| thread.cpu == id).count();
+        (vec![cpu(id)], count as f64)
+    };
+    let of_thread = |((id, thread), ns): (&(CpuId, String), &u64)| {
+        (vec![cpu(*id), ("thread", safe(thread))], seconds(*ns))
+    };
+    vec![
+        gauge(
+            "lowlat_cpu_state",
+            "Verdict on a CPU in the last interval: quiet, interrupted, ticking, intruder, or shared if it need not be quiet",
+            watch.rows.iter().map(state).collect(),
+        ),
+        counter(
+            "lowlat_cpu_events",
+            "Interrupts and softirqs by cause",
+            totals.events.iter().map(|((id, cause), count)| (by_cause(*id, cause), *count as f64)).collect(),
+        ),
+        counter(
+            "lowlat_cpu_switches",
+            "Switches between threads",
+            totals.switches.iter().map(|(id, count)| (vec![cpu(*id)], *count as f64)).collect(),
+        ),
+        counter(
+            "lowlat_cpu_steal_seconds",
+            "Time that the hypervisor took",
+            totals
+                .steal_ticks
+                .iter()
+                .map(|(id, ticks)| (vec![cpu(*id)], *ticks as f64 / STEAL_TICKS_PER_S))
+                .collect(),
+        ),
+        gauge(
+            "lowlat_intruders",
+            "Threads in the last interval that ran on a quiet CPU and belong elsewhere",
+            watch.subject.quiet.iter().map(intruders).collect(),
+        ),
+        counter(
+            "lowlat_intruder_seconds",
+            "Time that intruders ran for on quiet CPUs",
+            totals.intruder_ns.iter().map(of_thread).collect(),
+        ),
+    ]
+}
+
+fn of_plan(watch: &Watch) -> Vec<Family> {
+    let in_force = match watch.settings {
+        Settings::Compared(_) => Some(1.0),
+        Settings::NoPlan => Some(0.0),
+        Settings::Unchecked | Settings::Unreadable(_) => None,
+    };
+    let compared = watch.settings.verification();
+    let counts = compared.iter().flat_map(|verification| {
+        Standing::WORST_FIRST.map(|standing| {
+            (vec![("standing", standing.word().to_owned())], f64::from(verification.counts.count(standing)))
+        })
+    });
+    let faults =
+        compared.iter().flat_map(|verification| {
+            verification.rows.iter().filter(|row| row.standing.is_fault()).map(|row| {
+                (vec![("target", safe(&row.what)), ("standing", row.standing.word().to_owned())], 1.0)
+            })
+        });
+    vec![
+        gauge(
+            "lowlat_plan_in_force",
+            "Whether a plan is in force",
+            in_force.map(|value| (vec![], value)).into_iter().collect(),
+        ),
+        gauge("lowlat_plan_settings", "Settings of the plan in force by standing", counts.collect()),
+        gauge(
+            "lowlat_plan_setting_fault",
+            "Settings of the plan in force that are not held",
+            once_each(faults),
+        ),
+    ]
+}
+
+/// Samples with different labels: two rows of a plan may have the same target.
+fn once_each(samples: impl Iterator<Item = (Labels, f64)>) -> Vec<(Labels, f64)> {
+    let mut kept: Vec<(Labels, f64)> = Vec::new();
+    for sample in samples {
+        if !kept.iter().any(|(labels, _)| *labels == sample.0) {
+            kept.push(sample);
+        }
+    }
+    kept
+}
+
+fn of_host(watch: &Watch) -> Vec<Family> {
+    let lost = watch.last.interval.drops.iter().flat_map(|(nic, counters)| {
+        counters
+            .iter()
+            .map(move |(name, count)| (vec![("nic", safe(nic)), ("counter", safe(name))], *count as f64))
+    });
+    let pipelines = watch.last.pipelines.known().map(|runs| (vec![], runs.len() as f64));
+    vec![
+        counter("lowlat_nic_lost_packets", "Packets lost since the driver was loaded", lost.collect()),
+        gauge("lowlat_pipelines", "Running pipelines", pipelines.into_iter().collect()),
+    ]
+}
+
+fn of_interruptions(watch: &Watch) -> Vec<Family> {
+    let totals = &watch.totals;
+    let of_cause = |value: fn(&crate::totals::Lost) -> f64| {
+        totals.interruptions.iter().map(|((id, cause), lost)| (by_cause(*id, cause), value(lost))).collect()
+    };
+    vec![
+        counter(
+            "lowlat_interruptions",
+            "Interruptions of sampled CPUs by main cause",
+            of_cause(|lost| lost.count as f64),
+        ),
+        counter(
+            "lowlat_interruption_seconds",
+            "Time that interruptions of sampled CPUs took, by main cause",
+            of_cause(|lost| seconds(lost.ns)),
+        ),
+        gauge(
+            "lowlat_interruption_longest_seconds",
+            "Longest interruption of a sampled CPU since the start",
+            totals.ns_max.iter().map(|(id, ns)| (vec![cpu(*id)], seconds(*ns))).collect(),
+        ),
+        counter(
+            "lowlat_interruptions_unread",
+            "Interruptions of sampled CPUs that came faster than they were read",
+            totals.lost.iter().map(|(id, count)| (vec![cpu(*id)], *count as f64)).collect(),
+        ),
+    ]
+}
+
+fn cpu(id: CpuId) -> (&'static str, String) {
+    ("cpu", id.to_string())
+}
+
+fn by_cause(id: CpuId, cause: &CauseLabel) -> Labels {
+    vec![cpu(id), ("kind", cause.kind.to_owned()), ("cause", safe(&cause.name))]
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+/// Names from outside, without control characters.
+fn safe(name: &str) -> String {
+    printable::line(name).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn the_list_of_metrics_is_what_is_exported() {
+        let families = families(&Watch::default());
+        let exported: BTreeSet<String> = families
+            .iter()
+            .map(|family| format!("{}{}", family.name, if family.is_counter { "_total" } else { "" }))
+            .collect();
+        assert_eq!(exported, METRICS.iter().map(|name| (*name).to_owned()).collect());
+    }
+}

@@ -1,0 +1,6 @@
+//! A watch of a made-up host, as text, frames, JSON and metrics.
+
+mod contrib;
+mod frames;
+mod host;
+mod watching;
