@@ -28,6 +28,33 @@ pub fn all(named: Option<&CpuSet>, snapshot: &HostSnapshot) -> Chosen {
     choose_all(named, snapshot, &settable)
 }
 
+/// Returns the named CPUs, else the isolated ones, else all, for a watch that runs on none of them.
+pub fn watched(named: Option<&CpuSet>, snapshot: &HostSnapshot) -> Chosen {
+    let isolated = isolated_by_kernel(snapshot).intersection(&snapshot.topology.online);
+    let cpus = match named {
+        Some(cpus) => cpus.clone(),
+        None if isolated.is_empty() => snapshot.topology.online.clone(),
+        None => isolated.clone(),
+    };
+    let is_isolated = !cpus.is_empty() && cpus.is_subset(&isolated);
+    Chosen { cpus, is_isolated, note: None }
+}
+
+/// Returns those of the watched CPUs that are expected to be quiet: the isolated ones, else those that the user named.
+pub fn quiet(watched: &CpuSet, is_named: bool, snapshot: &HostSnapshot) -> CpuSet {
+    let isolated = isolated_by_kernel(snapshot).intersection(watched);
+    if isolated.is_empty() && is_named { watched.clone() } else { isolated }
+}
+
+/// Moves this thread, and those that it starts later, off the measured CPUs, if another CPU is left.
+pub fn step_aside(measured: &CpuSet) {
+    let rest = affinity::current().map(|now| now.difference(measured)).unwrap_or_default();
+    if !rest.is_empty() {
+        // If the kernel refuses, the run itself reports the consequence.
+        let _ = affinity::pin_to(&rest);
+    }
+}
+
 /// Returns those of `cpus` that this process can run on. Its affinity mask is no answer: it contains offline CPUs, and
 /// isolcpus= removes the isolated ones from it.
 fn settable(cpus: &CpuSet) -> CpuSet {
@@ -187,6 +214,21 @@ mod tests {
             outside.contains("the isolated CPUs 4-7: offline or") && outside.contains("(/trading)"),
             "{outside}"
         );
+    }
+
+    #[test]
+    fn isolated_cpus_are_watched_and_expected_to_be_quiet() {
+        let watch = |named: Option<&str>, host: &HostSnapshot| {
+            let named = named.map(set);
+            let chosen = watched(named.as_ref(), host);
+            let quiet = quiet(&chosen.cpus, named.is_some(), host);
+            (chosen.cpus.to_list(), chosen.is_isolated, quiet.to_list())
+        };
+        let shown = |cpus: &str, is_isolated, quiet: &str| (cpus.to_owned(), is_isolated, quiet.to_owned());
+        assert_eq!(watch(None, &host("2-9")), shown("2-7", true, "2-7"));
+        assert_eq!(watch(None, &host("")), shown("0-7", false, ""), "nothing is expected to be quiet");
+        assert_eq!(watch(Some("3"), &host("")), shown("3", false, "3"));
+        assert_eq!(watch(Some("1-3"), &host("2-7")), shown("1-3", false, "2-3"));
     }
 
     #[test]

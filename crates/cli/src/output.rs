@@ -86,6 +86,15 @@ fn print_safe(text: &str) -> anyhow::Result<()> {
     }
 }
 
+/// Prints a line on stdout, and returns false if its reader is gone.
+pub fn print_line(line: &str) -> anyhow::Result<bool> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(format!("{}\n", printable::lines(line)).as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        result => result.map(|()| true).context("cannot write to stdout"),
+    }
+}
+
 /// Prints a result as JSON on stdout.
 pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print_safe(&json_lines(value)?)

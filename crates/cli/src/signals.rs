@@ -7,7 +7,7 @@ use std::sync::{
 };
 
 /// Returns a flag that SIGINT, SIGTERM and SIGHUP raise. A second signal ends the process at once, after it has removed
-/// lowlat's trace in the kernel and a pipeline's folder and released reserved huge pages.
+/// lowlat's trace in the kernel and a pipeline's folder, released reserved huge pages and restored the terminal.
 pub fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let raised = Arc::clone(&stop);
@@ -19,6 +19,7 @@ pub fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
             }
             crate::commands::pipeline::huge_pages::give_back();
             lowlat_trade::run::remove_folder();
+            crate::commands::watch::restore_terminal();
             std::process::exit(130);
         }
     };

@@ -30,5 +30,6 @@ mod transcripts;
 mod truth;
 mod tune;
 mod verify;
+mod watch;
 mod wire;
 mod workload;

@@ -17,6 +17,7 @@ mod outputs;
 pub mod pipeline;
 mod run;
 mod tune;
+pub mod watch;
 mod workload;
 
 use crate::output::Exit;
@@ -41,6 +42,7 @@ pub const COMMANDS: &[Subcommand] = &[
     cpus::COMMAND,
     bios::COMMAND,
     jitter::COMMAND,
+    watch::COMMAND,
     journal::COMMAND,
     tune::COMMAND,
     import::COMMAND,

@@ -1,6 +1,7 @@
 //! What the tests of the binary share.
 
 pub mod running;
+pub mod venv;
 
 use std::{
     ffi::OsStr,

@@ -1,6 +1,7 @@
 //! OpenStack's sushy-emulator, an implementation of the service that other people wrote and use.
 
 use crate::{
+    common::venv::venv,
     redfish::run::{RedfishCaller, all_of, said},
     service::{PASSWORD, free_port},
 };
@@ -9,7 +10,7 @@ use std::{
     fs::{self, File},
     net::TcpStream,
     path::{Path, PathBuf},
-    process::{Child, Command, Output, Stdio},
+    process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -32,30 +33,7 @@ impl Drop for Emulator {
 
 /// The program, installed below target/ at the first run; why not, otherwise.
 fn installed() -> Result<PathBuf, String> {
-    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sushy-emulator");
-    let (program, whole) = (place.join("bin/sushy-emulator"), place.join("whole"));
-    if fs::read_to_string(&whole).is_ok_and(|version| version == PACKAGE) {
-        return Ok(program);
-    }
-    let _ = fs::remove_dir_all(&place);
-    let ran = |what: &str, command: &mut Command| {
-        let output: Output =
-            command.stdin(Stdio::null()).output().map_err(|error| format!("{what}: {error}"))?;
-        if output.status.success() {
-            return Ok(());
-        }
-        let words = [output.stdout, output.stderr].concat();
-        let words = String::from_utf8_lossy(&words).trim().replace('\n', " ");
-        Err(format!(
-            "{what}: {}",
-            words.chars().rev().take(300).collect::<Vec<_>>().iter().rev().collect::<String>()
-        ))
-    };
-    ran("python3 -m venv", Command::new("python3").args(["-m", "venv"]).arg(&place))?;
-    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", PACKAGE];
-    ran("pip install", Command::new(place.join("bin/python3")).args(pip))?;
-    fs::write(whole, PACKAGE).map_err(|error| error.to_string())?;
-    Ok(program)
+    Ok(venv("sushy-emulator", PACKAGE)?.join("bin/sushy-emulator"))
 }
 
 fn start(program: &Path, tls: Option<(&str, &str)>) -> Emulator {

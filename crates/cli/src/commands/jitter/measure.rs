@@ -8,12 +8,8 @@ use crate::{
     signals,
 };
 use jiff::Timestamp;
-use lowlat_host::CpuSet;
 use lowlat_jitter::JitterMeasurement;
-use lowlat_measure::{
-    affinity,
-    jitter::{self, JitterError, JitterOptions, Observation, RealTime, RealTimePolicy},
-};
+use lowlat_measure::jitter::{self, JitterError, JitterOptions, Observation, RealTime, RealTimePolicy};
 use lowlat_result::ResultDocument;
 use lowlat_settings::audit::Audit;
 
@@ -31,7 +27,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
     let options = options(arguments, &chosen);
     // Before the wait for quiet: there is no point in waiting for an offline CPU.
     options.check(&host.root)?;
-    step_aside(&chosen.cpus);
+    choose::step_aside(&chosen.cpus);
     let stop = signals::stop_flag()?;
     let readiness = ready::look(&arguments.readiness, &host, &chosen, &audit, &stop, &progress)?;
     let observation = Observation { causes: !arguments.no_causes, raw: arguments.outputs.raw.clone() };
@@ -57,14 +53,5 @@ fn options(arguments: &Arguments, chosen: &Chosen) -> JitterOptions {
         threshold_ns: arguments.threshold,
         real_time,
         ..JitterOptions::new(chosen.cpus.clone(), arguments.duration)
-    }
-}
-
-/// Moves this thread, and those that it starts later, off the measured CPUs, if another CPU is left.
-fn step_aside(measured: &CpuSet) {
-    let rest = affinity::current().map(|now| now.difference(measured)).unwrap_or_default();
-    if !rest.is_empty() {
-        // If the kernel refuses, the run itself reports the consequence.
-        let _ = affinity::pin_to(&rest);
     }
 }

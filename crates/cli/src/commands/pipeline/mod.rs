@@ -1,6 +1,6 @@
 //! `lowlat pipeline`: one file per subcommand.
 
-mod beside;
+pub mod beside;
 mod exchange;
 pub mod huge_pages;
 mod live;

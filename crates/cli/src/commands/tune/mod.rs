@@ -9,7 +9,7 @@ mod plan_file;
 mod profiles;
 mod rollback;
 mod status;
-mod verify;
+pub mod verify;
 
 pub use apply::carry_out;
 pub use ask::open;

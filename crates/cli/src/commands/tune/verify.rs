@@ -130,6 +130,22 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     })
 }
 
+/// Compares the plan in force with the running host, without counting ticks. `None` if no plan is in force.
+pub fn in_force(root: &Root) -> anyhow::Result<Option<Verification>> {
+    let arguments = Arguments {
+        plan: None,
+        root: "/".into(),
+        ticks: TICKS_MIN,
+        no_ticks: true,
+        no_spin: false,
+        all: false,
+        quiet: false,
+        json: false,
+    };
+    let in_force = StateDir::below(&arguments.root).in_force().context("cannot read the plan in force")?;
+    in_force.map(|(in_force, plan)| verify(&arguments, root, &plan, Some(&in_force))).transpose()
+}
+
 /// Returns the plan, and what is known of its apply.
 fn subject(arguments: &Arguments, root: &Root) -> anyhow::Result<(Plan, Option<InForce>)> {
     let state = (!root.is_capture()).then(|| StateDir::below(&arguments.root));

@@ -1,0 +1,202 @@
+//! Reads the host at each interval, and drives the threads that compare settings and sample CPUs.
+
+use crate::{
+    commands::{pipeline::beside::other_runs, tune::verify},
+    output::{self, Interrupted},
+};
+use lowlat_jitter::watch::Sampled;
+use lowlat_measure::jitter::{
+    DURATION_MAX, JitterError, JitterOptions,
+    watch::{HostWatch, Live, sample},
+};
+use lowlat_sys::Root;
+use lowlat_watch_report::{Settings, Step, Subject, Watch};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::{self, Receiver},
+    },
+    thread::{self, Scope, ScopedJoinHandle},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+/// Interval between comparisons of the settings with the plan in force: one reads the whole host.
+const SETTINGS_EVERY: Duration = Duration::from_secs(30);
+/// Longest time until a raised stop flag is noticed.
+const NAP: Duration = Duration::from_millis(100);
+
+/// A watch in progress.
+pub struct Watcher<'scope, 'env> {
+    /// What is known so far.
+    pub watch: Watch,
+    root: &'env Root,
+    host: HostWatch<'env>,
+    every: Duration,
+    due: Instant,
+    /// The settings of the first interval.
+    first_settings: Option<Settings>,
+    settings: Option<Receiver<Settings>>,
+    sampler: Option<Sampler<'scope>>,
+}
+
+/// The thread that samples CPUs, and what it reports.
+struct Sampler<'scope> {
+    live: Receiver<Live>,
+    thread: ScopedJoinHandle<'scope, Result<Vec<String>, JitterError>>,
+}
+
+impl<'scope, 'env: 'scope> Watcher<'scope, 'env> {
+    /// Starts the threads, and the first interval.
+    pub fn start(
+        scope: &'scope Scope<'scope, 'env>,
+        root: &'env Root,
+        subject: Subject,
+        stop: &'env Arc<AtomicBool>,
+    ) -> anyhow::Result<Self> {
+        let first_settings = Some(settings(root));
+        let (mut sampler, mut later_settings, mut no_causes) = (None, None, None);
+        if subject.is_sampling {
+            // A comparison would return memory to the kernel, which interrupts every sampled CPU.
+            let options = JitterOptions {
+                worst_count: 1,
+                first_count: 1,
+                ..JitterOptions::new(subject.cpus.clone(), DURATION_MAX)
+            };
+            options.check(root)?;
+            let (out, live) = mpsc::channel();
+            let thread = thread::Builder::new()
+                .name("lowlat-sample".to_owned())
+                .spawn_scoped(scope, move || sample(root, &options, stop, &out))?;
+            // The first interval starts with the samplers.
+            match live.recv() {
+                Ok(Live::Started(reason)) => no_causes = reason,
+                Ok(Live::Interruptions(_)) => {}
+                Err(_) => return Err(ended(Sampler { live, thread }).err().unwrap_or_else(|| stopped())),
+            }
+            sampler = Some(Sampler { live, thread });
+        } else {
+            let (out, compared) = mpsc::channel();
+            thread::Builder::new().name("lowlat-verify".to_owned()).spawn_scoped(scope, move || {
+                while nap(Instant::now() + SETTINGS_EVERY, stop) {
+                    if out.send(settings(root)).is_err() {
+                        return;
+                    }
+                }
+            })?;
+            later_settings = Some(compared);
+        }
+        let every = Duration::from_nanos(subject.every_ns);
+        Ok(Self {
+            root,
+            host: HostWatch::start(root, &subject.cpus, &subject.quiet),
+            watch: Watch { no_causes, ..Watch::new(subject) },
+            every,
+            due: Instant::now() + every,
+            first_settings,
+            settings: later_settings,
+            sampler,
+        })
+    }
+
+    /// Time until the interval ends.
+    pub fn left(&self) -> Duration {
+        self.due.saturating_duration_since(Instant::now())
+    }
+
+    /// Ends the interval.
+    pub fn step(&mut self) -> anyhow::Result<()> {
+        let sampled = self.sampled()?;
+        let later = self.settings.as_ref().and_then(|compared| compared.try_iter().last());
+        let step = Step {
+            at_unix_ms: unix_ms(),
+            interval: self.host.interval(),
+            sampled,
+            settings: later.or(self.first_settings.take()),
+            pipelines: other_runs(self.root),
+        };
+        self.watch.take(step);
+        // A step that comes late does not shorten the next interval.
+        self.due = Instant::now() + self.every;
+        Ok(())
+    }
+
+    /// Interruptions since the last interval; an error if the sampler has ended with one.
+    fn sampled(&mut self) -> anyhow::Result<Option<Sampled>> {
+        let Some(sampler) = &self.sampler else { return Ok(None) };
+        let is_over = sampler.thread.is_finished();
+        let mut sampled = Sampled::default();
+        for live in sampler.live.try_iter() {
+            if let Live::Interruptions(more) = live {
+                sampled.add(more);
+            }
+        }
+        if is_over && let Some(sampler) = self.sampler.take() {
+            ended(sampler)?;
+        }
+        Ok(Some(sampled))
+    }
+
+    /// Waits for the end of the interval, and takes it. Returns false if the user ended the watch before.
+    pub fn wait(&mut self, stop: &AtomicBool) -> anyhow::Result<bool> {
+        if !nap(self.due, stop) {
+            return Ok(false);
+        }
+        self.step()?;
+        Ok(true)
+    }
+
+    /// Ends the sampler, and prints its warnings.
+    pub fn finish(mut self, stop: &AtomicBool) -> anyhow::Result<()> {
+        stop.store(true, Ordering::Relaxed);
+        self.sampler.take().map_or(Ok(()), ended)
+    }
+}
+
+/// The user ended the watch before the samplers ran.
+fn stopped() -> anyhow::Error {
+    Interrupted("starting the samplers".to_owned()).into()
+}
+
+fn ended(sampler: Sampler<'_>) -> anyhow::Result<()> {
+    match sampler.thread.join() {
+        Ok(Ok(warnings)) => {
+            warnings.iter().for_each(|warning| output::talk(&format!("warning: {warning}")));
+            Ok(())
+        }
+        Ok(Err(error)) => Err(error.into()),
+        Err(_) => anyhow::bail!("the sampling thread died\nhint: report this as a bug in lowlat"),
+    }
+}
+
+/// Sleeps until a moment. Returns false if the user ended the watch before.
+fn nap(until: Instant, stop: &AtomicBool) -> bool {
+    loop {
+        // Relaxed: the flag orders nothing.
+        if stop.load(Ordering::Relaxed) {
+            return false;
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return true;
+        }
+        thread::sleep(left.min(NAP));
+    }
+}
+
+/// The settings compared with the plan in force.
+fn settings(root: &Root) -> Settings {
+    match verify::in_force(root) {
+        Ok(None) => Settings::NoPlan,
+        Ok(Some(verification)) => Settings::Compared(Box::new(verification)),
+        Err(error) => {
+            let words = format!("{error:#}");
+            Settings::Unreadable(words.lines().next().unwrap_or_default().to_owned())
+        }
+    }
+}
+
+fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,36 @@
+//! Programs from PyPI that tests use.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+/// A virtual environment with this package ("name==version"), installed below target/ at the first run; why not,
+/// otherwise.
+pub fn venv(name: &str, package: &str) -> Result<PathBuf, String> {
+    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let whole = place.join("whole");
+    if fs::read_to_string(&whole).is_ok_and(|version| version == package) {
+        return Ok(place);
+    }
+    let _ = fs::remove_dir_all(&place);
+    let ran = |what: &str, command: &mut Command| {
+        let output: Output =
+            command.stdin(Stdio::null()).output().map_err(|error| format!("{what}: {error}"))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let words = [output.stdout, output.stderr].concat();
+        let words = String::from_utf8_lossy(&words).trim().replace('\n', " ");
+        Err(format!(
+            "{what}: {}",
+            words.chars().rev().take(300).collect::<Vec<_>>().iter().rev().collect::<String>()
+        ))
+    };
+    ran("python3 -m venv", Command::new("python3").args(["-m", "venv"]).arg(&place))?;
+    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", package];
+    ran("pip install", Command::new(place.join("bin/python3")).args(pip))?;
+    fs::write(whole, package).map_err(|error| error.to_string())?;
+    Ok(place)
+}
