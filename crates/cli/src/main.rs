@@ -19,6 +19,15 @@ fn main() -> ExitCode {
     output::set_panic_hook();
     lowlat_sys::output::report_size_limit();
     let word = std::env::args_os().nth(1);
+    if word.is_none() {
+        return commands::standing::run().map_or_else(
+            |error| {
+                output::talk(&format!("lowlat: {}", in_words(&error)));
+                Exit::from(&error).into()
+            },
+            ExitCode::from,
+        );
+    }
     let matches = commands::cli_for(word.as_deref()).try_get_matches().unwrap_or_else(|error| refuse(&error));
     let Some((name, arguments)) = matches.subcommand() else { return Exit::Error.into() };
     let command = commands::COMMANDS.iter().find(|command| command.name == name);

@@ -91,3 +91,22 @@ fn a_captured_host_is_reported_without_a_measurement() {
     assert!(document.measurements.is_empty());
     assert!(document.warnings.iter().any(|w| w.contains("Nothing was measured")), "{:?}", document.warnings);
 }
+
+#[test]
+fn lowlat_alone_says_where_the_host_stands() {
+    let dir = tempfile::tempdir().unwrap();
+    let alone = || {
+        let output = Command::new(common::binary()).current_dir(dir.path()).output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", common::text(&output.stderr));
+        common::text(&output.stdout)
+    };
+    let before = alone();
+    assert!(before.contains("Not assessed") && before.contains("\nNext  "), "{before}");
+    std::fs::write(dir.path().join("lowlat-result-2.json"), "no document").unwrap();
+    let (_, fixture) = common::fixtures().into_iter().next().expect("a fixture");
+    let assessed =
+        assess(dir.path(), "2s").arg("--root").arg(fixture.canonicalize().unwrap()).output().unwrap();
+    assert_eq!(assessed.status.code(), Some(0), "{}", common::text(&assessed.stderr));
+    let after = alone();
+    assert!(after.contains("Assessed at ") && after.contains("lowlat-result-3.json"), "{after}");
+}

@@ -50,6 +50,7 @@ pub use plan::{
     apply::{apply_text, not_here_text, rollback_text, status_text},
     import::import_text,
     profiles::{ProfileLine, profiles_text},
+    standing::{Assessed, InForce, Standing, standing_text},
     text::plan_text,
     verification::{VerificationTextOptions, verification_lines, verification_text},
 };

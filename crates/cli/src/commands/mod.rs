@@ -16,6 +16,7 @@ mod onload;
 mod outputs;
 pub mod pipeline;
 mod run;
+pub mod standing;
 mod tune;
 pub mod watch;
 mod workload;

@@ -5,6 +5,7 @@ pub mod apply;
 mod apply_tests;
 pub mod import;
 pub mod profiles;
+pub mod standing;
 pub mod text;
 pub mod three_way;
 pub mod verification;

@@ -1,0 +1,130 @@
+//! Where a host stands, in a few lines.
+
+use lowlat_host::Reading;
+use lowlat_text::text::{BOLD, GREEN, YELLOW, add_wrapped, paint, usable};
+use lowlat_text::units::{clean, plural};
+
+/// What is known of a host without measuring it.
+#[derive(Debug)]
+pub struct Standing {
+    /// The plan in force; absent if there is none.
+    pub in_force: Reading<InForce>,
+    /// The latest document of `lowlat assess` in the current directory.
+    pub assessed: Option<Assessed>,
+}
+
+/// State of the plan in force.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InForce {
+    /// It was applied in part, or its undo log is damaged.
+    Incomplete,
+    /// It is rolled back unless it is confirmed.
+    Unconfirmed,
+    /// The reboot is missing.
+    WaitsForReboot,
+    /// This number of values is not held.
+    Drifted(u32),
+    /// Every value is held.
+    Held,
+}
+
+/// A document of `lowlat assess`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assessed {
+    /// Name of the file.
+    pub file: String,
+    /// Start of the run (RFC 3339).
+    pub started_at: String,
+    /// Its score, if any setting counted.
+    pub score_percent: Option<u8>,
+}
+
+/// Formats the standing and the next command.
+pub fn standing_text(standing: &Standing, width: usize) -> String {
+    let width = usable(width);
+    let (plan, next) = match &standing.in_force {
+        Reading::Known(InForce::Incomplete) => {
+            (paint(YELLOW, "The plan was not applied completely."), "sudo lowlat tune status")
+        }
+        Reading::Known(InForce::Unconfirmed) => (
+            paint(YELLOW, "The plan in force is rolled back unless you confirm it."),
+            "sudo lowlat tune verify && sudo lowlat tune confirm",
+        ),
+        Reading::Known(InForce::WaitsForReboot) => {
+            (paint(YELLOW, "The plan in force waits for a reboot."), "sudo reboot")
+        }
+        Reading::Known(InForce::Drifted(count)) => {
+            let text = format!("Drifted: {} not as the plan in force wants.", is_are(*count));
+            (paint(YELLOW, &text), "sudo lowlat tune verify")
+        }
+        Reading::Known(InForce::Held) => {
+            (paint(GREEN, "The plan in force is held."), "sudo lowlat jitter --gate 'max<10us'")
+        }
+        Reading::Denied => {
+            ("Only root can read which plan is in force.".to_owned(), "sudo lowlat tune status")
+        }
+        Reading::Unparsable(why) => (
+            paint(YELLOW, &format!("The plan in force cannot be read: {}.", clean(&why.to_string()))),
+            "sudo lowlat tune status",
+        ),
+        Reading::Absent if standing.assessed.is_some() => {
+            ("No plan is in force.".to_owned(), "lowlat tune plan")
+        }
+        Reading::Absent => ("No plan is in force.".to_owned(), "sudo lowlat assess"),
+    };
+    let assessed = standing.assessed.as_ref().map_or_else(
+        || "Not assessed: there is no result of `lowlat assess` in this directory.".to_owned(),
+        |assessed| {
+            let score =
+                assessed.score_percent.map_or_else(String::new, |score| format!("score {score} of 100, "));
+            let (at, file) = (clean(&assessed.started_at), clean(&assessed.file));
+            format!("Assessed at {at}: {score}{file}.")
+        },
+    );
+    let mut out =
+        format!("{}\n\n", paint(BOLD, "lowlat: from a stock Linux server to a proven low-latency host"));
+    add_wrapped(&mut out, &assessed, 0, width);
+    out.push_str(&format!("{plan}\n\nNext  {next}\nHelp  lowlat --help\n"));
+    out
+}
+
+/// "1 value is", "3 values are".
+fn is_are(count: u32) -> String {
+    format!("{} {}", plural(count as usize, "value"), if count == 1 { "is" } else { "are" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(in_force: Reading<InForce>, assessed: bool) -> String {
+        let assessed = assessed.then(|| Assessed {
+            file: "lowlat-result.json".into(),
+            started_at: "2026-11-24T10:00:00Z".into(),
+            score_percent: Some(46),
+        });
+        anstream::adapter::strip_str(&standing_text(&Standing { in_force, assessed }, 80)).to_string()
+    }
+
+    #[test]
+    fn each_state_names_its_own_next_command() {
+        let next = |in_force, assessed| {
+            let text = text(in_force, assessed);
+            text.lines().find_map(|line| line.strip_prefix("Next  ")).unwrap().to_owned()
+        };
+        assert_eq!(next(Reading::Absent, false), "sudo lowlat assess");
+        assert_eq!(next(Reading::Absent, true), "lowlat tune plan");
+        assert_eq!(next(Reading::Known(InForce::WaitsForReboot), true), "sudo reboot");
+        assert_eq!(next(Reading::Known(InForce::Drifted(3)), true), "sudo lowlat tune verify");
+        assert_eq!(next(Reading::Known(InForce::Held), true), "sudo lowlat jitter --gate 'max<10us'");
+        assert_eq!(next(Reading::Denied, false), "sudo lowlat tune status");
+    }
+
+    #[test]
+    fn the_text_says_what_was_found() {
+        let drifted = text(Reading::Known(InForce::Drifted(1)), true);
+        assert!(drifted.contains("Drifted: 1 value is not as the plan in force wants."), "{drifted}");
+        assert!(drifted.contains("Assessed at 2026-11-24T10:00:00Z: score 46 of 100, lowlat-result.json."));
+        assert!(text(Reading::Absent, false).contains("Not assessed"));
+    }
+}
