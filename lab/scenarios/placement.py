@@ -45,8 +45,10 @@ def run(lab):
     lab.check("8 copies sit 2 to a cluster without CPU 5", counted(done.text) == [2] * 4, done.text.split())
     lab.expect("run --place cluster-spread 16 -- true", 2, "cannot run 16 spinning copies", "hint:")
     lab.guest.must("echo 1 >/sys/devices/system/cpu/cpu5/online")
-    lab.guest.must("(sleep 15; echo 0 >/sys/devices/system/cpu/cpu5/online) >/dev/null 2>&1 </dev/null &")
-    lab.expect("run --place cluster-spread 16 -- sleep 30", 0, "warning: CPU 5 went offline")
+    # The CPU goes while the copies run, however long the guest takes to start them.
+    started = 'until [ "$(pgrep -cx sleep)" -ge 16 ]; do sleep 1; done; echo 0 >/sys/devices/system/cpu/cpu5/online'
+    lab.guest.must(f"({started}) >/dev/null 2>&1 </dev/null &")
+    lab.expect("run --place cluster-spread 16 -- sleep 60", 0, "warning: CPU 5 went offline")
     lab.guest.must("echo 1 >/sys/devices/system/cpu/cpu5/online")
     cpuset = "systemd-run --scope --quiet -p AllowedCPUs=0-5"
     done = lab.expect(f'run --place cluster-spread 4 -- sh -c "{ALLOWED} /proc/self/status"', 0, under=cpuset)
