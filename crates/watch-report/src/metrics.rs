@@ -8,7 +8,7 @@ use lowlat_host::{CpuId, printable};
 use lowlat_plan::verify::Standing;
 use prometheus_client::{
     collector::Collector,
-    encoding::{DescriptorEncoder, EncodeMetric, text::encode},
+    encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, text::encode},
     metrics::{counter::ConstCounter, gauge::ConstGauge},
     registry::Registry,
 };
@@ -52,6 +52,16 @@ struct Family {
     samples: Vec<(Labels, f64)>,
 }
 
+impl Family {
+    fn write(&self, value: f64, sample: MetricEncoder<'_>) -> fmt::Result {
+        if self.is_counter {
+            ConstCounter::new(value).encode(sample)
+        } else {
+            ConstGauge::new(value).encode(sample)
+        }
+    }
+}
+
 /// The watch in OpenMetrics.
 pub fn open_metrics(watch: &Watch) -> String {
     let mut registry = Registry::default();
@@ -92,12 +102,13 @@ impl Collector for Families {
                 ConstGauge::new(0.0).metric_type()
             };
             let mut metric = encoder.encode_descriptor(family.name, family.help, None, kind)?;
-            for (labels, value) in &family.samples {
-                let sample = metric.encode_family(labels)?;
-                if family.is_counter {
-                    ConstCounter::new(*value).encode(sample)?;
-                } else {
-                    ConstGauge::new(*value).encode(sample)?;
+            match &family.samples[..] {
+                // Without labels, there are no braces either.
+                [(labels, value)] if labels.is_empty() => family.write(*value, metric)?,
+                samples => {
+                    for (labels, value) in samples {
+                        family.write(*value, metric.encode_family(labels)?)?;
+                    }
                 }
             }
         }
