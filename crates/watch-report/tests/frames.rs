@@ -112,7 +112,7 @@ fn colours_repeat_what_words_say() {
         buffer[(u16::try_from(column).unwrap(), u16::try_from(row).unwrap())].fg
     };
     assert_eq!(colour_of("quiet   "), Color::Green);
-    assert_eq!(colour_of("interrupted"), Color::Yellow);
+    assert_eq!(colour_of("interrupted  "), Color::Yellow);
     assert_eq!(colour_of("vm.swappiness overridden"), Color::Red);
     assert_eq!(colour_of("eth0 lost packets"), Color::Yellow);
 }

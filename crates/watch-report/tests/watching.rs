@@ -29,7 +29,7 @@ fn cpus_get_a_verdict() {
 fn changes_become_events_once() {
     let mut watch = bad_watch();
     let expected = [
-        "Fault CPU 3: intruder kworker/u16:2 (pid 47) ran for 81 us",
+        "Fault CPU 3: intruder kworker/u16:2 (pid 47) ran for 81.0 us",
         "Fault CPU 4: intruder cron (pid 812) ran for 2.40 ms",
         "Warning CPU 5: interrupted: irq 47 nvme0q3 120/s",
         "Warning eth0: lost packets: rx_missed_errors +7",
@@ -140,36 +140,43 @@ fn metrics_are_sums_since_the_start() {
     let mut watch = bad_watch();
     watch.take(bad_step(2));
     let text = open_metrics(&watch);
-    for line in [
-        "lowlat_build_info{version=\"0.1.0\"} 1.0",
-        "lowlat_watch_seconds_total 3.0",
-        "lowlat_watch_cpu_seconds_total 0.012",
-        "lowlat_watch_last_timestamp_seconds 1795442589.0",
-        "lowlat_cpu_state{cpu=\"5\",state=\"interrupted\"} 1.0",
-        "lowlat_cpu_events_total{cpu=\"3\",kind=\"vector\",cause=\"local timer\"} 2001.0",
-        "lowlat_cpu_events_total{cpu=\"5\",kind=\"irq\",cause=\"47 nvme0q3\"} 240.0",
-        "lowlat_cpu_switches_total{cpu=\"3\"} 80.0",
-        "lowlat_intruders{cpu=\"4\"} 1.0",
-        "lowlat_intruders{cpu=\"2\"} 0.0",
-        "lowlat_intruder_seconds_total{cpu=\"4\",thread=\"cron\"} 0.0048",
-        "lowlat_plan_in_force 1.0",
-        "lowlat_plan_settings{standing=\"held\"} 59.0",
-        "lowlat_plan_setting_fault{target=\"vm.swappiness\",standing=\"overridden\"} 1.0",
-        "lowlat_nic_lost_packets_total{nic=\"eth0\",counter=\"rx_missed_errors\"} 19.0",
-        "lowlat_pipelines 1.0",
+    for (series, value) in [
+        ("lowlat_build_info{version=\"0.1.0\"}", 1.0),
+        ("lowlat_watch_seconds_total", 3.0),
+        ("lowlat_watch_cpu_seconds_total", 0.012),
+        ("lowlat_watch_last_timestamp_seconds", 1_795_442_589.0),
+        ("lowlat_cpu_state{cpu=\"5\",state=\"interrupted\"}", 1.0),
+        ("lowlat_cpu_events_total{cpu=\"3\",kind=\"vector\",cause=\"local timer\"}", 2_001.0),
+        ("lowlat_cpu_events_total{cpu=\"5\",kind=\"irq\",cause=\"47 nvme0q3\"}", 240.0),
+        ("lowlat_cpu_switches_total{cpu=\"3\"}", 80.0),
+        ("lowlat_intruders{cpu=\"4\"}", 1.0),
+        ("lowlat_intruders{cpu=\"2\"}", 0.0),
+        ("lowlat_intruder_seconds_total{cpu=\"4\",thread=\"cron\"}", 0.0048),
+        ("lowlat_plan_in_force", 1.0),
+        ("lowlat_plan_settings{standing=\"held\"}", 59.0),
+        ("lowlat_plan_setting_fault{target=\"vm.swappiness\",standing=\"overridden\"}", 1.0),
+        ("lowlat_nic_lost_packets_total{nic=\"eth0\",counter=\"rx_missed_errors\"}", 19.0),
+        ("lowlat_pipelines", 1.0),
     ] {
-        assert!(text.lines().any(|known| known == line), "{line}\n{text}");
+        check(&text, series, value);
     }
     assert!(text.ends_with("# EOF\n"));
     let sampled = open_metrics(&sampled_watch());
-    for line in [
-        "lowlat_interruptions_total{cpu=\"3\",kind=\"softirq\",cause=\"RCU\"} 31.0",
-        "lowlat_interruption_seconds_total{cpu=\"3\",kind=\"softirq\",cause=\"RCU\"} 0.00019",
-        "lowlat_interruption_longest_seconds{cpu=\"2\"} 2.48e-6",
-        "lowlat_interruptions_unread_total{cpu=\"3\"} 0.0",
+    for (series, value) in [
+        ("lowlat_interruptions_total{cpu=\"3\",kind=\"softirq\",cause=\"RCU\"}", 31.0),
+        ("lowlat_interruption_seconds_total{cpu=\"3\",kind=\"softirq\",cause=\"RCU\"}", 0.000_19),
+        ("lowlat_interruption_longest_seconds{cpu=\"2\"}", 0.000_002_48),
+        ("lowlat_interruptions_unread_total{cpu=\"3\"}", 0.0),
     ] {
-        assert!(sampled.lines().any(|known| known == line), "{line}\n{sampled}");
+        check(&sampled, series, value);
     }
+}
+
+/// Checks the value of a series, up to rounding.
+fn check(text: &str, series: &str, value: f64) {
+    let found = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+    let found: f64 = found.unwrap_or_else(|| panic!("no {series}\n{text}")).parse().unwrap();
+    assert!((found - value).abs() <= value.abs() * 1e-9, "{series} is {found}, not {value}\n{text}");
 }
 
 #[test]

@@ -150,12 +150,21 @@ fn counted_causes(row: &CpuRow, elapsed_ns: u64) -> Vec<String> {
     causes
 }
 
+/// Narrowest column of causes, and of a cause beside the number of the others.
+const CAUSE_WIDTH_MIN: usize = 8;
+
 /// As many whole causes as fit, and the number of the others.
 fn fitted(causes: &[String], width: usize) -> (String, Option<String>) {
     let Some(first) = causes.first() else { return (String::new(), None) };
     let rest = |shown: usize| {
         if shown == causes.len() { String::new() } else { format!(", {} more", causes.len() - shown) }
     };
+    if width < CAUSE_WIDTH_MIN {
+        return (String::new(), None);
+    }
+    if width < CAUSE_WIDTH_MIN + rest(1).len() {
+        return (text::cut(&safe(first), width), None);
+    }
     let mut line = text::cut(&safe(first), width.saturating_sub(rest(1).len()));
     let mut shown = 1;
     for cause in causes.iter().skip(1) {
