@@ -5,6 +5,7 @@
 pub mod attribution;
 mod blame;
 mod cause;
+mod cells;
 mod counters;
 pub mod gate;
 mod measurement;
@@ -26,6 +27,7 @@ pub use cause::{
     Cause, CauseKind, CausePart, CauseSource, CauseTotal, Change, CounterDelta, CpuCauses, Explained, Group,
     GroupMember, GroupSize, JitterCauses, JitterGroups, TIMELINE_STEPS_MAX, TimelineStep, TracingCost,
 };
+pub use cells::LengthCells;
 pub use counters::{
     CountedTables, Movement, cause_of_irq, cause_of_row, cause_of_softirq, contradictions, steal_ticks,
     timeslices,
@@ -37,7 +39,7 @@ pub use readiness::{
 };
 pub use record::{Interruption, JitterCpu, JitterRecord, JitterSecond};
 pub use reference::{GUIDE_RUN, ReferenceRun};
-pub use remedy::{RemedyContext, remedy};
+pub use remedy::{RemedyContext, origins, remedy};
 pub use sender::{Reason, Sender, SenderLevel, SenderStudy, SenderTotal};
 pub use study::{
     CauseShares, CauseStudy, CpuStudy, JitterStudy, Percentile, QUANTILES, Remedy, StudyError, TotalStudy,

@@ -6,7 +6,7 @@ use lowlat_host::statistics::poisson_mean_interval;
 
 /// A wait above zero is included only if at least this many interruptions are longer: as many as a median
 /// needs.
-const LONGER_MIN: u64 = 6;
+const LONGER_MIN: f64 = 6.0;
 
 /// Time lost on a CPU, or on several together.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +45,7 @@ pub(super) fn time_percentiles(lost: &Lost<'_>) -> Vec<Percentile> {
     let wait = |quantile: f64| -> Option<u64> {
         let allowed_ns = (1.0 - quantile) * lost.runtime_ns as f64;
         match wait_at(&cells, allowed_ns) {
-            Some(wait) => (wait.longer_count >= LONGER_MIN).then_some(wait.ns),
+            Some(wait) => (wait.longer_count >= LONGER_MIN).then_some(whole_ns(wait.ns)),
             None => (lost_ns_high <= allowed_ns).then_some(0),
         }
     };
@@ -55,23 +55,30 @@ pub(super) fn time_percentiles(lost: &Lost<'_>) -> Vec<Percentile> {
         .collect()
 }
 
-/// Interruptions of one cell of the histogram.
+/// Interruptions of one cell of the histogram. Their number need not be an integer if it was resampled.
 #[derive(Debug, Clone, Copy)]
-struct Cell {
-    length_ns: f64,
-    count: u64,
+pub(super) struct Cell {
+    pub(super) length_ns: f64,
+    pub(super) count: f64,
 }
 
 fn cells_longest_first(lost: &Lost<'_>) -> Vec<Cell> {
-    let Some(lengths) = lost.lengths else { return Vec::new() };
+    lost.lengths.map(|lengths| cells_of(lengths, lost.length_ns_max)).unwrap_or_default()
+}
+
+/// The cells of a histogram with their middles, longest first; none is longer than the longest interruption.
+pub(super) fn cells_of(lengths: &Histogram<u64>, length_ns_max: u64) -> Vec<Cell> {
     let mut cells: Vec<Cell> = lengths
         .iter_recorded()
         .map(|cell| {
             let (low, high) = (
                 lengths.lowest_equivalent(cell.value_iterated_to()),
-                cell.value_iterated_to().min(lost.length_ns_max),
+                cell.value_iterated_to().min(length_ns_max),
             );
-            Cell { length_ns: f64::midpoint(low as f64, high.max(low) as f64), count: cell.count_at_value() }
+            Cell {
+                length_ns: f64::midpoint(low as f64, high.max(low) as f64),
+                count: cell.count_at_value() as f64,
+            }
         })
         .collect();
     cells.reverse();
@@ -79,22 +86,22 @@ fn cells_longest_first(lost: &Lost<'_>) -> Vec<Cell> {
 }
 
 /// A wait above zero.
-struct Wait {
-    ns: u64,
+pub(super) struct Wait {
+    pub(super) ns: f64,
     /// Interruptions longer than it.
-    longer_count: u64,
+    longer_count: f64,
 }
 
 /// The wait that is exceeded for `allowed_ns` of the sampled time; `None` if it is zero.
-fn wait_at(cells: &[Cell], allowed_ns: f64) -> Option<Wait> {
-    let (mut count, mut total_ns) = (0_u64, 0.0);
+pub(super) fn wait_at(cells: &[Cell], allowed_ns: f64) -> Option<Wait> {
+    let (mut count, mut total_ns) = (0.0, 0.0);
     for (index, cell) in cells.iter().enumerate() {
-        count = count.saturating_add(cell.count);
-        total_ns += cell.length_ns * cell.count as f64;
+        count += cell.count;
+        total_ns += cell.length_ns * cell.count;
         // Between this length and the next shorter one, exceeded for `total_ns - count * d`.
         let next_ns = cells.get(index + 1).map_or(0.0, |next| next.length_ns);
-        if total_ns - count as f64 * next_ns > allowed_ns {
-            return Some(Wait { ns: whole_ns((total_ns - allowed_ns) / count as f64), longer_count: count });
+        if total_ns - count * next_ns > allowed_ns {
+            return Some(Wait { ns: (total_ns - allowed_ns) / count, longer_count: count });
         }
     }
     None
@@ -112,14 +119,13 @@ fn whole_ns(ns: f64) -> u64 {
 /// of Poisson counts (Dobson, Kuulasmaa, Eberle, Scherer, Statistics in Medicine 10, 1991), plus as many of
 /// the longest as can go unseen in such a run.
 fn lost_ns_high(lost: &Lost<'_>, cells: &[Cell]) -> f64 {
-    let count: u64 = cells.iter().fold(0, |sum, cell| sum.saturating_add(cell.count));
+    let count = lost.lengths.map_or(0, |lengths| lengths.len());
     let count_high = poisson_mean_interval(count).1;
     if count == 0 {
         return count_high * lost.threshold_ns as f64;
     }
     let longest = lost.length_ns_max as f64;
-    let sum =
-        |power: i32| cells.iter().map(|cell| cell.length_ns.powi(power) * cell.count as f64).sum::<f64>();
+    let sum = |power: i32| cells.iter().map(|cell| cell.length_ns.powi(power) * cell.count).sum::<f64>();
     let spread = (sum(2) / count as f64).sqrt() * (count_high - count as f64);
     let unseen = poisson_mean_interval(0).1 * longest;
     (count_high * longest).min(sum(1) + spread + unseen)

@@ -9,11 +9,14 @@ mod hardware;
 mod interrupts;
 mod isolation;
 mod memory;
+mod origins;
 mod rules;
 #[cfg(test)]
 mod tests;
 mod threads;
 mod ticks;
+
+pub use origins::origins;
 
 use super::{Cause, CauseKind, Remedy};
 use case::Case;

@@ -2,7 +2,7 @@
 
 use super::ratio::{RateRatio, RateVerdict, Tally};
 use super::side::Side;
-use lowlat_host::statistics::RateInterval;
+use lowlat_host::{CpuId, statistics::RateInterval};
 use lowlat_jitter::{Cause, CauseKind, CauseSource, JitterRecord};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -88,7 +88,7 @@ pub(super) fn compare(a: &Side, b: &Side, dispersion: Option<f64>) -> Vec<CauseC
     }
     let mut sides: BTreeMap<Cause, [(u64, u64); 2]> = BTreeMap::new();
     for (at, side) in [a, b].into_iter().enumerate() {
-        for (cause, count, ns) in side.runs.iter().flat_map(|run| tallies(run, source)) {
+        for (_, cause, count, ns) in side.runs.iter().flat_map(by_cpu) {
             if let Some(sum) = sides.entry(same_in_every_run(cause)).or_default().get_mut(at) {
                 *sum = (sum.0.saturating_add(count), sum.1.saturating_add(ns));
             }
@@ -110,23 +110,23 @@ pub(super) fn compare(a: &Side, b: &Side, dispersion: Option<f64>) -> Vec<CauseC
     found
 }
 
-/// Cause, count and time of each row of a run.
-fn tallies(run: &JitterRecord, source: CauseSource) -> Vec<(&Cause, u64, u64)> {
-    let cpus = run.causes.iter().flat_map(|causes| &causes.cpus);
-    match source {
+/// CPU, cause, count and time of each row of a run.
+pub(super) fn by_cpu(run: &JitterRecord) -> Vec<(CpuId, &Cause, u64, u64)> {
+    let Some(causes) = &run.causes else { return Vec::new() };
+    let cpus = causes.cpus.iter();
+    match causes.source {
         CauseSource::Trace => cpus
-            .flat_map(|cpu| &cpu.totals)
-            .map(|total| (&total.cause, total.count, total.ns_total))
+            .flat_map(|cpu| cpu.totals.iter().map(move |of| (cpu.cpu, &of.cause, of.count, of.ns_total)))
             .collect(),
-        CauseSource::Counters => {
-            cpus.flat_map(|cpu| &cpu.counters).map(|delta| (&delta.cause, delta.count, 0)).collect()
-        }
+        CauseSource::Counters => cpus
+            .flat_map(|cpu| cpu.counters.iter().map(move |of| (cpu.cpu, &of.cause, of.count, 0)))
+            .collect(),
         CauseSource::Off => Vec::new(),
     }
 }
 
 /// The cause under a name that is the same in every run.
-fn same_in_every_run(cause: &Cause) -> Cause {
+pub(super) fn same_in_every_run(cause: &Cause) -> Cause {
     let name = match cause.name.as_str() {
         _ if cause.is_own && cause.kind == CauseKind::Thread => "lowlat",
         _ if cause.is_nameless() => NAMELESS,

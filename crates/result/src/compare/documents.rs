@@ -1,12 +1,12 @@
 //! Comparison of whole documents: the records, and what changed on the host between them.
 
-use super::{CompareError, Comparison, DIFFERENCES_MAX, SideName, compare_runs, doubts};
+use super::{CompareError, Comparison, DIFFERENCES_MAX, RunSummary, SideName, compare_runs, doubts, explain};
 use crate::ResultDocument;
 use lowlat_host::{
     CpuSet, HostSnapshot,
     diff::{self, DiffScope},
 };
-use lowlat_jitter::{JitterRecord, RemedyContext, remedy};
+use lowlat_jitter::{JitterRecord, RemedyContext, origins, remedy};
 use lowlat_settings::{Finding, Layer, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,10 +51,38 @@ pub fn compare_documents(
     comparison.setting_changes = setting_changes(last_before, last_after);
     differences(&mut comparison, &last_before.snapshot, &last_after.snapshot);
     link(&mut comparison, last_before, last_after);
+    comparison.explanations = explain::ranked(&comparison, [last_before, last_after], [&a, &b]);
     let mut found = doubts_of(before, after);
     found.append(&mut comparison.doubts);
     comparison.doubts = found;
     Ok(comparison)
+}
+
+/// Compares the settings and facts of two documents, for documents without jitter measurements.
+pub fn compare_settings(before: &ResultDocument, after: &ResultDocument) -> Comparison {
+    let summary = |of: &ResultDocument| RunSummary {
+        started_at: of.started_at.clone(),
+        kernel: of.snapshot.kernel.release.text().to_owned(),
+        ..RunSummary::default()
+    };
+    let mut comparison = Comparison {
+        before: vec![summary(before)],
+        after: vec![summary(after)],
+        setting_changes: setting_changes(before, after),
+        ..Comparison::default()
+    };
+    differences(&mut comparison, &before.snapshot, &after.snapshot);
+    comparison.explanations = explain::ranked(&comparison, [before, after], [&[], &[]]);
+    let unmeasured = [(before, SideName::Before), (after, SideName::After)]
+        .into_iter()
+        .filter(|(document, _)| document.jitter().is_none());
+    comparison.doubts = unmeasured
+        .map(|(_, side)| {
+            format!("the document from {side} the change contains no jitter measurement: only settings are compared")
+        })
+        .chain(doubts_of(&[before], &[after]))
+        .collect();
+    comparison
 }
 
 fn records<'d>(
@@ -114,21 +142,27 @@ fn link(comparison: &mut Comparison, before: &ResultDocument, after: &ResultDocu
             let (host, allocation, role) = (&document.snapshot, &document.allocation, &document.role);
             remedy(&cause.cause, cpus, &RemedyContext { host, allocation, role }).map(|remedy| remedy.setting)
         };
-        let ids = [before, after].into_iter().filter_map(|document| removes(document, &comparison.cpus));
+        let removing = [before, after].into_iter().filter_map(|document| removes(document, &comparison.cpus));
+        let ids = removing.flat_map(|id| {
+            let origins = origins(&id).iter().map(|origin| (*origin).to_owned());
+            origins.chain([id]).collect::<Vec<_>>()
+        });
         let ids: BTreeSet<String> = ids.filter(|id| changed.contains(id.as_str())).collect();
         cause.changed_settings = ids.into_iter().collect();
     }
 }
 
+/// The host of a document: "PowerEdge R6525 with AMD EPYC 7F32"; empty if unknown.
+pub(super) fn host_of(document: &ResultDocument) -> String {
+    let facts = &document.snapshot;
+    let texts = [facts.firmware.system_product.text(), facts.cpu.model_name.text()];
+    texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" with ")
+}
+
 fn doubts_of(before: &[&ResultDocument], after: &[&ResultDocument]) -> Vec<String> {
     let documents = || before.iter().chain(after).copied();
     let mut found = Vec::new();
-    let host = |document: &ResultDocument| {
-        let facts = &document.snapshot;
-        let texts = [facts.firmware.system_product.text(), facts.cpu.model_name.text()];
-        texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" with ")
-    };
-    doubts::differ(documents().map(host), "the documents come from different hosts", &mut found);
+    doubts::differ(documents().map(host_of), "the documents come from different hosts", &mut found);
     let kernel = |document: &ResultDocument| document.snapshot.kernel.release.text().to_owned();
     doubts::differ(documents().map(kernel), "the kernels differ", &mut found);
     let cut = documents().filter(|document| document.is_interrupted).count();

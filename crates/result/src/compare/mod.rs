@@ -7,17 +7,25 @@ mod causes;
 mod dispersion;
 mod documents;
 mod doubts;
+mod explain;
+mod limit;
 mod ratio;
+mod resample;
 mod side;
+mod side_by_side;
 #[cfg(test)]
 mod tests;
 
 pub use causes::{CauseComparison, CauseFigures, CauseVerdict};
-pub use documents::{SettingChange, compare_documents};
+pub use documents::{SettingChange, compare_documents, compare_settings};
+pub use explain::{Direction, Explanation};
+pub use limit::{LimitOutcome, LimitVerdict};
 pub use ratio::{RateRatio, RateVerdict};
+pub use resample::{LengthVerdict, PercentileDifference};
+pub use side_by_side::{DocumentFigures, JitterFigures, SideBySide};
 
 use lowlat_host::{CpuId, CpuSet, diff::Difference, statistics::RateInterval};
-use lowlat_jitter::{JitterRecord, JitterStudy, Percentile, StudyError};
+use lowlat_jitter::{JitterRecord, JitterStudy, LengthCells, Percentile, StudyError};
 use serde::{Deserialize, Serialize};
 use side::Side;
 
@@ -96,6 +104,9 @@ pub struct Comparison {
     pub causes: Vec<CauseComparison>,
     /// Settings with a different verdict or value; empty if bare records are compared.
     pub setting_changes: Vec<SettingChange>,
+    /// The same settings, ranked by how well they explain the measured difference.
+    #[serde(default)]
+    pub explanations: Vec<Explanation>,
     /// Other facts of the host that changed, at most [`DIFFERENCES_MAX`].
     pub differences: Vec<Difference>,
     /// Number of further facts.
@@ -171,6 +182,9 @@ pub struct PercentilePair {
     pub before_ns: u64,
     /// After.
     pub after_ns: u64,
+    /// Its difference; `None` if no interval can be given.
+    #[serde(default)]
+    pub difference: Option<PercentileDifference>,
 }
 
 /// Compares two records.
@@ -215,8 +229,19 @@ pub fn compare_runs(before: &[&JitterRecord], after: &[&JitterRecord]) -> Result
         cpus,
         ..Comparison::default()
     };
+    add_intervals(&mut comparison, &a, &b)?;
     comparison.doubts = doubts::of(&comparison, &a, &b);
     Ok(comparison)
+}
+
+/// Adds the intervals of the differences of percentiles.
+fn add_intervals(comparison: &mut Comparison, a: &Side, b: &Side) -> Result<(), CompareError> {
+    let ([before], [after]) = (a.runs.as_slice(), b.runs.as_slice()) else { return Ok(()) };
+    let cells_of = |run, side| LengthCells::of(run).map_err(|source| CompareError::Study { side, source });
+    let (before, after) = (cells_of(before, SideName::Before)?, cells_of(after, SideName::After)?);
+    let Comparison { time_percentiles, percentiles, all, .. } = comparison;
+    resample::add_intervals([time_percentiles, percentiles], [&before, &after], all.rate.dispersion);
+    Ok(())
 }
 
 fn by_cpu(a: &Side, b: &Side, cpu: CpuId) -> CpuComparison {
@@ -252,6 +277,7 @@ fn pairs(a: &Side, b: &Side, of: fn(&JitterStudy) -> &Vec<Percentile>) -> Vec<Pe
             quantile: before.quantile,
             before_ns: before.length_ns,
             after_ns: after.length_ns,
+            difference: None,
         })
     };
     of(a).iter().filter_map(pair).collect()

@@ -79,11 +79,15 @@ pub(super) fn common_cpus<'r>(runs: impl Iterator<Item = &'r JitterRecord>) -> C
     runs.map(cpus_of).reduce(|common, cpus| common.intersection(&cpus)).unwrap_or_default()
 }
 
+/// Whether a CPU is one of the compared ones; every CPU is if `cpus` is empty.
+pub(super) fn is_compared(cpu: CpuId, cpus: &CpuSet) -> bool {
+    cpu <= CPU_ID_MAX && (cpus.is_empty() || cpus.contains(cpu))
+}
+
 /// The record with the compared CPUs; a CPU that occurs in it twice counts once.
 fn cut(run: &JitterRecord, cpus: &CpuSet) -> JitterRecord {
     let mut seen = CpuSet::new();
-    let mut is_kept =
-        |cpu: CpuId| cpu <= CPU_ID_MAX && (cpus.is_empty() || cpus.contains(cpu)) && seen.insert(cpu);
+    let mut is_kept = |cpu: CpuId| is_compared(cpu, cpus) && seen.insert(cpu);
     let mut cut = run.clone();
     cut.cpus.retain(|cpu| is_kept(cpu.cpu));
     if let Some(causes) = &mut cut.causes {

@@ -81,6 +81,43 @@ fn a_fall_is_shown_and_a_run_does_not_differ_from_itself() {
 }
 
 #[test]
+fn differences_of_percentiles_have_intervals() {
+    let (short, mixed) = (run(vec![cpu(1, 60, 1_000, 0)]), run(vec![cpu(1, 60, 500, 500)]));
+    let at = |found: &Comparison, quantile: f64| {
+        let pair = found.percentiles.iter().find(|pair| (pair.quantile - quantile).abs() < 1e-9).unwrap();
+        pair.difference.unwrap()
+    };
+    let longer = at(&compare(&short, &mixed).unwrap(), 0.9);
+    assert_eq!(longer.verdict, LengthVerdict::Longer);
+    assert!(longer.low_ns > 3_900.0 && longer.high_ns < 4_100.0, "{longer:?}");
+    let shorter = at(&compare(&mixed, &short).unwrap(), 0.9);
+    assert_eq!(shorter.verdict, LengthVerdict::Shorter);
+    // At the median of the mixed run, chance decides between 1 us and 5 us.
+    let median = at(&compare(&short, &mixed).unwrap(), 0.5);
+    assert!(median.low_ns <= 0.0 && median.high_ns > 3_900.0, "{median:?}");
+    assert_eq!(median.verdict, LengthVerdict::NoDifferenceShown);
+    for pair in compare(&mixed, &mixed).unwrap().percentiles {
+        assert_eq!(pair.difference.unwrap().verdict, LengthVerdict::NoDifferenceShown, "{pair:?}");
+    }
+}
+
+#[test]
+fn a_limit_is_broken_held_or_open() {
+    let of = |count| run(vec![cpu(1, 60, count, 0)]);
+    let limit = |before: u64, after: u64, margin| compare(&of(before), &of(after)).unwrap().limit(margin);
+    let broken = limit(60, 600, 0.05);
+    assert_eq!(broken.verdict, LimitVerdict::Worse);
+    assert!(broken.reasons[0].starts_with("the rate of interruptions is at least "), "{broken:?}");
+    assert_eq!(limit(60, 600, 20.0).verdict, LimitVerdict::Held);
+    let open = limit(60, 60, 0.05);
+    assert_eq!(open.verdict, LimitVerdict::NotShown);
+    assert!(open.reasons[0].starts_with("the rate of interruptions may be up to "), "{open:?}");
+    assert_eq!(limit(0, 0, 0.05).verdict, LimitVerdict::NotShown);
+    assert_eq!(limit(60_000, 60_000, 0.5).verdict, LimitVerdict::Held);
+    assert_eq!(limit(0, 500, 0.05).verdict, LimitVerdict::Worse, "none before");
+}
+
+#[test]
 fn a_run_that_was_cut_short_is_as_long_as_it_was() {
     let whole = run(vec![cpu(1, 610, 10, 0)]);
     let cut = JitterRecord { duration_ns: whole.duration_ns, ..run(vec![cpu(1, 20, 1, 0)]) };

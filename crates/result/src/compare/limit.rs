@@ -1,0 +1,73 @@
+//! A limit for how much worse the side after may be, for scripts.
+
+use super::{Comparison, LengthVerdict};
+use serde::{Deserialize, Serialize};
+
+/// Whether the side after is worse by more than a margin.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct LimitOutcome {
+    /// The margin: 0.05 for 5 %.
+    pub margin: f64,
+    /// The outcome.
+    pub verdict: LimitVerdict,
+    /// What is worse, or what cannot be excluded. One phrase each.
+    pub reasons: Vec<String>,
+}
+
+/// Outcome of a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LimitVerdict {
+    /// Worse by more than the margin: a whole interval is beyond it.
+    Worse,
+    /// Not worse by more than the margin: every interval is within it.
+    Held,
+    /// Neither is shown: an interval contains the margin.
+    #[default]
+    NotShown,
+}
+
+impl Comparison {
+    /// Checks the rate of interruptions and the percentiles over time against a margin. Percentiles of lengths do not
+    /// count: with fewer interruptions they may well be longer.
+    pub fn limit(&self, margin: f64) -> LimitOutcome {
+        let (mut worse, mut open) = (Vec::new(), Vec::new());
+        let most = 1.0 + margin;
+        let rate = &self.all.rate;
+        if rate.low > most {
+            let low = (rate.low - 1.0) * 100.0;
+            worse.push(format!("the rate of interruptions is at least {low:.1} % higher"));
+        } else {
+            match rate.high {
+                Some(high) if high <= most => {}
+                Some(high) => {
+                    let high = (high - 1.0) * 100.0;
+                    open.push(format!("the rate of interruptions may be up to {high:.1} % higher"));
+                }
+                // No event on either side shows nothing about the ratio of the rates.
+                None => open.push("the rate of interruptions has no upper limit".to_owned()),
+            }
+        }
+        for pair in &self.time_percentiles {
+            let Some(of) = pair.difference else { continue };
+            let allowed_ns = margin * pair.before_ns as f64;
+            let name = format!("p{} of time", trimmed(pair.quantile * 100.0));
+            if of.verdict == LengthVerdict::Longer && of.low_ns > allowed_ns {
+                worse.push(format!("{name} is at least {:.0} ns longer", of.low_ns));
+            } else if of.high_ns > allowed_ns {
+                open.push(format!("{name} may be up to {:.0} ns longer", of.high_ns));
+            }
+        }
+        let (verdict, reasons) = match (worse.is_empty(), open.is_empty()) {
+            (false, _) => (LimitVerdict::Worse, worse),
+            (true, false) => (LimitVerdict::NotShown, open),
+            (true, true) => (LimitVerdict::Held, Vec::new()),
+        };
+        LimitOutcome { margin, verdict, reasons }
+    }
+}
+
+/// Formats a percentage of a quantile without trailing zeros: "99.9".
+fn trimmed(percent: f64) -> String {
+    format!("{percent:.4}").trim_end_matches('0').trim_end_matches('.').to_owned()
+}

@@ -1,0 +1,109 @@
+//! Several documents side by side: each one's figures, and each later one compared with the first.
+
+use super::{CompareError, Comparison, LimitOutcome, compare_documents, compare_settings};
+use crate::ResultDocument;
+use lowlat_host::statistics::RateInterval;
+use lowlat_jitter::{JitterStudy, Percentile, study};
+use serde::{Deserialize, Serialize};
+
+/// Documents side by side.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct SideBySide {
+    /// The documents, in the given order.
+    pub documents: Vec<DocumentFigures>,
+    /// The second and each later document compared with the first.
+    pub comparisons: Vec<Comparison>,
+    /// Whether each of them is within the limit; empty if none was given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub limits: Vec<LimitOutcome>,
+}
+
+/// Figures of one document.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct DocumentFigures {
+    /// Its name, usually that of its file.
+    pub name: String,
+    /// The host: product and processor; empty if unknown.
+    pub host: String,
+    /// The kernel's release; empty if unknown.
+    pub kernel: String,
+    /// Start of the run.
+    pub started_at: String,
+    /// The command that wrote it.
+    pub command: String,
+    /// The score of its settings, 0 to 100.
+    pub score_percent: Option<u8>,
+    /// Settings at fault.
+    pub fault_count: usize,
+    /// Its interruptions; `None` if jitter was not measured.
+    pub jitter: Option<JitterFigures>,
+}
+
+/// Interruptions in one document.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct JitterFigures {
+    /// Interruptions of at least this length count.
+    pub threshold_ns: u64,
+    /// Measured CPUs.
+    pub cpu_count: usize,
+    /// Sampled time over all of them.
+    pub core_seconds: f64,
+    /// Interruptions per second and CPU.
+    pub rate: Option<RateInterval>,
+    /// Share of the time that they took, 0 to 1.
+    pub lost_share: Option<f64>,
+    /// The longest.
+    pub length_ns_max: Option<u64>,
+    /// Percentiles over time.
+    pub time_percentiles: Vec<Percentile>,
+}
+
+impl SideBySide {
+    /// Compares documents, each with its name. A pair of which one has no jitter measurement is compared by its
+    /// settings only.
+    ///
+    /// # Errors
+    /// [`CompareError`] if a record is damaged, or if `documents` is empty.
+    pub fn of(documents: &[(String, &ResultDocument)]) -> Result<Self, CompareError> {
+        let Some(((_, first), rest)) = documents.split_first() else {
+            return Err(CompareError::NoRun(super::SideName::Before));
+        };
+        let comparisons = rest.iter().map(|(_, other)| pair(first, other)).collect::<Result<Vec<_>, _>>()?;
+        let documents = documents.iter().map(|(name, document)| figures(name, document)).collect();
+        Ok(Self { documents, comparisons, limits: Vec::new() })
+    }
+
+    /// Checks each comparison against a margin; 0.05 allows 5 %.
+    pub fn check(&mut self, margin: f64) {
+        self.limits = self.comparisons.iter().map(|comparison| comparison.limit(margin)).collect();
+    }
+}
+
+fn pair(first: &ResultDocument, other: &ResultDocument) -> Result<Comparison, CompareError> {
+    if first.jitter().is_some() && other.jitter().is_some() {
+        return compare_documents(&[first], &[other]);
+    }
+    Ok(compare_settings(first, other))
+}
+
+fn figures(name: &str, document: &ResultDocument) -> DocumentFigures {
+    let studied: Option<JitterStudy> = document.jitter().and_then(|jitter| study(&jitter.record).ok());
+    DocumentFigures {
+        name: name.to_owned(),
+        host: super::documents::host_of(document),
+        kernel: document.snapshot.kernel.release.text().to_owned(),
+        started_at: document.started_at.clone(),
+        command: document.command.clone(),
+        score_percent: document.audit.score.percent,
+        fault_count: document.audit.faults().count(),
+        jitter: studied.map(|study| JitterFigures {
+            threshold_ns: study.threshold_ns,
+            cpu_count: study.all.cpus.len(),
+            core_seconds: study.all.core_seconds,
+            rate: study.all.rate,
+            lost_share: study.all.lost_share,
+            length_ns_max: study.all.length_ns_max,
+            time_percentiles: study.all.time_percentiles,
+        }),
+    }
+}

@@ -1,0 +1,3 @@
+//! Comparisons and documents as a whole.
+
+mod twin;
