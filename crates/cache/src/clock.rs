@@ -12,6 +12,7 @@ const LIMIT_STEP_MHZ: f64 = 25.0;
 
 /// The clocks of the measured CPUs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClockRecord {
     /// Length of the measurement.
     pub duration_ns: u64,
@@ -26,6 +27,7 @@ pub struct ClockRecord {
 
 /// The clock of one CPU.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuClock {
     /// The CPU.
     pub cpu: CpuId,

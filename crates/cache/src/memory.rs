@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Size of the pages of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Pages {
     /// The smallest of the processor, 4 KiB on x86-64.
@@ -16,6 +17,7 @@ pub enum Pages {
 
 /// Everything that was measured.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct MemoryRecord {
     /// What memory the host has.
@@ -32,6 +34,7 @@ pub struct MemoryRecord {
 
 /// Memory of one node, as the CPUs of one node reach it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryPath {
     /// Node of the CPUs.
     pub from: u32,
@@ -49,6 +52,7 @@ pub struct MemoryPath {
 
 /// One round.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryRound {
     /// Time of a load that depends on the load before, other CPUs of the node idle, in nanoseconds.
     pub idle_ns: f64,

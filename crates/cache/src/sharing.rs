@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Where the threads' values are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Layout {
     /// All threads add to one value: true sharing.
@@ -39,6 +40,7 @@ impl Layout {
 
 /// Rounds of a demonstration.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SharingRecord {
     /// CPUs of the threads, one each.
@@ -54,6 +56,7 @@ pub struct SharingRecord {
 
 /// One layout in one round.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SharingTime {
     /// The layout.
     pub layout: Layout,
@@ -63,6 +66,7 @@ pub struct SharingTime {
 
 /// One round.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SharingRound {
     /// Every layout, in the order of measurement.
     pub times: Vec<SharingTime>,

@@ -120,6 +120,17 @@ impl<'de> Deserialize<'de> for CommandLine {
     }
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for CommandLine {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "CommandLine".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "description": "The kernel's command line." })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

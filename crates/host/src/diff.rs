@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 /// A fact that differs between two hosts, or between two times on one host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
     /// Where: `kernel.release`, `nics[eth0].mtu_bytes`.
     pub path: String,

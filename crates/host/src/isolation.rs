@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// The isolation of one CPU, strongest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
     /// The kernel keeps ordinary threads off it: isolcpus= or an isolated cpuset partition.

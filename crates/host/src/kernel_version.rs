@@ -5,6 +5,7 @@ use std::fmt;
 
 /// The leading numbers of a kernel release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelVersion {
     /// 6 in 6.1.0-25-amd64.
     pub major: u16,

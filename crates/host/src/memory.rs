@@ -6,6 +6,7 @@ use std::fmt;
 
 /// Kind of a node's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MemoryKind {
     /// Memory of a node that has CPUs.
@@ -35,6 +36,7 @@ impl fmt::Display for MemoryKind {
 
 /// Memory of a NUMA node.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NodeMemory {
     /// The kernel's number of the node.
     pub node: u32,
@@ -50,6 +52,7 @@ pub struct NodeMemory {
 
 /// A CXL memory device (/sys/bus/cxl/devices/memN). It is memory of a node once its region was made and added.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CxlDevice {
     /// "mem0".
     pub name: String,
@@ -59,6 +62,7 @@ pub struct CxlDevice {
 
 /// All memory of a host.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryNodes {
     /// Nodes with memory, in order.
     pub nodes: Vec<NodeMemory>,

@@ -20,6 +20,7 @@ const BISECTIONS: u32 = 80;
 
 /// A rate of events with its two-sided 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RateInterval {
     /// Events per second.
     pub per_s: f64,
@@ -157,6 +158,7 @@ pub fn carries_quantile(count: u64, quantile: f64) -> bool {
 
 /// The median of independent rounds with its two-sided 95 % interval.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MedianInterval {
     /// Median.
     pub median: f64,

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// What took time from a user thread.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cause {
     /// Its kind.
     pub kind: CauseKind,
@@ -25,6 +26,7 @@ pub struct Cause {
 
 /// Kinds of causes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CauseKind {
     /// Non-maskable interrupt.
@@ -138,6 +140,7 @@ impl Cause {
 
 /// The causes found in a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JitterCauses {
     /// Source of the causes.
     pub source: CauseSource,
@@ -162,6 +165,7 @@ pub struct JitterCauses {
 
 /// Sources of causes, the best one first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CauseSource {
     /// Each interruption matched with the kernel's trace of that CPU.
@@ -175,6 +179,7 @@ pub enum CauseSource {
 
 /// The causes on one CPU.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuCauses {
     /// The CPU.
     pub cpu: CpuId,
@@ -213,6 +218,7 @@ pub struct CpuCauses {
 
 /// Sum of one cause on one CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CauseTotal {
     /// The cause.
     pub cause: Cause,
@@ -231,6 +237,7 @@ pub struct CauseTotal {
 
 /// One interruption with its events.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Explained {
     /// Time and length.
     #[serde(flatten)]
@@ -249,6 +256,7 @@ pub const TIMELINE_STEPS_MAX: usize = 64;
 
 /// A part of an interruption.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CausePart {
     /// What took it.
     pub cause: Cause,
@@ -258,6 +266,7 @@ pub struct CausePart {
 
 /// One step of an interruption's timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimelineStep {
     /// Time since the start of the interruption; negative if clocks differ slightly.
     pub offset_ns: i64,
@@ -274,6 +283,7 @@ pub struct TimelineStep {
 
 /// The event in a step of a timeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Change {
     /// It starts.
@@ -291,6 +301,7 @@ pub enum Change {
 
 /// Increase of a kernel counter of a CPU during the run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CounterDelta {
     /// What it counts.
     pub cause: Cause,
@@ -300,6 +311,7 @@ pub struct CounterDelta {
 
 /// Interruptions of several CPUs that started within [`JitterGroups::window_ns`] of each other.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JitterGroups {
     /// Maximum distance between their starts.
     pub window_ns: u64,
@@ -314,6 +326,7 @@ pub struct JitterGroups {
 
 /// Groups of one size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GroupSize {
     /// CPUs in a group.
     pub cpu_count: u32,
@@ -323,6 +336,7 @@ pub struct GroupSize {
 
 /// One group.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Group {
     /// Its members, in time order.
     pub members: Vec<GroupMember>,
@@ -330,6 +344,7 @@ pub struct Group {
 
 /// One CPU's interruption in a group.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GroupMember {
     /// The CPU.
     pub cpu: CpuId,
@@ -342,6 +357,7 @@ pub struct GroupMember {
 
 /// Cost of tracing.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TracingCost {
     /// Cost of one event in nanoseconds: the median over interleaved rounds with tracing on and off.
     pub event_ns: f64,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// A record and its results.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JitterMeasurement {
     /// The record.
     pub record: JitterRecord,

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// One point checked before the measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReadinessPoint {
     /// Stable name: "load", "affinity", "profile", "swap", "governor", "busy_threads".
     pub id: String,
@@ -26,6 +27,7 @@ pub struct ReadinessPoint {
 
 /// Whether the host is ready, for one point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ReadinessState {
     /// Ready.

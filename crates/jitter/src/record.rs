@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// What one jitter run recorded, before any study of it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JitterRecord {
     /// The counter that was read: "tsc", "cntvct", "clock_monotonic_raw".
     pub counter: String,
@@ -66,6 +67,7 @@ impl JitterRecord {
 
 /// What one CPU's sampler recorded.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JitterCpu {
     /// The CPU to which the sampler was pinned.
     pub cpu: CpuId,
@@ -117,6 +119,7 @@ pub struct JitterCpu {
 
 /// One interruption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interruption {
     /// Start, since the start of the run.
     pub at_ns: u64,
@@ -126,6 +129,7 @@ pub struct Interruption {
 
 /// One second of one CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JitterSecond {
     /// Interruptions that ended in this second.
     pub count: u64,

@@ -50,6 +50,7 @@ pub enum StudyError {
 
 /// The results of a jitter record.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JitterStudy {
     /// A gap of at least this long counted as an interruption.
     pub threshold_ns: u64,
@@ -74,6 +75,7 @@ pub struct JitterStudy {
 
 /// One cause over all CPUs. Threads with the same name count as one, whatever their number.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CauseStudy {
     /// The cause; a thread's or interrupt's number only if it is always the same.
     pub cause: Cause,
@@ -100,6 +102,7 @@ pub struct CauseStudy {
 
 /// What removes a cause.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Remedy {
     /// ID of the setting in the catalogue: "boot.isolcpus"; empty if no setting of the host removes it and
     /// the action names the program to change.
@@ -110,6 +113,7 @@ pub struct Remedy {
 
 /// Shares of the time of all interruptions, each 0 to 1, with a sum of 1.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CauseShares {
     /// Named by a tracepoint.
     pub named: f64,
@@ -125,6 +129,7 @@ pub struct CauseShares {
 
 /// The results of one CPU's record.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuStudy {
     /// The CPU.
     pub cpu: CpuId,
@@ -161,6 +166,7 @@ pub struct CpuStudy {
 
 /// All CPUs of a record together.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TotalStudy {
     /// The CPUs.
     pub cpus: CpuSet,
@@ -185,6 +191,7 @@ pub struct TotalStudy {
 
 /// One percentile of lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Percentile {
     /// 0.99 for p99.
     pub quantile: f64,

@@ -5,6 +5,8 @@
 pub mod compare;
 pub mod hlog;
 mod measurement;
+#[cfg(test)]
+mod schema;
 
 pub use measurement::Measurement;
 
@@ -21,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 /// One complete run of lowlat: the request, the host, and the findings and measurements.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ResultDocument {
     /// Always "lowlat-result".
     pub document: String,
@@ -46,6 +49,7 @@ pub struct ResultDocument {
     pub audit: Audit,
     /// The measurements: at most one of each kind, in the order in which they ran.
     #[serde(flatten, with = "measurement::stored")]
+    #[cfg_attr(test, schemars(flatten, with = "measurement::stored::Read"))]
     pub measurements: Vec<Measurement>,
     /// Checks before a measurement; empty if none were made.
     #[serde(default)]

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 /// All findings on one host, worst first, with their score.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Audit {
     /// The profile used.
     pub profile: lowlat_host::Profile,
@@ -17,6 +18,7 @@ pub struct Audit {
 
 /// The score of a set of findings. Unknown and inapplicable rows never count.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Score {
     /// Weight of the good rows as a percentage of all rows that count; `None` if no row counts.
     pub percent: Option<u8>,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 /// The verdict on one setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// As wanted, and in force.
@@ -108,6 +109,7 @@ impl Judgement {
 
 /// A judged setting of one host, as tables, reports and documents show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// The setting's id.
     pub id: String,

@@ -123,6 +123,7 @@ impl fmt::Debug for Want {
 
 /// Place where a setting is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Layer {
     /// BIOS or UEFI setup.
@@ -189,6 +190,7 @@ impl Layer {
 
 /// Class of harm that a setting can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Risk {
     /// None known.
@@ -222,6 +224,7 @@ impl Risk {
 
 /// Impact of a wrong value: the weight of a row in the score, and its position in the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Impact {
     /// Hygiene.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A measurement of workloads.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WorkloadMeasurement {
     /// The record.
     pub record: WorkloadRecord,
@@ -26,6 +27,7 @@ impl From<WorkloadRecord> for WorkloadMeasurement {
 
 /// What the cells are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// Figures of each cell.
@@ -39,6 +41,7 @@ pub enum Purpose {
 
 /// The raw facts of a measurement.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct WorkloadRecord {
     /// What the cells are for.
@@ -57,6 +60,7 @@ pub struct WorkloadRecord {
 
 /// One workload under one setting.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Cell {
     /// Name of the workload.
@@ -73,6 +77,7 @@ pub struct Cell {
 
 /// One run of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CellRun {
     /// Round, from 0.
@@ -91,6 +96,7 @@ pub struct CellRun {
 
 /// A workload, or one setting of it, that could not be measured.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Missing {
     /// Name of the workload.

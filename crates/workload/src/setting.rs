@@ -5,6 +5,7 @@ use std::{fmt, str::FromStr};
 
 /// What a workload is measured under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Setting {
     /// Rule that chooses the CPUs.
@@ -17,6 +18,7 @@ pub struct Setting {
 
 /// Rule that chooses the CPU of each process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
     /// None: the kernel chooses, and moves processes.
@@ -32,6 +34,7 @@ pub enum Place {
 
 /// Whether idle CPUs may enter idle states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Idle {
     /// As the host is set.
@@ -43,6 +46,7 @@ pub enum Idle {
 
 /// Scheduling policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Policy {
     /// SCHED_OTHER.

@@ -11,6 +11,7 @@ use std::{collections::BTreeMap, fmt};
 
 /// How a cache line is passed between two CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// Each CPU writes a line of its own and reads the other's.
@@ -57,6 +58,7 @@ impl fmt::Display for Method {
 
 /// A survey with its results.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct C2cMeasurement {
     /// The record.
     pub record: C2cRecord,
@@ -71,6 +73,7 @@ impl C2cMeasurement {
 
 /// The raw facts of a survey, and the groups found.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct C2cRecord {
     /// How the line was passed.
@@ -93,6 +96,7 @@ pub struct C2cRecord {
 
 /// One pair of CPUs.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PairTime {
     /// The CPU with the lower number. It writes where only one does.
     pub a: CpuId,
@@ -110,6 +114,7 @@ pub struct PairTime {
 
 /// One level of latency.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Level {
     /// Median of the measured pairs.
     pub median_ns: f64,
@@ -127,6 +132,7 @@ pub struct Level {
 
 /// How many pairs that were measured afterwards are as predicted.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SpotCheck {
     /// Pairs.
     pub pairs: u64,

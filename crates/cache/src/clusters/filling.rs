@@ -14,6 +14,7 @@ const SET_BYTES_DEFAULT: u64 = 1 << 20;
 
 /// Kind of group that is filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
     /// Cores that share a second-level cache.
@@ -38,6 +39,7 @@ impl Level {
 
 /// The comparison of copies in one group with copies in one group each.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Filling {
     /// Kind of group.

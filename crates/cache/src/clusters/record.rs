@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// What each copy does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Job {
     /// Arithmetic in registers: the control, which needs no cache.
@@ -38,6 +39,7 @@ impl Job {
 
 /// Where the copies are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
     /// All in one group.
@@ -48,6 +50,7 @@ pub enum Side {
 
 /// A comparison with the host that it belongs to.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClustersMeasurement {
     /// The record.
     pub record: ClustersRecord,
@@ -68,6 +71,7 @@ impl From<ClustersRecord> for ClustersMeasurement {
 
 /// The rounds of a comparison.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ClustersRecord {
     /// What was compared; `None` if nothing could be.
@@ -82,6 +86,7 @@ pub struct ClustersRecord {
 
 /// One round.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct FillRound {
     /// CPUs of the copies in one group.
@@ -94,6 +99,7 @@ pub struct FillRound {
 
 /// One job on one side in one round.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FillTime {
     /// The job.
     pub job: Job,

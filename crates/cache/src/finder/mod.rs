@@ -17,6 +17,7 @@ pub const LINE_BYTES: u64 = 64;
 
 /// What was seen of a program.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct FinderRecord {
     /// The process.
@@ -61,6 +62,7 @@ pub struct FinderRecord {
 
 /// Why the watching ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum End {
     /// Its time was over.
@@ -74,6 +76,7 @@ pub enum End {
 
 /// A thread.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Thread {
     /// Its number.
@@ -84,6 +87,7 @@ pub struct Thread {
 
 /// Memory that could not be watched.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Unwatched {
     /// What it is.
     pub kind: UnwatchedKind,
@@ -93,6 +97,7 @@ pub struct Unwatched {
 
 /// Kinds of memory that cannot be watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum UnwatchedKind {
     /// Shared with other processes.
@@ -105,6 +110,7 @@ pub enum UnwatchedKind {
 
 /// Writes of a thread to some bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct FieldCount {
     /// First address.
@@ -123,6 +129,7 @@ pub struct FieldCount {
 
 /// The name of what is at an address.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Place {
     /// The address.
@@ -135,6 +142,7 @@ pub struct Place {
 
 /// The name of an instruction.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Code {
     /// The address.

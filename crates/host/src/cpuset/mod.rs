@@ -284,6 +284,17 @@ impl<'de> Deserialize<'de> for CpuSet {
     }
 }
 
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for CpuSet {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "CpuSet".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "description": "CPUs as the kernel lists them: \"0-3,8\"; empty for none." })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// The user's requirements for the host. Everything is optional; by default lowlat makes every choice.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Role {
     /// The profile to judge by.
     pub profile: Profile,
@@ -34,6 +35,7 @@ pub struct Role {
 
 /// What isolates CPUs from the scheduler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum IsolateBy {
     /// Boot parameters: isolcpus=, nohz_full=, rcu_nocbs=.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// One network stack and what shows that it is installed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Bypass {
     /// "Onload", "VMA", "XLIO", "exasock", "TCPDirect".
     pub name: String,

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Models and clocks of the processors.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuFacts {
     /// `vendor_id` of /proc/cpuinfo, or the implementer on aarch64: "AuthenticAMD".
     pub vendor: Reading<String>,
@@ -63,6 +64,7 @@ impl CpuFacts {
 
 /// One cpufreq policy.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuFreq {
     /// The CPUs that the policy controls.
     pub cpus: CpuSet,
@@ -84,6 +86,7 @@ pub struct CpuFreq {
 
 /// One idle state, by name, with the CPUs that have it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IdleState {
     /// "POLL", "C1", "C2", …
     pub name: String,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// The firmware's description of itself and of the machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FirmwareFacts {
     /// BIOS vendor (type 0): "HPE".
     pub bios_vendor: Reading<String>,

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 /// Facts about interrupts.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InterruptFacts {
     /// Numbered interrupts, in ascending order.
     pub irqs: Vec<Irq>,
@@ -19,6 +20,7 @@ pub struct InterruptFacts {
 
 /// One numbered interrupt.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Irq {
     /// The number in /proc/irq.
     pub number: u32,
@@ -74,6 +76,7 @@ fn is_disk_queue(action: &str) -> bool {
 
 /// A named counter per CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Counter {
     /// The kernel's short name: "LOC".
     pub name: String,

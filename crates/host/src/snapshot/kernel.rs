@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Identity of the kernel, and how it was started.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelFacts {
     /// /proc/sys/kernel/osrelease: "6.1.0-25-amd64".
     pub release: Reading<String>,
@@ -74,6 +75,7 @@ impl KernelFacts {
 
 /// One line of a sysctl.d file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SysctlAssignment {
     /// The file, below the root.
     pub path: String,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Memory of the host and its use. Memory per NUMA node is part of the topology.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryFacts {
     /// MemTotal.
     pub total_bytes: Reading<u64>,
@@ -33,6 +34,7 @@ pub struct MemoryFacts {
 
 /// One pool of huge pages.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HugePages {
     /// NUMA node; `None` for the whole host.
     pub node: Option<u32>,
@@ -46,6 +48,7 @@ pub struct HugePages {
 
 /// One swap area.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Swap {
     /// Device or file.
     pub path: String,
@@ -57,6 +60,7 @@ pub struct Swap {
 
 /// One memory module.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MemoryModule {
     /// "PROC 1 DIMM 2".
     pub locator: String,

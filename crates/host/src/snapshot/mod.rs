@@ -35,6 +35,7 @@ use std::collections::BTreeMap;
 
 /// Everything read from one host at one time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostSnapshot {
     /// Version of this document's format; increases when a field changes its meaning.
     pub schema_version: u32,
@@ -146,6 +147,7 @@ pub fn component_matches(pattern: &str, name: &str) -> bool {
 
 /// Origin of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Origin {
     /// Live host, directory or capture file.
     pub kind: OriginKind,
@@ -159,6 +161,7 @@ pub struct Origin {
 
 /// The kinds of roots a snapshot can be read from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OriginKind {
     /// The running host.
@@ -172,6 +175,7 @@ pub enum OriginKind {
 
 /// Whether the host is virtual, and its cost.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Virtualization {
     /// Whether the host is a virtual machine: from the `hypervisor` CPU flag on x86; elsewhere from a device
     /// tree's hypervisor node, the platform `linux,dummy-virt`, or the vendor's name in SMBIOS.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 /// One network interface.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Nic {
     /// "eth0".
@@ -84,6 +85,7 @@ pub struct Nic {
 
 /// CPUs that serve one queue.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QueueMask {
     /// "rx-0", "tx-3".
     pub queue: String,
@@ -93,6 +95,7 @@ pub struct QueueMask {
 
 /// Width and speed of a PCI Express link.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PcieLink {
     /// Lanes in use.
     pub width: Reading<u32>,
@@ -109,6 +112,7 @@ pub struct PcieLink {
 
 /// Queues of an interface (`ethtool -l`).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Channels {
     /// Current receive queues.
     pub rx: u32,
@@ -126,6 +130,7 @@ pub struct Channels {
 
 /// Descriptor rings (`ethtool -g`).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Rings {
     /// Receive descriptors.
     pub rx: u32,
@@ -139,6 +144,7 @@ pub struct Rings {
 
 /// Interrupt coalescing (`ethtool -c`); a field that the driver lacks is `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Coalescing {
     /// Wait before a receive interrupt.
@@ -160,6 +166,7 @@ pub struct Coalescing {
 
 /// Pause frames (`ethtool -a`).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Pause {
     /// Whether both ends agree on pause frames automatically.
     pub autoneg: bool,
@@ -171,6 +178,7 @@ pub struct Pause {
 
 /// Forward error correction (`ethtool --show-fec`), in ethtool's words: "auto", "off", "rs", "baser", "llrs".
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fec {
     /// Configured encodings.
     pub configured: Vec<String>,
@@ -180,6 +188,7 @@ pub struct Fec {
 
 /// Energy-Efficient Ethernet (`ethtool --show-eee`).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Eee {
     /// Whether it is configured.
     pub eee: bool,
@@ -189,6 +198,7 @@ pub struct Eee {
 
 /// One NAPI instance: the context in which the kernel polls some queues (kernel Documentation/networking/napi.rst).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Napi {
     /// Name that outlives a boot: the first queue that it polls, or its place among the interface's instances if the
@@ -270,6 +280,7 @@ impl NapiField {
 
 /// Time stamping that the interface offers (`ethtool -T`).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Timestamping {
     /// Stamps received packets in hardware.
     pub hardware_rx: bool,
@@ -281,6 +292,7 @@ pub struct Timestamping {
 
 /// One block device.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Disk {
     /// "nvme0n1".
     pub name: String,

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 /// The scheduler's view of the topology.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SchedulerFacts {
     /// Version of the format of /proc/schedstat.
@@ -41,6 +42,7 @@ impl SchedulerFacts {
 
 /// CPUs among which the scheduler balances.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SchedDomain {
     /// Place from the narrowest domain of a CPU.
     pub level: u32,
@@ -52,6 +54,7 @@ pub struct SchedDomain {
 
 /// A level of domains by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NamedDomain {
     /// Place from the narrowest domain of a CPU.
     pub level: u32,

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 /// What runs beside the trading processes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServiceFacts {
     /// Source of the states.
     pub source: ServiceSource,
@@ -26,6 +27,7 @@ pub struct ServiceFacts {
 
 /// Source of service states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceSource {
     /// From systemd over D-Bus: current states.
@@ -40,6 +42,7 @@ pub enum ServiceSource {
 
 /// One unit.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Service {
     /// "active", "inactive", "failed", "activating".
     pub active: Reading<String>,
@@ -51,6 +54,7 @@ pub struct Service {
 
 /// TuneD's state.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TunedFacts {
     /// /etc/tuned/active_profile; `Absent` without TuneD, `Known("")` without a profile.
     pub profile: Reading<String>,
@@ -63,6 +67,7 @@ pub struct TunedFacts {
 
 /// irqbalance's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IrqbalanceFacts {
     /// Its configuration file: /etc/default/irqbalance or /etc/sysconfig/irqbalance.
     pub config_path: Reading<String>,
@@ -77,6 +82,7 @@ pub struct IrqbalanceFacts {
 
 /// One cpuset partition.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpusetPartition {
     /// The group below /sys/fs/cgroup.
     pub group: String,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Kernel threads, workqueues, and the CPUs of this process.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TaskFacts {
     /// Kernel threads, by pid.
     pub kernel_threads: Vec<KernelThread>,
@@ -21,6 +22,7 @@ pub struct TaskFacts {
 
 /// One kernel thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelThread {
     /// Process ID.
     pub pid: u32,
@@ -38,6 +40,7 @@ pub struct KernelThread {
 
 /// Scheduling policies of Linux (sched(7)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SchedPolicy {
     /// SCHED_OTHER.
@@ -93,6 +96,7 @@ impl SchedPolicy {
 
 /// One workqueue of /sys/bus/workqueue/devices.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Workqueue {
     /// "writeback".
     pub name: String,

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 /// Groups contain only online CPUs and are sorted by their lowest CPU. Those of one kind share no CPU.
 /// Packages, dies and cores cover every online CPU, and each lies within one of the previous kind.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Topology {
     /// Sums over the online CPUs, for comparison with other tools.
     pub counts: Counts,
@@ -58,6 +59,7 @@ pub struct Topology {
 
 /// Sums over the online CPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Counts {
     /// Packages.
     pub packages: usize,
@@ -75,6 +77,7 @@ pub struct Counts {
 
 /// A group of CPUs with the kernel's number for it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Group {
     /// The kernel's ID (physical_package_id, die_id, cluster_id, core_id). Not unique for cores and dies of
     /// different packages; -1 if the host has none.
@@ -85,6 +88,7 @@ pub struct Group {
 
 /// One cache.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cache {
     /// 1, 2, 3, 4.
     pub level: u8,
@@ -106,6 +110,7 @@ impl Cache {
 
 /// Content of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CacheKind {
     /// Data only.
@@ -119,6 +124,7 @@ pub enum CacheKind {
 
 /// One NUMA node.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Node {
     /// The kernel's number.
     pub id: u32,
@@ -134,6 +140,7 @@ pub struct Node {
 
 /// CPUs of one type on a hybrid processor.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CoreType {
     /// "core" (performance), "atom" (efficiency), or "capacity 1024".
     pub name: String,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Result of a gate for a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GateOutcome {
     /// The gate.
     pub gate: String,
@@ -18,6 +19,7 @@ pub struct GateOutcome {
 
 /// One limit on one CPU.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GateRow {
     /// The CPU; `None` for all together.
     pub cpu: Option<CpuId>,
@@ -41,6 +43,7 @@ pub struct GateRow {
 
 /// Whether a limit is met.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The value meets the limit.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 /// What sent interrupts to measured CPUs.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sender {
     /// Its thread ID; `None` if an interrupt or the idle task sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -38,6 +39,7 @@ pub struct Sender {
 
 /// What a CPU does when it sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SenderLevel {
     /// A thread's work in the kernel.
@@ -51,6 +53,7 @@ pub enum SenderLevel {
 
 /// Interruptions by one sender on one CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SenderTotal {
     /// Its place in [`crate::JitterCauses::senders`]; `None`: unknown senders.
     #[serde(default, skip_serializing_if = "Option::is_none")]

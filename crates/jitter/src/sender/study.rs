@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 /// What interrupted measured CPUs from another one, for one reason.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SenderStudy {
     /// The sender: "md (pid 812)"; without the number if several threads of this name sent. "unknown sender" if it
     /// is not known.

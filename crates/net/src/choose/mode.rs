@@ -6,6 +6,7 @@ use std::fmt;
 
 /// A way to wait for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Mode {
     /// What both ends do until a message arrives.
     pub waiting: Waiting,

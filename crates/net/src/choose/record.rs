@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A search for the cheapest waiting mode that meets a goal.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NetChoiceMeasurement {
     /// The record.
     pub record: ChoiceRecord,
@@ -26,6 +27,7 @@ impl From<ChoiceRecord> for NetChoiceMeasurement {
 
 /// What a mode must reach.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Goal {
     /// Longest 99th percentile of half round trips.
     pub p99_ns: u64,
@@ -35,6 +37,7 @@ pub struct Goal {
 
 /// The raw facts of a search.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ChoiceRecord {
     /// What a mode must reach.
@@ -65,6 +68,7 @@ pub struct ChoiceRecord {
 
 /// One mode.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ModeRecord {
     /// The mode.
     pub mode: Mode,
@@ -78,6 +82,7 @@ pub struct ModeRecord {
 
 /// One run of a mode.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ModeRound {
     /// Round, from 0.

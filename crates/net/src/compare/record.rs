@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 /// A comparison of two or more sides.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NetCompareMeasurement {
     /// The record.
     pub record: CompareRecord,
@@ -28,6 +29,7 @@ impl From<CompareRecord> for NetCompareMeasurement {
 
 /// The raw facts of a comparison.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CompareRecord {
     /// The sides, A first: the others are compared with it.
@@ -44,6 +46,7 @@ pub struct CompareRecord {
 
 /// One side.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CompareSide {
     /// "A", "B".
@@ -56,6 +59,7 @@ pub struct CompareSide {
 
 /// One run of a side.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CompareRun {
     /// Round, from 0.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// CPU time of one end during the measured batches of a size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuUse {
     /// CPU time of the thread that passes messages. The client's excludes the time in which it spins until a scheduled
     /// message is due: an application does not.

@@ -8,6 +8,7 @@ pub const QUANTILES: [f64; 7] = [0.5, 0.9, 0.99, 0.999, 0.999_9, 0.999_99, 0.999
 
 /// The columns of sfnt-pingpong, in nanoseconds of half a round trip.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Figures {
     /// Mean, truncated.
     pub mean_ns: u64,
@@ -27,6 +28,7 @@ pub struct Figures {
 
 /// One quantile.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Quantile {
     /// Which one: 0.99.
     pub quantile: f64,

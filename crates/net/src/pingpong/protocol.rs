@@ -25,6 +25,7 @@ pub const STAMPS_PER_FRAME: usize = 300;
 
 /// One message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "message", rename_all = "snake_case")]
 pub enum Message {
     /// Client: starts a run.

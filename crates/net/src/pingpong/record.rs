@@ -19,6 +19,7 @@ const DIGITS: u8 = 3;
 
 /// A run of ping-pong with its results.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PingpongMeasurement {
     /// The record.
     pub record: PingpongRecord,
@@ -39,6 +40,7 @@ impl From<PingpongRecord> for PingpongMeasurement {
 
 /// The raw facts of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct PingpongRecord {
     /// What was measured.
@@ -76,6 +78,7 @@ pub struct PingpongRecord {
 
 /// One end of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct EndFacts {
     /// Boot id of its kernel: equal on both ends if they are on one host.
@@ -107,6 +110,7 @@ pub struct EndFacts {
 
 /// The NIC queue of a socket, and how long its interrupts stay suspended.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IrqSuspend {
     /// The interface.
     pub interface: String,
@@ -116,6 +120,7 @@ pub struct IrqSuspend {
 
 /// A library in LD_PRELOAD that replaces the kernel's sockets.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Preload {
     /// LD_PRELOAD.
     pub library: String,
@@ -130,6 +135,7 @@ pub struct Preload {
 
 /// Results of one size.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SizeRecord {
     /// Size of the messages.
     pub size_bytes: u32,
@@ -165,6 +171,7 @@ pub struct SizeRecord {
 
 /// One control: the time that a cache line takes between the CPUs of both ends.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ControlRow {
     /// Sizes that had been measured before it.
     pub sizes_before: u32,

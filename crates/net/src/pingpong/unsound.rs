@@ -35,6 +35,7 @@ pub struct Setup<'a> {
 
 /// One end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum End {
     /// The client.
@@ -54,6 +55,7 @@ pub enum Severity {
 
 /// Something that makes a set-up unsound.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Unsound {
     /// The messages do not pass a NIC.

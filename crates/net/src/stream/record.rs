@@ -23,6 +23,7 @@ words! {
 
 /// What a run of rising rates measures, besides its scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct StreamOptions {
     /// Rates in messages per second, each measured in every round; with [`StreamOptions::is_sweep`] the first one starts
@@ -55,6 +56,7 @@ impl Default for StreamOptions {
 
 /// A run with its results.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StreamMeasurement {
     /// The record.
     pub record: StreamRecord,
@@ -75,6 +77,7 @@ impl From<StreamRecord> for StreamMeasurement {
 
 /// The raw facts of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct StreamRecord {
     /// Scenario, ends, controls and warnings, as of a ping-pong; without sizes.
@@ -103,6 +106,7 @@ impl Default for StreamRecord {
 
 /// What the receiver counted in a round.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Received {
     /// Messages that arrived, each counted once.
@@ -123,6 +127,7 @@ pub struct Received {
 
 /// Results of one round at one rate.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct StreamRound {
     /// The rate that was asked for.
@@ -145,6 +150,7 @@ pub struct StreamRound {
 
 /// Distribution of times.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Distribution {
     /// Columns of sfnt-stream, with the three digits of the histogram.

@@ -20,6 +20,7 @@ const NS_MAX: f64 = 3.6e12;
 
 /// A program that measures round trips.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Tool {
     /// `lowlat net pingpong client`.
@@ -37,6 +38,7 @@ pub enum Tool {
 
 /// What a program printed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ToolOutput {
     /// One row for each size.
     pub rows: Vec<ToolRow>,
@@ -46,6 +48,7 @@ pub struct ToolOutput {
 
 /// Half round trips of one size.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ToolRow {
     /// Size of the messages, if it is known.

@@ -165,6 +165,37 @@ impl From<JitterMeasurement> for Measurement {
     }
 }
 
+/// One of the kinds, each with its own word; any other word is a kind of a later version.
+#[cfg(test)]
+impl schemars::JsonSchema for Measurement {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Measurement".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let kinds = [
+            (JitterMeasurement::KIND, generator.subschema_for::<JitterMeasurement>()),
+            (PingpongMeasurement::KIND, generator.subschema_for::<PingpongMeasurement>()),
+            (C2cMeasurement::KIND, generator.subschema_for::<C2cMeasurement>()),
+            (ClustersMeasurement::KIND, generator.subschema_for::<ClustersMeasurement>()),
+            (NetCompareMeasurement::KIND, generator.subschema_for::<NetCompareMeasurement>()),
+            (NetChoiceMeasurement::KIND, generator.subschema_for::<NetChoiceMeasurement>()),
+            (StreamMeasurement::KIND, generator.subschema_for::<StreamMeasurement>()),
+            (WorkloadMeasurement::KIND, generator.subschema_for::<WorkloadMeasurement>()),
+        ];
+        let is_kind = |kind: &str| serde_json::json!({ "properties": { "kind": { "const": kind } } });
+        let rules =
+            kinds.iter().map(|(kind, schema)| serde_json::json!({ "if": is_kind(kind), "then": schema }));
+        schemars::json_schema!({
+            "description": "One measurement of a run: its record and results. Kinds of later versions are kept unchanged.",
+            "type": "object",
+            "required": ["kind"],
+            "properties": { "kind": { "type": "string" } },
+            "allOf": rules.collect::<Vec<_>>(),
+        })
+    }
+}
+
 impl<'de> Deserialize<'de> for Measurement {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let fields = Map::deserialize(deserializer)?;
@@ -203,9 +234,12 @@ pub(crate) mod stored {
     }
 
     #[derive(Deserialize)]
-    struct Read {
+    #[cfg_attr(test, derive(schemars::JsonSchema))]
+    pub(crate) struct Read {
+        /// The measurements.
         #[serde(default)]
         measurements: Vec<Measurement>,
+        /// In documents of version 1, the one measurement; likewise the two fields below.
         jitter: Option<JitterRecord>,
         jitter_study: Option<JitterStudy>,
         gate: Option<GateOutcome>,

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// How the parts of a run were found.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct PartsFacts {
     /// Whether the kernel's trace shows when each end's thread was woken: client, server.
@@ -15,6 +16,7 @@ pub struct PartsFacts {
 
 /// Parts of the round trips of one size, from the rounds with time stamps.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct SizeParts {
     /// Round trips with time stamps.
@@ -39,6 +41,7 @@ pub struct SizeParts {
 
 /// One part over all round trips of a size.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PartFigures {
     /// The part.
     pub part: Part,

@@ -7,6 +7,7 @@ use std::fmt;
 
 /// One of the slowest round trips.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SlowMessage {
     /// Its start, in nanoseconds since the start of the size.
     pub at_ns: u64,
@@ -30,6 +31,7 @@ pub struct SlowMessage {
 
 /// What made a part of a round trip long.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "kind", content = "name", rename_all = "snake_case")]
 pub enum SlowCause {
     /// The CPU left an idle state.

@@ -9,6 +9,7 @@ pub const SUM_TOLERANCE: f64 = 0.02;
 
 /// A part of a round trip.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
     /// The client's `send`, until the packet is handed to the queueing discipline.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// One end's stamps of a message and its answer, in nanoseconds of that host's real-time clock. Missing ones are `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Stamps {
     /// The program is about to call `send`.
