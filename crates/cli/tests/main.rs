@@ -25,6 +25,7 @@ mod onload;
 mod pipeline_run;
 mod plan;
 mod redfish;
+mod report;
 mod run;
 mod transcripts;
 mod truth;

@@ -38,13 +38,23 @@ fn main() -> std::io::Result<()> {
             lowlat_report::explain_text(&common::traced(), 1, None, 80).unwrap_or_else(|error| error),
         ),
         ("comparison", lowlat_report::comparison_text(&common::comparison(), 80)),
+        ("side-by-side", lowlat_report::side_by_side_text(&common::side_by_side(3), 80)),
+        ("markdown", lowlat_report::documents_markdown(&common::named(&common::three()))),
     ];
     for (name, text) in texts {
         std::fs::write(directory.join(format!("{name}.txt")), text)?;
     }
-    let comparison = directory.join("comparison.html");
-    std::fs::write(&comparison, lowlat_report::comparison_html(&common::comparison()))?;
-    println!("{}", comparison.display());
+    let several = [
+        ("comparison", lowlat_report::comparison_html(&common::comparison())),
+        ("side-by-side", lowlat_report::side_by_side_html(&common::side_by_side(2))),
+        ("three-side-by-side", lowlat_report::side_by_side_html(&common::side_by_side(3))),
+        ("documents", lowlat_report::documents_html(&common::named(&common::three()))),
+    ];
+    for (name, page) in several {
+        let path = directory.join(format!("{name}.html"));
+        std::fs::write(&path, page)?;
+        println!("{}", path.display());
+    }
     for (name, document) in pages {
         let path = directory.join(format!("{name}.html"));
         std::fs::write(&path, lowlat_report::html(&document))?;

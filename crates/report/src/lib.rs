@@ -18,7 +18,9 @@ mod jitter;
 mod launch;
 mod net;
 mod plan;
+mod render;
 mod shared;
+mod side_by_side;
 
 pub use assess::{
     brief::{Outcome, brief},
@@ -54,6 +56,8 @@ pub use plan::{
     text::plan_text,
     verification::{VerificationTextOptions, verification_lines, verification_text},
 };
+pub use render::{Named, html::documents_html, markdown::documents_markdown, text::documents_text};
+pub use side_by_side::{html::side_by_side_html, text::side_by_side_text};
 
 /// Returns the host in two short lines: its model, and its processors.
 pub fn host_line(host: &lowlat_host::HostSnapshot) -> (String, String) {

@@ -7,4 +7,5 @@ mod common;
 mod cores_text;
 mod jitter_text;
 mod page;
+mod side_by_side;
 mod terminal;

@@ -15,6 +15,7 @@ mod net;
 mod onload;
 mod outputs;
 pub mod pipeline;
+mod report;
 mod run;
 pub mod standing;
 mod tune;
@@ -45,6 +46,7 @@ pub const COMMANDS: &[Subcommand] = &[
     jitter::COMMAND,
     watch::COMMAND,
     journal::COMMAND,
+    report::COMMAND,
     tune::COMMAND,
     import::COMMAND,
     net::COMMAND,

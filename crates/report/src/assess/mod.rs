@@ -2,5 +2,5 @@
 
 pub mod brief;
 pub mod html;
-mod measurements;
+pub mod measurements;
 pub mod summary;

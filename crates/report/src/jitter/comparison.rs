@@ -1,7 +1,10 @@
 //! Comparison of two measurements, in words shared by the terminal and the page.
 
 use lowlat_host::statistics::RateInterval;
-use lowlat_result::compare::{Comparison, Figures, RateRatio, RateVerdict, RunSummary, SettingChange};
+use lowlat_result::compare::{
+    CauseVerdict, Comparison, Explanation, Figures, LengthVerdict, PercentilePair, RateRatio, RateVerdict,
+    RunSummary, SettingChange,
+};
 use lowlat_text::units::{clean, count, duration, percent, rate, span};
 
 /// Returns one sentence on the result of the comparison.
@@ -18,6 +21,9 @@ pub fn headline(comparison: &Comparison) -> String {
         RateVerdict::More => "More interruptions",
         RateVerdict::NoDifferenceShown => "No difference shown in the rate of interruptions",
     };
+    if of.before.rate.is_none() && of.after.rate.is_none() {
+        return "Only settings are compared: interruptions were not measured on both sides.".to_owned();
+    }
     format!(
         "{verdict} of {} or longer: {rates}{}.",
         duration(comparison.threshold_ns),
@@ -61,26 +67,106 @@ pub fn rows(comparison: &Comparison) -> Vec<(String, String, String)> {
         (label.to_owned(), of(&comparison.all.before), of(&comparison.all.after))
     };
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let mut rows = vec![
+    vec![
         both("Interruptions", &|of| count(of.count)),
         both("Core-seconds", &|of| rate(of.core_seconds)),
         both("Per second and CPU (95 %)", &|of| rate_text(of.rate)),
         both("Time lost", &|of| or_dash(of.lost_share.map(|share| percent(share * 100.0)))),
         both("Longest", &|of| or_dash(of.length_ns_max.map(duration))),
-    ];
+    ]
+}
+
+/// One percentile of both sides, in words.
+pub struct PercentileRow {
+    /// "p99.9 of time".
+    pub label: String,
+    /// Before.
+    pub before: String,
+    /// After.
+    pub after: String,
+    /// The interval of the difference: "-1.20 us to -310 ns"; a dash if there is none.
+    pub interval: String,
+    /// What it shows.
+    pub verdict: LengthVerdict,
+}
+
+/// Returns the percentiles that both sides support: those of lengths, then those of time.
+pub fn percentile_rows(comparison: &Comparison) -> Vec<PercentileRow> {
     let wait = |ns: u64| if ns == 0 { "0".to_owned() } else { duration(ns) };
-    for pair in &comparison.percentiles {
-        rows.push((quantile("p", pair.quantile), duration(pair.before_ns), duration(pair.after_ns)));
-    }
+    let row = |label: String, pair: &PercentilePair| PercentileRow {
+        label,
+        before: wait(pair.before_ns),
+        after: wait(pair.after_ns),
+        interval: pair
+            .difference
+            .map_or_else(|| "-".to_owned(), |of| format!("{} to {}", signed(of.low_ns), signed(of.high_ns))),
+        verdict: pair.difference.map_or(LengthVerdict::NoDifferenceShown, |of| of.verdict),
+    };
+    let lengths = comparison.percentiles.iter().map(|pair| row(quantile("p", pair.quantile), pair));
     // If neither side waits at all, there is nothing to show.
-    for pair in comparison.time_percentiles.iter().filter(|pair| pair.before_ns > 0 || pair.after_ns > 0) {
-        rows.push((
-            format!("{} of time", quantile("p", pair.quantile)),
-            wait(pair.before_ns),
-            wait(pair.after_ns),
-        ));
+    let waits = comparison.time_percentiles.iter().filter(|pair| pair.before_ns > 0 || pair.after_ns > 0);
+    let waits = waits.map(|pair| row(format!("{} of time", quantile("p", pair.quantile)), pair));
+    lengths.chain(waits).collect()
+}
+
+/// Formats a difference with its sign: "+310 ns", "-1.20 us", "0".
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+fn signed(ns: f64) -> String {
+    let whole = ns.abs().round() as u64;
+    match (whole, ns < 0.0) {
+        (0, _) => "0".to_owned(),
+        (whole, true) => format!("-{}", duration(whole)),
+        (whole, false) => format!("+{}", duration(whole)),
     }
-    rows
+}
+
+/// Returns the change of a setting; `None` if it did not change.
+pub fn change_of<'a>(comparison: &'a Comparison, id: &str) -> Option<&'a SettingChange> {
+    comparison.setting_changes.iter().find(|change| change.id == id)
+}
+
+/// Returns the changed settings that explain nothing, by direction and impact.
+pub fn other_changes(comparison: &Comparison) -> Vec<&SettingChange> {
+    let ranked = &comparison.explanations;
+    if ranked.is_empty() {
+        return comparison.setting_changes.iter().collect();
+    }
+    let rest = ranked.iter().filter(|of| !of.explains());
+    rest.filter_map(|of| change_of(comparison, &of.id)).collect()
+}
+
+/// Returns what a setting explains: "13.2 us less per second and CPU, 96 % of the time of all causes that became
+/// rarer".
+pub fn explained_text(of: &Explanation) -> String {
+    let (more, all) = match of.is_more {
+        Some(true) => (" more", "grew"),
+        Some(false) => (" less", "shrank"),
+        None => (" of difference", "changed"),
+    };
+    if of.ns_per_s > 0.0 {
+        let share =
+            of.share.map(|share| format!(", {} of the time by which causes {all}", percent(share * 100.0)));
+        format!(
+            "{}{more} per second and CPU{}",
+            lowlat_text::units::duration_fine(of.ns_per_s),
+            share.unwrap_or_default()
+        )
+    } else {
+        format!("{}{more} events per second and CPU", rate(of.count_per_s))
+    }
+}
+
+/// Returns one sentence if no setting explains the difference; `None` if one does, or if settings are not compared.
+pub fn unexplained_text(comparison: &Comparison) -> Option<&'static str> {
+    if comparison.explanations.iter().any(Explanation::explains) || comparison.all.before.rate.is_none() {
+        return None;
+    }
+    let differs = comparison.causes.iter().any(|of| of.verdict != CauseVerdict::NoDifferenceShown);
+    Some(match (differs, comparison.explanations.is_empty()) {
+        (true, true) => "Causes differ, but no setting that lowlat reads does.",
+        (true, false) => "Causes differ, but no setting that differs is known to remove or bring them.",
+        (false, _) => "No difference of a cause is shown, so none is explained.",
+    })
 }
 
 /// Returns "p99.9" for 0.999.

@@ -20,7 +20,7 @@ use lowlat_host::{Allocation, CpuSet, HostSnapshot, Profile, Role};
 use lowlat_jitter::{JitterMeasurement, ReadinessPoint, ReadinessState};
 use lowlat_result::{
     ResultDocument,
-    compare::{Comparison, compare_documents},
+    compare::{Comparison, SideBySide, compare_documents},
 };
 use lowlat_settings::{
     Verdict,
@@ -65,6 +65,11 @@ pub fn counted() -> ResultDocument {
 
 /// The stock host against the tuned one, on the CPUs that both runs measured.
 pub fn comparison() -> Comparison {
+    compare_documents(&[&traced()], &[&tuned()]).unwrap()
+}
+
+/// The tuned host of [`comparison`].
+pub fn tuned() -> ResultDocument {
     let mut tuned = quiet();
     tuned.started_at = "2026-03-03T17:40:02Z".into();
     let changed = ["sysctl.vm.stat_interval", "boot.nohz_full", "boot.rcu_nocbs"];
@@ -73,7 +78,28 @@ pub fn comparison() -> Comparison {
         finding.verdict = Verdict::Good;
         finding.observed.clone_from(&finding.wanted);
     }
-    compare_documents(&[&traced()], &[&tuned]).unwrap()
+    tuned
+}
+
+/// The stock host, the tuned one, and a run without a measurement.
+pub fn three() -> Vec<ResultDocument> {
+    let mut unmeasured = epyc();
+    unmeasured.measurements.clear();
+    vec![traced(), tuned(), unmeasured]
+}
+
+/// Documents with names.
+pub fn named(documents: &[ResultDocument]) -> Vec<lowlat_report::Named<'_>> {
+    let names = ["before.json", "after.json", "settings-only.json"];
+    names.iter().zip(documents).map(|(name, document)| ((*name).to_owned(), document)).collect()
+}
+
+/// The first of [`three`] side by side, with a limit.
+pub fn side_by_side(count: usize) -> SideBySide {
+    let documents = three();
+    let mut compared = SideBySide::of(&named(&documents[..count])).unwrap();
+    compared.check(0.05);
+    compared
 }
 
 /// Two isolated CPUs after tuning: four interruptions in ten minutes.

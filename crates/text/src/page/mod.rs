@@ -11,6 +11,7 @@ pub mod svg;
 
 use crate::units::clean;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use std::borrow::Cow;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -22,25 +23,38 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 #[derive(Debug)]
 pub struct Section {
     /// Its anchor.
-    pub id: &'static str,
+    pub id: Cow<'static, str>,
     /// Its title in the navigation bar.
-    pub title: &'static str,
+    pub title: Cow<'static, str>,
     /// Its markup.
     pub body: Markup,
-    /// Additional style sheet, or "".
-    pub style: &'static str,
+    /// Additional style sheets.
+    pub styles: Vec<&'static str>,
 }
 
 impl Section {
     /// Creates a section that needs only the page's style sheet.
     pub fn new(id: &'static str, title: &'static str, body: Markup) -> Self {
-        Self { id, title, body, style: "" }
+        Self { id: id.into(), title: title.into(), body, styles: Vec::new() }
     }
 
     /// Adds a style sheet. The page includes a shared one only once.
     #[must_use]
     pub fn with_style(self, style: &'static str) -> Self {
-        Self { style, ..self }
+        Self { styles: vec![style], ..self }
+    }
+
+    /// Builds a section that folds the sections of a whole page under a title, with `id` before each of their anchors.
+    /// `name` is its title in the navigation bar.
+    pub fn group(id: &str, name: &str, title: &str, parts: Vec<Self>, is_open: bool) -> Self {
+        let styles = parts.iter().flat_map(|part| part.styles.clone()).collect();
+        let body = html! {
+            details class="document" id=(id) open[is_open] {
+                summary { h2 { (title) } }
+                @for part in &parts { (anchored(&part.body, id)) }
+            }
+        };
+        Self { id: id.to_owned().into(), title: name.to_owned().into(), body, styles }
     }
 }
 
@@ -48,8 +62,10 @@ impl Section {
 pub fn page(title: &str, sections: &[Section], footer: &Markup) -> String {
     let mut styles = vec![STYLE];
     for section in sections {
-        if !styles.contains(&section.style) {
-            styles.push(section.style);
+        for style in &section.styles {
+            if !styles.contains(style) {
+                styles.push(style);
+            }
         }
     }
     let page = html! {
@@ -74,6 +90,19 @@ pub fn page(title: &str, sections: &[Section], footer: &Markup) -> String {
     };
     // In case a section missed some: no invisible or bidirectional characters reach the page.
     lowlat_host::printable::lines(&page.into_string()).into_owned()
+}
+
+/// Attributes that contain an anchor, up to the anchor. In texts, maud escapes quotes.
+const ANCHORS: [&str; 6] =
+    [" id=\"", " href=\"#", " for=\"", " aria-labelledby=\"", " aria-describedby=\"", " aria-controls=\""];
+
+/// Returns the markup with a prefix before each anchor.
+fn anchored(markup: &Markup, prefix: &str) -> Markup {
+    let mut out = markup.0.clone();
+    for attribute in ANCHORS {
+        out = out.replace(attribute, &format!("{attribute}{prefix}-"));
+    }
+    PreEscaped(out)
 }
 
 /// Builds the bar at the top: name, sections, theme.
@@ -153,7 +182,29 @@ pub fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use super::micro;
+    use super::{Section, micro};
+    use maud::html;
+
+    #[test]
+    fn anchors_of_a_group_are_its_own_and_texts_stay() {
+        let body = html! {
+            section id="a" aria-labelledby="a-title" { h2 id="a-title" { "x" } a href="#b" { " id=\"c\"" } a href="https://x/#y" { "z" } }
+        };
+        let part = Section::new("a", "A", body).with_style("s");
+        let group = Section::group("d1", "one", "Document one", vec![part], false);
+        let text = group.body.into_string();
+        for piece in [
+            "id=\"d1-a\"",
+            "aria-labelledby=\"d1-a-title\"",
+            "id=\"d1-a-title\"",
+            "href=\"#d1-b\"",
+            "https://x/#y",
+        ] {
+            assert!(text.contains(piece), "{piece}: {text}");
+        }
+        assert!(text.contains(" id=&quot;c&quot;") && !text.contains(" open"), "{text}");
+        assert_eq!(group.styles, ["s"]);
+    }
 
     #[test]
     fn figures_stay_with_their_units() {

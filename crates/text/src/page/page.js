@@ -22,14 +22,16 @@
     show();
   };
 
-  const filter = () => {
-    const bar = byId("filters");
-    if (!bar) return;
+  // A page of several documents has a filter for each; the ends of the ids tell its parts.
+  const part = (scope, id) => scope.querySelector(`[id$="${id}"]`);
+
+  const filter = (bar) => {
+    const scope = bar.closest("section");
     const [everything, ...chips] = all(".chip", bar);
-    const layer = byId("filter-layer");
-    const text = byId("filter-text");
-    const openAll = byId("open-all");
-    const rows = all(".finding").map((row) => ({
+    const layer = part(scope, "filter-layer");
+    const text = part(scope, "filter-text");
+    const openAll = part(scope, "open-all");
+    const rows = all(".finding", scope).map((row) => ({
       row,
       verdict: row.dataset.verdict,
       layer: row.closest(".layer").dataset.layer,
@@ -51,16 +53,16 @@
         item.row.hidden = !fits;
         if (fits) shown += 1;
       }
-      for (const rest of all(".rest")) {
+      for (const rest of all(".findings .rest", scope)) {
         rest.hidden = !rest.querySelector(".finding:not([hidden])");
         rest.open = isFiltered;
       }
-      for (const group of all(".layer")) {
+      for (const group of all(".layer", scope)) {
         group.hidden = !group.querySelector(".finding:not([hidden])");
       }
       press(everything, verdicts.size === 0);
-      byId("no-match").hidden = shown > 0;
-      byId("filter-status").textContent =
+      part(scope, "no-match").hidden = shown > 0;
+      part(scope, "filter-status").textContent =
         shown === rows.length ? `${shown} settings` : `${shown} of ${rows.length} settings`;
     };
 
@@ -90,9 +92,10 @@
     const target = byId(decodeURIComponent(location.hash.slice(1)));
     if (!target) return;
     if (target.hidden) {
-      byId("filter-text").value = "";
-      byId("filter-layer").value = "";
-      all(".chip", byId("filters"))[0].click();
+      const scope = target.closest("section");
+      part(scope, "filter-text").value = "";
+      part(scope, "filter-layer").value = "";
+      all(".chip", scope)[0].click();
     }
     for (let at = target; at; at = at.parentElement) {
       if (at.tagName === "DETAILS") at.open = true;
@@ -101,7 +104,7 @@
   };
 
   theme();
-  filter();
+  all(".filters").forEach(filter);
   window.addEventListener("hashchange", reveal);
   reveal();
 })();

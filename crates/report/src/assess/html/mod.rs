@@ -20,6 +20,11 @@ pub fn html(document: &ResultDocument) -> String {
     page(&title, &sections(document, &views), &footer::footer(document, &views))
 }
 
+/// Returns the sections of a document's page.
+pub fn document_sections(document: &ResultDocument) -> Vec<Section> {
+    sections(document, &measurements::views(document))
+}
+
 /// Returns the sections in order. The page of a subcommand of a measurement starts with that measurement, any other
 /// with the host.
 fn sections(document: &ResultDocument, views: &[Box<dyn View + '_>]) -> Vec<Section> {

@@ -1,11 +1,13 @@
 //! Page of the comparison of two measurements.
 
-use super::STYLE;
-use crate::jitter::comparison::{change_text, headline, interval, ratio, rows, run_text};
+use super::{STYLE, explained};
+use crate::jitter::comparison::{
+    change_text, headline, interval, other_changes, percentile_rows, ratio, rows, run_text,
+};
 use crate::jitter::html::causes::cause;
 use lowlat_host::statistics::RateInterval;
 use lowlat_result::compare::{
-    CauseComparison, CauseVerdict, Comparison, CpuComparison, RateRatio, RateVerdict,
+    CauseComparison, CauseVerdict, Comparison, CpuComparison, LengthVerdict, RateRatio, RateVerdict,
 };
 use lowlat_text::page::svg::{LogScale, px};
 use lowlat_text::page::{Section, facts, micro, page, section as page_section, tile};
@@ -25,9 +27,16 @@ const DECADES_MIN: i32 = 1;
 
 /// Builds the page of a comparison.
 pub fn comparison_html(comparison: &Comparison) -> String {
+    page("before and after", &sections(comparison), &footer())
+}
+
+/// Builds the sections of a comparison.
+pub fn sections(comparison: &Comparison) -> Vec<Section> {
     let scale = scale(comparison);
     let mut sections: Vec<Section> =
         vec![Section::new("summary", "Summary", summary(comparison)).with_style(STYLE)];
+    sections
+        .extend(explained::section(comparison).map(|body| Section::new("explained", "Explanation", body)));
     if !comparison.causes.is_empty() {
         sections.push(Section::new("causes", "Causes", causes(comparison, &scale)));
     }
@@ -36,16 +45,20 @@ pub fn comparison_html(comparison: &Comparison) -> String {
     }
     sections.push(Section::new("changes", "Changes", changes(comparison)));
     sections.push(Section::new("doubts", "Doubts", doubts(comparison)));
-    let footer = html! {
+    sections
+}
+
+/// Builds the footer: how to read the intervals.
+pub fn footer() -> Markup {
+    html! {
         footer {
             p class="small" {
                 "Rates are per second and CPU. Ratios divide the rate after by the rate before. Their 95 % interval is wider if "
                 "interruptions come in bursts. If the interval contains 1, no difference is shown; this does not prove that there is none. "
-                "This page loads no external resources."
+                "Intervals of differences of percentiles come from 1,000 resamples of the histograms. This page loads no external resources."
             }
         }
-    };
-    page("before and after", &sections, &footer)
+    }
 }
 
 fn summary(comparison: &Comparison) -> Markup {
@@ -73,7 +86,9 @@ fn summary(comparison: &Comparison) -> Markup {
             }
             div class="card flush figures" {
                 table class="numbers" {
-                    thead { tr { th scope="col" class="left" { "All compared CPUs" } th scope="col" { "Before" } th scope="col" { "After" } } }
+                    thead { tr {
+                        th scope="col" class="left" { "All compared CPUs" } th scope="col" { "Before" } th scope="col" { "After" }
+                    } }
                     tbody {
                         @for (label, before, after) in rows(comparison) {
                             tr { th scope="row" class="left" { (micro(&label)) } td { (micro(&before)) } td { (micro(&after)) } }
@@ -81,7 +96,44 @@ fn summary(comparison: &Comparison) -> Markup {
                     }
                 }
             }
+            (percentiles(comparison))
         }
+    }
+}
+
+/// Builds the table of percentiles with the intervals of their differences.
+fn percentiles(comparison: &Comparison) -> Markup {
+    let rows = percentile_rows(comparison);
+    html! {
+        @if !rows.is_empty() {
+            div class="card flush figures" {
+                div class="scroll" tabindex="0" role="region" aria-label="Percentiles before and after" {
+                    table class="numbers" {
+                        thead { tr {
+                            th scope="col" class="left" { "Percentile" } th scope="col" { "Before" } th scope="col" { "After" }
+                            th scope="col" { "95 % interval of difference" } th scope="col" class="left" { "Result" }
+                        } }
+                        tbody {
+                            @for row in rows {
+                                tr {
+                                    th scope="row" class="left" { (row.label) } td { (micro(&row.before)) } td { (micro(&row.after)) }
+                                    td { (micro(&row.interval.replace('-', "−"))) }
+                                    td class="left shows" { b class={ "r-" (length_class(row.verdict)) } { (row.verdict.word()) } }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn length_class(verdict: LengthVerdict) -> &'static str {
+    match verdict {
+        LengthVerdict::Shorter => "fewer",
+        LengthVerdict::Longer => "more",
+        LengthVerdict::NoDifferenceShown => "same",
     }
 }
 
@@ -108,7 +160,7 @@ fn interval_note(of: Option<RateInterval>) -> String {
 }
 
 /// Returns the CSS class of a verdict.
-fn class(verdict: RateVerdict) -> &'static str {
+pub fn class(verdict: RateVerdict) -> &'static str {
     match verdict {
         RateVerdict::Fewer => "fewer",
         RateVerdict::More => "more",
@@ -125,7 +177,7 @@ fn cause_class(verdict: CauseVerdict) -> &'static str {
 }
 
 /// Returns one scale for every interval of the page, symmetric around no change.
-fn scale(comparison: &Comparison) -> LogScale {
+pub fn scale(comparison: &Comparison) -> LogScale {
     let ratios = comparison
         .by_cpu
         .iter()
@@ -141,7 +193,7 @@ fn scale(comparison: &Comparison) -> LogScale {
 }
 
 /// Draws an interval on the scale; an end outside it has an arrow.
-fn interval_picture(of: &RateRatio, class: &str, scale: &LogScale) -> Markup {
+pub fn interval_picture(of: &RateRatio, class: &str, scale: &LogScale) -> Markup {
     let (low, high) = (of.low.max(0.0), of.high.unwrap_or(f64::INFINITY));
     let has_interval = of.ratio.is_some() || of.low > 0.0;
     let (start, end) = (scale.at(low), if high.is_finite() { scale.at(high) } else { scale.end });
@@ -162,7 +214,7 @@ fn interval_picture(of: &RateRatio, class: &str, scale: &LogScale) -> Markup {
 }
 
 /// Draws the scale above the intervals.
-fn axis(scale: &LogScale) -> Markup {
+pub fn axis(scale: &LogScale) -> Markup {
     html! {
         svg class="ratio" viewBox={ "0 0 " (px(WIDTH)) " 16" } aria-hidden="true" {
             // On a long scale, only every other decade has room for a label.
@@ -259,15 +311,15 @@ fn cpu_row(of: &CpuComparison, scale: &LogScale) -> Markup {
 }
 
 fn changes(comparison: &Comparison) -> Markup {
-    let (settings, facts) = (&comparison.setting_changes, &comparison.differences);
+    let (settings, facts) = (other_changes(comparison), &comparison.differences);
     let lead = html! { "Differences of the host between the last run before and the last run after." };
     let left =
         (facts.len().saturating_sub(CHANGES_MAX) as u64).saturating_add(comparison.differences_cut_count);
     let body = html! {
-        @if settings.is_empty() && facts.is_empty() { p class="empty" { "Nothing that lowlat reads has changed, or the documents contain no host." } }
+        @if comparison.setting_changes.is_empty() && facts.is_empty() { p class="empty" { "Nothing that lowlat reads has changed, or the documents contain no host." } }
         @if !settings.is_empty() {
             div class="card" {
-                h3 { "Settings" }
+                h3 { @if settings.len() < comparison.setting_changes.len() { "Other settings" } @else { "Settings" } }
                 dl class="notes" {
                     @for change in settings.iter().take(CHANGES_MAX) { dt { code { (clean(&change.id)) } } dd { (micro(&change_text(change))) } }
                 }

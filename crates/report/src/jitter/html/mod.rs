@@ -3,6 +3,7 @@
 pub mod causes;
 pub mod comparison;
 mod distribution;
+mod explained;
 mod gate;
 pub mod head;
 mod heat;
@@ -19,7 +20,7 @@ use lowlat_text::units::{clean, count, duration, plural, span};
 use maud::{Markup, html};
 
 /// Style sheet of these sections and of the comparison.
-const STYLE: &str = include_str!("jitter.css");
+pub const STYLE: &str = include_str!("jitter.css");
 
 /// Returns the sections of a jitter run: its gate, its figures, its causes.
 pub fn sections(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Vec<Section> {

@@ -3,11 +3,16 @@
 use crate::host::cpu_parts::bounded;
 use crate::jitter::causes::label_within;
 use crate::jitter::causes::words::cpu_list;
-use crate::jitter::comparison::{change_text, headline, interval, ratio, rows, run_text};
+use crate::jitter::comparison::{
+    PercentileRow, change_of, change_text, explained_text, headline, interval, other_changes,
+    percentile_rows, ratio, rows, run_text, unexplained_text,
+};
 use anstyle::Style;
 use lowlat_host::{CpuId, statistics::RateInterval};
 use lowlat_jitter::gate::{GateOutcome, GateRow, Verdict};
-use lowlat_result::compare::{CauseComparison, CauseVerdict, Comparison, CpuComparison, RateVerdict};
+use lowlat_result::compare::{
+    CauseComparison, CauseVerdict, Comparison, CpuComparison, LengthVerdict, RateVerdict,
+};
 use lowlat_text::columns::{Column, lines};
 use lowlat_text::text::{
     BOLD, DIM, GREEN, RED, YELLOW, add_field, add_heading, add_wrapped, column_lines, cut, paint, usable,
@@ -19,6 +24,8 @@ use lowlat_text::units::{clean, count, plural, rate};
 const CAUSES_MAX: usize = 20;
 const CPUS_MAX: usize = 16;
 const CHANGES_MAX: usize = 20;
+/// Highest number of causes shown of one explanation.
+const EXPLAINED_CAUSES_MAX: usize = 4;
 /// Highest number of a gate's rows shown.
 const GATE_ROWS_MAX: usize = 40;
 
@@ -35,7 +42,11 @@ pub fn comparison_text(comparison: &Comparison, width: usize) -> String {
             add_field(&mut out, side, &run_text(run), 8, width);
         }
     }
-    add_figures(&mut out, comparison, width);
+    if comparison.all.before.rate.is_some() || comparison.all.after.rate.is_some() {
+        add_figures(&mut out, comparison, width);
+    }
+    add_percentiles(&mut out, comparison, width);
+    add_explained(&mut out, comparison, width);
     add_causes(&mut out, &comparison.causes, width);
     add_cpus(&mut out, &comparison.by_cpu, width);
     add_changes(&mut out, comparison, width);
@@ -64,6 +75,75 @@ fn add_figures(out: &mut String, comparison: &Comparison, width: usize) {
         let line = cut(line, width);
         out.push_str(&if at == 0 { paint(DIM, &line) } else { line });
         out.push('\n');
+    }
+}
+
+/// Adds the percentiles with the intervals of their differences.
+fn add_percentiles(out: &mut String, comparison: &Comparison, width: usize) {
+    let rows = percentile_rows(comparison);
+    if rows.is_empty() {
+        return;
+    }
+    let cells = |of: &dyn Fn(&PercentileRow) -> String| -> Vec<String> { rows.iter().map(of).collect() };
+    let table = lines(
+        vec![
+            Column::words("", 0, cells(&|row| row.label.clone())),
+            Column::figures("before", 0, cells(&|row| row.before.clone())),
+            Column::figures("after", 0, cells(&|row| row.after.clone())),
+            Column::figures("95 % of difference", 1, cells(&|row| row.interval.clone())),
+            Column::words("", 0, cells(&|row| row.verdict.word().to_owned())),
+        ],
+        width,
+    );
+    add_heading(out, "Percentiles");
+    for (at, line) in table.iter().enumerate() {
+        let text = match at.checked_sub(1).and_then(|at| rows.get(at)) {
+            Some(row) => coloured_end(line, row.verdict.word(), length_style(row.verdict)),
+            None => paint(DIM, line),
+        };
+        out.push_str(&format!("{text}\n"));
+    }
+}
+
+fn length_style(verdict: LengthVerdict) -> Style {
+    match verdict {
+        LengthVerdict::Shorter => GREEN,
+        LengthVerdict::Longer => RED,
+        LengthVerdict::NoDifferenceShown => DIM,
+    }
+}
+
+/// Adds the settings that explain the difference, the best explanation first.
+fn add_explained(out: &mut String, comparison: &Comparison, width: usize) {
+    if let Some(sentence) = unexplained_text(comparison) {
+        add_heading(out, "Settings that explain the difference");
+        add_wrapped(out, sentence, 2, width);
+        return;
+    }
+    let explaining: Vec<_> = comparison.explanations.iter().filter(|of| of.explains()).collect();
+    if explaining.is_empty() {
+        return;
+    }
+    add_heading(out, "Settings that explain the difference");
+    for (at, of) in explaining.iter().take(CHANGES_MAX).enumerate() {
+        let id = paint(BOLD, &clean(&of.id));
+        let follows = if of.follows.is_empty() {
+            String::new()
+        } else {
+            paint(DIM, &format!("  follows from {}", clean(&of.follows)))
+        };
+        out.push_str(&format!("  {:>2}. {id}{follows}\n", at + 1));
+        if let Some(change) = change_of(comparison, &of.id) {
+            add_wrapped(out, &change_text(change), 6, width);
+        }
+        add_wrapped(out, &format!("{}, on CPUs {}:", explained_text(of), cpu_list(&of.cpus, 40)), 6, width);
+        let shown = of.causes.iter().take(EXPLAINED_CAUSES_MAX).map(|cause| label_within(cause, 44));
+        let rest = of.causes.len().saturating_sub(EXPLAINED_CAUSES_MAX);
+        let more = (rest > 0).then(|| format!("{} more", count(rest as u64)));
+        let names = shown.chain(more).collect::<Vec<_>>().join(", ");
+        for line in wrap(&clean(&names), width.saturating_sub(6)) {
+            out.push_str(&format!("      {}\n", paint(DIM, &line)));
+        }
     }
 }
 
@@ -179,9 +259,10 @@ fn add_cpus(out: &mut String, cpus: &[CpuComparison], width: usize) {
 }
 
 fn add_changes(out: &mut String, comparison: &Comparison, width: usize) {
-    let changes = &comparison.setting_changes;
+    let changes = other_changes(comparison);
     if !changes.is_empty() {
-        add_heading(out, "Settings that changed");
+        let has_explained = changes.len() < comparison.setting_changes.len();
+        add_heading(out, if has_explained { "Other settings that differ" } else { "Settings that differ" });
         for change in changes.iter().take(CHANGES_MAX) {
             out.push_str(&format!("  {}\n", paint(BOLD, &clean(&change.id))));
             add_wrapped(out, &change_text(change), 6, width);

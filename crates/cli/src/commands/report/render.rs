@@ -1,0 +1,69 @@
+//! `lowlat report render`.
+
+use super::{named, read};
+use crate::{
+    commands::{Subcommand, examples},
+    output::{self, Exit},
+    results::{OutputFile, write_all},
+};
+use anyhow::Context;
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use lowlat_jitter::RemedyContext;
+use lowlat_result::{Measurement, ResultDocument};
+use std::path::PathBuf;
+
+pub const COMMAND: Subcommand = Subcommand { name: "render", declare, run };
+
+#[derive(Debug, Args)]
+struct Arguments {
+    /// Render these documents; several make one page
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Print Markdown instead of text
+    #[arg(long)]
+    markdown: bool,
+    /// Write the HTML page to this file, and print nothing
+    #[arg(long, value_name = "FILE", conflicts_with = "markdown")]
+    html: Option<PathBuf>,
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command).about("Render documents as text, Markdown or one HTML page").after_help(
+        examples(&[
+            ("lowlat report render desk7.json", "Print a document as the command that measured it did."),
+            (
+                "lowlat report render desk7.json desk8.json --html desks.html",
+                "Write one page of two documents.",
+            ),
+            ("lowlat report render desk7.json --markdown", "Print Markdown for a ticket."),
+        ]),
+    )
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    let page = arguments.html.as_deref().map(|path| OutputFile::prepare(path, "--html")).transpose()?;
+    let mut documents = read(&arguments.files)?;
+    for (name, document) in &mut documents {
+        study_again(document).with_context(|| format!("cannot render {name}"))?;
+    }
+    let documents = named(&documents);
+    match &page {
+        Some(_) => write_all(page.iter().map(|file| (file, Ok(lowlat_report::documents_html(&documents)))))?,
+        None if arguments.markdown => output::print_plain(&lowlat_report::documents_markdown(&documents))?,
+        None => output::print(&lowlat_report::documents_text(&documents, output::width()))?,
+    }
+    Ok(Exit::Clean)
+}
+
+/// Studies a jitter record again, so that an old document benefits from this version.
+fn study_again(document: &mut ResultDocument) -> anyhow::Result<()> {
+    let mut measurements = std::mem::take(&mut document.measurements);
+    let context =
+        RemedyContext { host: &document.snapshot, allocation: &document.allocation, role: &document.role };
+    if let Some(jitter) = measurements.iter_mut().find_map(Measurement::jitter_mut) {
+        jitter.study_again(&context)?;
+    }
+    document.measurements = measurements;
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! `lowlat report` on documents of earlier versions.
+
+use crate::common::{lowlat, text};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+fn fixture(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/results").join(name).display().to_string()
+}
+
+/// A copy of the jitter document in which every sampler ran for a part of the time: the same interruptions, at a higher
+/// rate.
+fn worse(folder: &Path, part: u64) -> PathBuf {
+    let text = std::fs::read_to_string(fixture("jitter.json")).expect("a fixture");
+    let mut document: Value = serde_json::from_str(&text).expect("JSON");
+    for cpu in document["jitter"]["cpus"].as_array_mut().expect("CPUs") {
+        cpu["runtime_ns"] = (cpu["runtime_ns"].as_u64().expect("a time") / part).into();
+    }
+    let path = folder.join("worse.json");
+    std::fs::write(&path, document.to_string()).expect("a file");
+    path
+}
+
+#[test]
+fn a_worse_document_fails_with_code_1_and_the_same_one_does_not() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (good, worse) = (fixture("jitter.json"), worse(folder.path(), 4).display().to_string());
+    let compare =
+        |after: &str, arguments: &[&str]| lowlat(&[&["report", "compare", &good, after], arguments].concat());
+    let failed = compare(&worse, &["--fail-if-worse", "5%"]);
+    assert_eq!(failed.status.code(), Some(1), "{}", text(&failed.stderr));
+    assert!(text(&failed.stdout).contains("Worse by more than 5"), "{}", text(&failed.stdout));
+    assert_eq!(compare(&worse, &["--fail-if-worse", "10000%"]).status.code(), Some(0));
+    assert_eq!(compare(&worse, &[]).status.code(), Some(0));
+    let same = compare(&good, &["--fail-if-worse", "5%", "--json"]);
+    assert_eq!(same.status.code(), Some(0), "{}", text(&same.stderr));
+    let json: Value = serde_json::from_slice(&same.stdout).expect("JSON");
+    assert_eq!(json["comparisons"][0]["all"]["rate"]["verdict"], "no_difference_shown");
+    assert_ne!(json["limits"][0]["verdict"], "worse");
+}
+
+#[test]
+fn documents_without_a_measurement_cannot_be_checked_and_are_compared_by_settings() {
+    let unmeasured = fixture("assess-unmeasured.json");
+    let jitter = fixture("jitter.json");
+    let refused = lowlat(&["report", "compare", &jitter, &unmeasured, "--fail-if-worse", "5%"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let message = text(&refused.stderr);
+    assert!(message.contains("contains no jitter measurement") && message.contains("hint: "), "{message}");
+    let compared = lowlat(&["report", "compare", &jitter, &unmeasured]);
+    assert_eq!(compared.status.code(), Some(0));
+    assert!(text(&compared.stdout).contains("Only settings are compared"), "{}", text(&compared.stdout));
+}
+
+#[test]
+fn several_documents_make_one_page() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = folder.path().join("page.html");
+    let (first, second) = (fixture("jitter.json"), fixture("assess.json"));
+    let html = ["--html", &page.display().to_string()].map(str::to_owned);
+    let written =
+        lowlat(&[&["report".to_owned(), "render".into(), first.clone(), second][..], &html].concat());
+    assert_eq!(written.status.code(), Some(0), "{}", text(&written.stderr));
+    let page = std::fs::read_to_string(page).expect("a page");
+    assert!(page.contains("id=\"d1-summary\"") && page.contains("id=\"d2-summary\""));
+    let markdown = lowlat(&["report", "render", &first, "--markdown"]);
+    assert!(text(&markdown.stdout).contains("## Causes of interruptions"), "{}", text(&markdown.stdout));
+}

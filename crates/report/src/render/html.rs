@@ -1,0 +1,63 @@
+//! Documents as one page.
+
+use super::{Named, sentences};
+use crate::assess;
+use crate::host::line::title_and_cpus;
+use lowlat_text::page::{Section, micro, page, section as page_section};
+use lowlat_text::units::{clean, duration, percent, rate};
+use maud::{Markup, html};
+
+/// Builds one page of several documents: a table, then each document with the sections of its own page.
+pub fn documents_html(documents: &[Named<'_>]) -> String {
+    if let [(_, document)] = documents {
+        return assess::html::html(document);
+    }
+    let mut parts = vec![Section::new("documents", "Documents", overview(documents))];
+    for (at, (name, document)) in documents.iter().enumerate() {
+        let prefix = format!("d{}", at + 1);
+        let sections = assess::html::document_sections(document);
+        parts.push(Section::group(&prefix, &clean(name), &clean(name), sections, at == 0));
+    }
+    let footer = html! {
+        footer { p class="small" { "Written by " code { "lowlat report render" } ". This page loads no external resources." } }
+    };
+    page("documents", &parts, &footer)
+}
+
+fn overview(documents: &[Named<'_>]) -> Markup {
+    let lead = html! { "Each document with its verdict. Follow a name to its full report." };
+    let body = html! {
+        div class="card flush" {
+            div class="scroll" tabindex="0" role="region" aria-label="Documents" {
+                table class="numbers" {
+                    thead { tr {
+                        th scope="col" class="left" { "Document" } th scope="col" class="left" { "Host" } th scope="col" { "Score" }
+                        th scope="col" { "To change" } th scope="col" { "Interruptions per second and CPU" } th scope="col" { "Time lost" }
+                        th scope="col" { "Longest" }
+                    } }
+                    tbody { @for (at, of) in documents.iter().enumerate() { (row(at, of)) } }
+                }
+            }
+        }
+        @for (at, (name, document)) in documents.iter().enumerate() {
+            p class="note" { b { a href={ "#d" (at + 1) } { (clean(name)) } ": " } (micro(&sentences(document).join(" "))) }
+        }
+    };
+    page_section("documents", "Documents", &lead, &body)
+}
+
+fn row(at: usize, (name, document): &Named<'_>) -> Markup {
+    let study = document.jitter().and_then(|jitter| jitter.study.as_ref()).map(|study| &study.all);
+    let dash = || "–".to_owned();
+    html! {
+        tr {
+            th scope="row" class="left" { a href={ "#d" (at + 1) } { (clean(name)) } }
+            td class="left" { (clean(&title_and_cpus(&document.snapshot).0)) }
+            td { (document.audit.score.percent.map_or_else(dash, |percent| percent.to_string())) }
+            td { (document.audit.faults().count()) }
+            td { (study.and_then(|all| all.rate).map_or_else(dash, |of| rate(of.per_s))) }
+            td { (study.and_then(|all| all.lost_share).map_or_else(dash, |share| micro(&percent(share * 100.0)))) }
+            td { (study.and_then(|all| all.length_ns_max).map_or_else(dash, |ns| micro(&duration(ns)))) }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Page of documents side by side.
+
+use super::{comparisons, facts, letter, limit_sentence, rows};
+use crate::jitter::comparison::{headline, interval, ratio};
+use crate::jitter::html::STYLE;
+use crate::jitter::html::comparison::{axis, class, footer, interval_picture, scale, sections};
+use lowlat_result::compare::{Comparison, LimitVerdict, SideBySide};
+use lowlat_text::page::svg::LogScale;
+use lowlat_text::page::{Section, micro, page, section as page_section};
+use lowlat_text::units::clean;
+use maud::{Markup, html};
+
+/// Builds the page of documents side by side.
+pub fn side_by_side_html(of: &SideBySide) -> String {
+    let documents = Section::new("documents", "Documents", overview(of)).with_style(STYLE);
+    if let [comparison] = of.comparisons.as_slice() {
+        let mut parts = sections(comparison);
+        let place = parts.len().min(1);
+        parts.insert(place, documents);
+        return page("before and after", &parts, &footer());
+    }
+    let mut parts = vec![documents];
+    for (at, comparison, _) in comparisons(of) {
+        let name = of.documents.get(at).map(|document| document.name.as_str()).unwrap_or_default();
+        let prefix = format!("c{}", at + 1);
+        let title = format!("{} after A: {}", letter(at), clean(name));
+        parts.push(Section::group(&prefix, &letter(at), &title, sections(comparison), at == 1));
+    }
+    page("side by side", &parts, &footer())
+}
+
+fn overview(of: &SideBySide) -> Markup {
+    let lead = html! { "Interruptions of each run, per second and CPU. The ratio compares a run with the first one." };
+    // One scale for all ratios.
+    let widest = of.comparisons.iter().map(scale).max_by_key(|scale| scale.high);
+    let body = html! {
+        div class="card flush" {
+            div class="scroll" tabindex="0" role="region" aria-label="Documents side by side" {
+                table class="numbers compare" {
+                    thead { tr {
+                        th scope="col" class="left" { "Document" } th scope="col" { "Score" } th scope="col" { "Faults" }
+                        th scope="col" { "Rate (95 %)" } th scope="col" { "Time lost" } th scope="col" { "Longest" }
+                        th scope="col" class="left" { @if let Some(scale) = &widest { (axis(scale)) } }
+                        th scope="col" class="left" { "Result" }
+                    } }
+                    tbody {
+                        @for (at, (row, document)) in rows(of).iter().zip(&of.documents).enumerate() {
+                            tr {
+                                th scope="row" class="left shows" {
+                                    (row.letter) ": " (row.name) span class="why" { (micro(&facts(document))) }
+                                }
+                                td { (row.score) } td { (row.faults) }
+                                td { (row.rate) span class="why" { (row.interval) } }
+                                td { (micro(&row.lost)) } td { (micro(&row.longest)) }
+                                @match (at.checked_sub(1).and_then(|at| of.comparisons.get(at)), &widest) {
+                                    (Some(comparison), Some(scale)) => (result(comparison, scale)),
+                                    _ => { td {} td class="left" { "compared with" } },
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        @for (at, _, limit) in comparisons(of) {
+            @if let Some(limit) = limit {
+                p class={ "note r-" (limit_class(limit.verdict)) } { b { (letter(at)) ": " } (micro(&limit_sentence(limit))) }
+            }
+        }
+    };
+    page_section("documents", "Documents", &lead, &body)
+}
+
+fn result(comparison: &Comparison, scale: &LogScale) -> Markup {
+    let rate = &comparison.all.rate;
+    let class = class(rate.verdict);
+    html! {
+        td class="left" title=(headline(comparison)) { (interval_picture(rate, class, scale)) }
+        td class="left shows" {
+            b class={ "r-" (class) } { (rate.verdict.word()) }
+            span class="why" { "ratio " (ratio(rate).replace('-', "–")) ", 95 % interval " (interval(rate)) }
+        }
+    }
+}
+
+fn limit_class(verdict: LimitVerdict) -> &'static str {
+    match verdict {
+        LimitVerdict::Worse => "more",
+        LimitVerdict::Held => "fewer",
+        LimitVerdict::NotShown => "same",
+    }
+}

@@ -1,0 +1,91 @@
+//! Documents side by side, and each later one compared with the first.
+
+pub mod html;
+pub mod text;
+
+use lowlat_result::compare::{Comparison, DocumentFigures, LimitOutcome, LimitVerdict, SideBySide};
+use lowlat_text::units::{clean, duration, percent, rate};
+
+/// One document as a row.
+struct Row {
+    /// "A", "B".
+    letter: String,
+    name: String,
+    score: String,
+    faults: String,
+    rate: String,
+    interval: String,
+    lost: String,
+    longest: String,
+}
+
+/// Returns a row for each document.
+fn rows(of: &SideBySide) -> Vec<Row> {
+    of.documents.iter().enumerate().map(|(at, document)| row(at, document)).collect()
+}
+
+fn row(at: usize, document: &DocumentFigures) -> Row {
+    let dash = || "-".to_owned();
+    let jitter = document.jitter.as_ref();
+    let interval = jitter.and_then(|of| of.rate);
+    Row {
+        letter: letter(at),
+        name: clean(&document.name),
+        score: document.score_percent.map_or_else(dash, |percent| percent.to_string()),
+        faults: document.fault_count.to_string(),
+        rate: interval.map_or_else(dash, |of| rate(of.per_s)),
+        interval: interval
+            .map_or_else(dash, |of| format!("{} to {}", rate(of.per_s_low), rate(of.per_s_high))),
+        lost: jitter.and_then(|of| of.lost_share).map_or_else(dash, |share| percent(share * 100.0)),
+        longest: jitter.and_then(|of| of.length_ns_max).map_or_else(dash, duration),
+    }
+}
+
+/// Returns the name of a document in order: "A" to "Z", then numbers.
+fn letter(at: usize) -> String {
+    u8::try_from(at)
+        .ok()
+        .filter(|at| *at < 26)
+        .map_or_else(|| (at + 1).to_string(), |at| char::from(b'A' + at).to_string())
+}
+
+/// Returns the host, kernel and start of a document in one line.
+fn facts(document: &DocumentFigures) -> String {
+    let kernel =
+        if document.kernel.is_empty() { String::new() } else { format!("kernel {}", document.kernel) };
+    let measured = document.jitter.as_ref().map_or_else(
+        || "interruptions not measured".to_owned(),
+        |of| format!("{:.0} core-seconds from {}", of.core_seconds, duration(of.threshold_ns)),
+    );
+    let parts = [document.host.clone(), kernel, document.started_at.clone(), measured];
+    let parts: Vec<String> = parts.iter().filter(|part| !part.is_empty()).map(|part| clean(part)).collect();
+    parts.join(", ")
+}
+
+/// Each comparison with the place and the outcome of its document.
+fn comparisons(of: &SideBySide) -> impl Iterator<Item = (usize, &Comparison, Option<&LimitOutcome>)> {
+    of.comparisons.iter().enumerate().map(|(at, comparison)| (at + 1, comparison, of.limits.get(at)))
+}
+
+/// Returns one sentence on a limit.
+fn limit_sentence(outcome: &LimitOutcome) -> String {
+    let margin = percent(outcome.margin * 100.0);
+    let reasons = outcome.reasons.join("; ");
+    match outcome.verdict {
+        LimitVerdict::Worse => format!("Worse by more than {margin}: {reasons}."),
+        LimitVerdict::Held => format!("Not worse by more than {margin}."),
+        LimitVerdict::NotShown => {
+            format!(
+                "Not shown to be worse by more than {margin}, nor to be within it: {reasons}. Measure longer to decide."
+            )
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn letters_are_followed_by_numbers() {
+        assert_eq!([0, 25, 26].map(super::letter), ["A", "Z", "27"]);
+    }
+}
