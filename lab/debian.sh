@@ -1,9 +1,11 @@
 # shellcheck shell=bash disable=SC2154 # the sourcing script sets out, tree and prefix
 # Sourced by lab/image and lab/disk: Debian in a folder. `out` is their output folder. `arch` is the
-# guest's processor, as printed by `uname -m`; `suite` is the guest's release of Debian.
+# guest's processor, as printed by `uname -m`; `suite` is the guest's release of Debian; `flavour` is empty or, for the
+# real-time kernel, `rt-`.
 
 arch=x86_64
 suite=bookworm
+flavour=
 
 say() { printf '%s: %s\n' "lab/$(basename "$0")" "$*" >&2; }
 
@@ -47,6 +49,15 @@ host_packages() {
     apt-get install -qq -y --no-install-recommends debootstrap e2fsprogs >&2
     apt-get install -qq -y --no-install-recommends -t bookworm-backports \
         qemu-system-x86 qemu-utils seabios ipxe-qemu >&2
+}
+
+# Additional packages for a guest with UEFI: its firmware, and what writes its partition table.
+efi_packages() {
+    if [[ -e /usr/share/OVMF/OVMF_CODE_4M.fd ]] && command -v sfdisk >/dev/null; then
+        return
+    fi
+    say 'installing OVMF and fdisk'
+    DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends ovmf fdisk >&2
 }
 
 # Additional packages for a guest with another processor: its emulator, its firmware, and support for running its programs
@@ -93,6 +104,12 @@ patience() {
     printf 'event_timeout=900\n' >>"$tree/etc/udev/udev.conf"
 }
 
+# Adds the suite's backports to the guest's package sources.
+backports() {
+    printf 'deb %s %s-backports main\n' "$(mirror)" "$suite" >>"$tree/etc/apt/sources.list"
+    in_guest apt-get update -qq >>"$out/debootstrap.log" 2>&1
+}
+
 # guest_packages [APT_OPTION...] PACKAGE...
 guest_packages() { in_guest apt-get install -qq -y --no-install-recommends "$@" >>"$out/debootstrap.log" 2>&1; }
 
@@ -104,7 +121,7 @@ kernel_packages() {
     guest_packages initramfs-tools
     printf '%s\n' virtio_pci virtio_blk nvme ext4 crc32c_generic >>"$tree/etc/initramfs-tools/modules"
     guest_packages tuned irqbalance numactl
-    guest_packages "$@" "linux-image-$(debian_arch)"
+    guest_packages "$@" "linux-image-$flavour$(debian_arch)"
     in_guest systemctl -q enable systemd-networkd tuned irqbalance
     in_guest systemctl -q disable systemd-networkd-wait-online apt-daily.timer apt-daily-upgrade.timer
 }

@@ -13,7 +13,8 @@ import sys
 
 # Below these, every entry counts.
 TREES = ["/etc", "/boot", "/usr/lib/systemd", "/usr/local/lib", "/usr/lib/tuned", "/var/lib/tuned", "/root", "/opt"]
-NOT_FILES = re.compile(r"^/etc/(adjtime|resolv\.conf|mtab)$")
+# systemd-boot writes a new seed at each boot.
+NOT_FILES = re.compile(r"^/etc/(adjtime|resolv\.conf|mtab)$|^/boot/efi/loader/random-seed$")
 # TuneD rewrites the first three, with the same content, whenever it starts, and Debian 13's GRUB the last one.
 NO_TIME = re.compile(r"^/etc/tuned/(active_profile|post_loaded_profile|profile_mode)$|^/boot/grub/grubenv$")
 
@@ -66,9 +67,9 @@ def run(*command):
 
 
 def systemctl(*arguments):
-    """Its output. In a guest that has to wait for its CPUs, systemd's answer can come too late for it."""
+    """Its output. In a guest that has to wait for its CPUs, systemd's answer can come too late for it, by default after 25 s."""
     for _ in range(5):
-        done = subprocess.run(["systemctl", *arguments], stdout=subprocess.PIPE, text=True, env={**os.environ, "LC_ALL": "C"})
+        done = subprocess.run(["systemctl", *arguments], stdout=subprocess.PIPE, text=True, env={**os.environ, "LC_ALL": "C", "SYSTEMD_BUS_TIMEOUT": "300"})
         if done.returncode == 0:
             return done.stdout
     sys.exit(f"systemctl {arguments[0]} fails")

@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 from . import scenario, story
-from .machine import LAB
+from .machine import LAB, arch_of
 
 TOP = LAB.parent
 
@@ -48,9 +48,9 @@ def build():
     return pathlib.Path(os.environ.get("CARGO_TARGET_DIR", TOP / "target")) / "dist/lowlat"
 
 
-def disk(suite):
-    print(f"lab/run: the disk with {suite} (takes some minutes if it does not exist yet)", flush=True)
-    return subprocess.run([LAB / "disk", suite], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+def disk(kind):
+    print(f"lab/run: the disk with {' '.join(kind)} (takes some minutes if it does not exist yet)", flush=True)
+    return subprocess.run([LAB / "disk", *kind], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 def main():
@@ -71,12 +71,17 @@ def main():
     if not os.access(binary, os.X_OK):
         sys.exit(f"lab/run: {binary} is not a program; expected lowlat's binary")
     runs = TOP / "target/lab/runs"
-    disks = {suite: disk(suite) for suite in sorted({one.carrier.suite for one in stories})}
+    processor = arch_of(binary)
+    able = [one for one in stories if one.carrier.disk[-1] == processor]
+    disks = {kind: disk(kind) for kind in sorted({one.carrier.disk for one in able})}
     clock = story.Clock()
-    for one in stories:
+    for one in able:
         for part in (one.carrier, *one.riders):
             shutil.rmtree(runs / part.name, ignore_errors=True)
-    results = story.tell_all(stories, chosen.jobs, lambda one: story.tell(one, disks[one.carrier.suite], binary, runs, chosen.all, clock))
+    results = story.tell_all(able, chosen.jobs, lambda one: story.tell(one, disks[one.carrier.disk], binary, runs, chosen.all, clock))
+    for one in stories:
+        if one not in able:
+            results += story.skipped(one, f"needs a binary for {one.carrier.disk[-1]}, and {binary} is for {processor}")
     print(story.table(results, clock))
     sys.exit(1 if any(result.outcome == "failed" for result in results) else 0)
 

@@ -174,7 +174,7 @@ class Guest:
         # cache=writeback: a power cut keeps what the guest flushed. Other writes that had reached a new cluster are
         # lost, because QEMU keeps the image's tables in memory until a flush.
         return [
-            "qemu-system-x86_64", "-accel", f"tcg,thread={self.machine.threads}", "-nodefaults", "-no-user-config", "-display", "none",
+            f"qemu-system-{self.machine.arch}", "-accel", f"tcg,thread={self.machine.threads}", "-nodefaults", "-no-user-config", "-display", "none",
             "-no-reboot", "-boot", "strict=on", "-serial", f"file:{console}", "-qmp", "stdio",
             *self.machine.arguments,
             "-drive", f"if=none,id=root,format=qcow2,cache=writeback,file={self.overlay}",

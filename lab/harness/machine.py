@@ -2,12 +2,13 @@
 
 import dataclasses
 import pathlib
+import re
 import subprocess
 
 LAB = pathlib.Path(__file__).resolve().parent.parent
 
 # The shell part defines what a machine file may contain; this prints the result, with parts terminated by NUL.
-PRINT = 'source "$lab/machine.sh"; printf "%s\\0" "$disk" "$bus" "$threads" "${qemu[@]}"'
+PRINT = 'source "$lab/machine.sh"; printf "%s\\0" "$arch" "$disk" "$bus" "$threads" "${qemu[@]}"'
 
 
 @dataclasses.dataclass
@@ -15,6 +16,8 @@ class Machine:
     """The hardware of a machine."""
 
     name: str
+    arch: str
+    """The processor, as printed by `uname -m`."""
     disk: str
     """The device of the root disk."""
     bus: str
@@ -22,6 +25,19 @@ class Machine:
     threads: str
     """Whether each CPU has a separate thread: "multi" or "single"."""
     arguments: list
+
+
+def arch(name):
+    """The processor of a machine; most name none."""
+    found = re.search(r"^arch=(\S+)$", (LAB / "machines" / name).read_text(), re.MULTILINE)
+    return found[1] if found else "x86_64"
+
+
+def arch_of(binary):
+    """The processor of a program, from its ELF header; None for any other."""
+    with open(binary, "rb") as file:
+        head = file.read(20)
+    return {62: "x86_64", 183: "aarch64"}.get(int.from_bytes(head[18:], "little"))
 
 
 def load(name, tables):
@@ -35,5 +51,5 @@ def load(name, tables):
         capture_output=True,
         text=True,
     ).stdout
-    disk, bus, threads, *arguments = said.split("\0")[:-1]
-    return Machine(name, disk, bus, threads, arguments)
+    arch, disk, bus, threads, *arguments = said.split("\0")[:-1]
+    return Machine(name, arch, disk, bus, threads, arguments)

@@ -6,6 +6,8 @@ A scenario is a module:
     MACHINE = "four-cpus"       # a file of lab/machines/, or
     RIDES = "full-cycle"        # a scenario whose boots it shares: it runs where that one calls lab.ride()
     SUITE = "trixie"            # the release of Debian on the disk; without it bookworm
+    KERNEL = "backports"        # the kernel of lab/disk; without it the release's own
+    LOADER = "grub-efi"         # the boot loader of lab/disk; without it GRUB for BIOS
     IS_QUICK = True             # part of the quick set
     def run(lab): ...           # a Lab
 """
@@ -17,7 +19,7 @@ import shlex
 
 from . import facts
 from .guest import GuestError
-from .machine import LAB
+from .machine import LAB, arch
 
 
 @dataclasses.dataclass
@@ -28,7 +30,8 @@ class Scenario:
     title: str
     machine: str
     rides: str
-    suite: str
+    disk: tuple
+    """The arguments of lab/disk."""
     is_quick: bool
     run: object
 
@@ -57,12 +60,13 @@ def load(path):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     title = module.__doc__.strip().splitlines()[0]
+    machine = getattr(module, "MACHINE", None)
     return Scenario(
         name,
         title,
-        getattr(module, "MACHINE", None),
+        machine,
         getattr(module, "RIDES", None),
-        getattr(module, "SUITE", "bookworm"),
+        (getattr(module, "SUITE", "bookworm"), getattr(module, "KERNEL", "stock"), getattr(module, "LOADER", "grub-pc"), machine and arch(machine)),
         module.IS_QUICK,
         module.run,
     )

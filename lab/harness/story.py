@@ -92,6 +92,11 @@ def tell(story, disk, binary, runs, is_all, clock):
     return [own, *results, *(Result(r.name, "skipped", 0, 0, f"{carrier.name} did not get that far") for r in left)]
 
 
+def skipped(story, why):
+    """Results of a story that cannot be told."""
+    return [Result(part.name, "skipped", 0, 0, why) for part in (story.carrier, *story.riders)]
+
+
 def run(scenario, lab, clock):
     """Runs one scenario; any error is its failure."""
     start, detail = time.monotonic(), ""
