@@ -119,7 +119,7 @@ fn whole_ns(ns: f64) -> u64 {
 /// of Poisson counts (Dobson, Kuulasmaa, Eberle, Scherer, Statistics in Medicine 10, 1991), plus as many of
 /// the longest as can go unseen in such a run.
 fn lost_ns_high(lost: &Lost<'_>, cells: &[Cell]) -> f64 {
-    let count = lost.lengths.map_or(0, |lengths| lengths.len());
+    let count = lost.lengths.map_or(0, Histogram::len);
     let count_high = poisson_mean_interval(count).1;
     if count == 0 {
         return count_high * lost.threshold_ns as f64;

@@ -31,8 +31,9 @@ pub const PARKED: u32 = 1;
 
 /// The subscriber spins, and will sleep if it finds nothing for long.
 pub const SPINNING: u32 = 2;
-/// Longest time between a publisher's record and its ring before the wake counts as missed.
-const GRACE: Duration = Duration::from_millis(1);
+/// Longest time between a publisher's record and its ring before the wake counts as missed. A publisher can be preempted
+/// between the two for some time slices of others.
+const GRACE: Duration = Duration::from_millis(100);
 
 /// A subscriber's bell, in memory that its publishers share.
 ///
