@@ -80,6 +80,12 @@ debian_arch() { case $arch in x86_64) echo amd64 ;; aarch64) echo arm64 ;; esac;
 
 in_guest() { chroot "$tree" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C DEBIAN_FRONTEND=noninteractive "$@"; }
 
+# Removes `tree`. A debootstrap that was killed leaves its /proc mounted there.
+remove_tree() {
+    umount -q "$tree/proc" "$tree/sys" 2>/dev/null || true
+    rm -rf --one-file-system "$tree"
+}
+
 # base_tree: Debian in `tree`, without a kernel.
 base_tree() {
     say "debootstrap into $tree"
