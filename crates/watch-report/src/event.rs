@@ -79,7 +79,7 @@ impl Events {
         });
         match row.state {
             State::Ticking => {
-                self.add(Level::Warning, subject, format!("ticking{}", top.unwrap_or_default()))
+                self.add(Level::Warning, subject, format!("ticking{}", top.unwrap_or_default()));
             }
             State::Interrupted => {
                 self.add(Level::Warning, subject, format!("interrupted{}", top.unwrap_or_default()));

@@ -126,7 +126,9 @@ impl Watch {
         } else {
             increase(&self.last.interval.drops, &step.interval.drops)
         };
-        drops.iter().for_each(|(nic, counters)| events.drops(nic, counters));
+        for (nic, counters) in &drops {
+            events.drops(nic, counters);
+        }
         self.note_pipelines(&step, is_first, &mut events);
         if let Some(settings) = step.settings.clone() {
             if let (Some(before), Some(after)) = (self.settings.verification(), settings.verification()) {

@@ -15,9 +15,9 @@ fn events(watch: &Watch) -> Vec<String> {
 
 #[test]
 fn cpus_get_a_verdict() {
+    use State::{Interrupted, Intruder, Quiet};
     let watch = bad_watch();
     let states: Vec<State> = watch.rows.iter().map(|row| row.state).collect();
-    use State::{Interrupted, Intruder, Quiet};
     assert_eq!(states, [Quiet, Intruder, Intruder, Interrupted, Quiet, Quiet]);
     let intruders: Vec<i32> = watch.intruders().map(|thread| thread.pid).collect();
     assert_eq!(intruders, [812, 47], "neither the pinned md nor the ksoftirqd of CPU 5");

@@ -49,7 +49,8 @@ fn assessed() -> anyhow::Result<Option<Assessed>> {
     for entry in std::fs::read_dir(".").context("cannot read this directory")? {
         let Ok(entry) = entry else { continue };
         let name = entry.file_name().to_string_lossy().into_owned();
-        if !name.starts_with("lowlat-result") || !name.ends_with(".json") {
+        let is_json = entry.path().extension().is_some_and(|ending| ending == "json");
+        if !name.starts_with("lowlat-result") || !is_json {
             continue;
         }
         // A file that is not a document, or not this user's to read, is no assessment.

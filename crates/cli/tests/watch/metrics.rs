@@ -2,6 +2,7 @@
 
 use crate::common::{binary, running::Running, text, venv::venv};
 use rustix::process::{Pid, Signal, kill_process};
+use std::os::unix::fs::PermissionsExt as _;
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
@@ -176,7 +177,6 @@ fn node_exporter_s_textfile_is_whole_at_any_time() {
     if let Some(names) = parsed("node_exporter_s_textfile_is_whole_at_any_time", "classic", &last) {
         check_samples(&names);
     }
-    use std::os::unix::fs::PermissionsExt;
     let mode = fs::metadata(&file).unwrap().permissions().mode();
     assert_eq!(mode & 0o004, 0o004, "node_exporter runs as another user");
 }

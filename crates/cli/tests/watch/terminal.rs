@@ -11,6 +11,7 @@ use rustix::{
 use std::{
     fs::File,
     io::{Read, Write},
+    num::NonZero,
     os::fd::OwnedFd,
     process::{Command, ExitStatus, Stdio},
     time::{Duration, Instant},
@@ -18,6 +19,10 @@ use std::{
 
 const ROWS: u16 = 24;
 const COLUMNS: u16 = 80;
+
+fn size(cells: u16) -> NonZero<u16> {
+    NonZero::new(cells).unwrap()
+}
 /// How long a test waits for a screen: long, because other tests use the CPUs too.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -49,7 +54,7 @@ impl Screen {
             running: Running(Some(child)),
             outside: File::from(outside),
             inside: inside.into(),
-            parser: vt100::Parser::new(ROWS, COLUMNS, 0),
+            parser: vt100::Parser::new(size(ROWS), size(COLUMNS), 0),
         }
     }
 
@@ -135,7 +140,7 @@ fn p_holds_the_frame_and_s_sorts() {
 fn a_smaller_terminal_gets_a_smaller_frame() {
     let mut screen = Screen::start(&["watch", "--interval", "200ms"]);
     screen.wait_for("first interval", first_interval);
-    screen.parser.screen_mut().set_size(16, 70);
+    screen.parser.screen_mut().set_size(size(16), size(70));
     tcsetwinsize(&screen.outside, Winsize { ws_row: 16, ws_col: 70, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
     let shown = screen.wait_for("keys in the last line", |shown| {
         shown.lines().nth(15).is_some_and(|line| line.starts_with("q quit"))

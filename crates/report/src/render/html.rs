@@ -16,7 +16,7 @@ pub fn documents_html(documents: &[Named<'_>]) -> String {
     for (at, (name, document)) in documents.iter().enumerate() {
         let prefix = format!("d{}", at + 1);
         let sections = assess::html::document_sections(document);
-        parts.push(Section::group(&prefix, &clean(name), &clean(name), sections, at == 0));
+        parts.push(Section::group(&prefix, &clean(name), &clean(name), &sections, at == 0));
     }
     let footer = html! {
         footer { p class="small" { "Written by " code { "lowlat report render" } ". This page loads no external resources." } }

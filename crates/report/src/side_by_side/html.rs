@@ -24,7 +24,7 @@ pub fn side_by_side_html(of: &SideBySide) -> String {
         let name = of.documents.get(at).map(|document| document.name.as_str()).unwrap_or_default();
         let prefix = format!("c{}", at + 1);
         let title = format!("{} after A: {}", letter(at), clean(name));
-        parts.push(Section::group(&prefix, &letter(at), &title, sections(comparison), at == 1));
+        parts.push(Section::group(&prefix, &letter(at), &title, &sections(comparison), at == 1));
     }
     page("side by side", &parts, &footer())
 }

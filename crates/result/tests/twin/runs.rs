@@ -8,7 +8,7 @@ use lowlat_jitter::{
     JitterRecord, JitterSecond,
 };
 
-const SECONDS: u64 = 60;
+const SECONDS: u32 = 60;
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// A cause on isolated CPUs: kind, name, events per second, mean length.
@@ -34,7 +34,7 @@ pub fn jitter(bench: &Bench, causes: &[Hit], seed: u64) -> JitterMeasurement {
         counter: "tsc".into(),
         counter_hz: 3_000_000_000,
         threshold_ns: 100,
-        duration_ns: SECONDS * SECOND_NS,
+        duration_ns: u64::from(SECONDS) * SECOND_NS,
         second_ns: SECOND_NS,
         ..JitterRecord::default()
     };
@@ -88,7 +88,7 @@ fn one(cpu: CpuId, hits: &[Hit], random: &mut fastrand::Rng) -> (JitterCpu, Vec<
     }
     let measured = JitterCpu {
         cpu,
-        runtime_ns: SECONDS * SECOND_NS,
+        runtime_ns: u64::from(SECONDS) * SECOND_NS,
         interruption_count: count,
         interruption_ns_total: ns_total,
         interruption_ns_max: totals.iter().map(|of| of.ns_max).max().unwrap_or(0),

@@ -46,12 +46,12 @@ impl Section {
 
     /// Builds a section that folds the sections of a whole page under a title, with `id` before each of their anchors.
     /// `name` is its title in the navigation bar.
-    pub fn group(id: &str, name: &str, title: &str, parts: Vec<Self>, is_open: bool) -> Self {
+    pub fn group(id: &str, name: &str, title: &str, parts: &[Self], is_open: bool) -> Self {
         let styles = parts.iter().flat_map(|part| part.styles.clone()).collect();
         let body = html! {
             details class="document" id=(id) open[is_open] {
                 summary { h2 { (title) } }
-                @for part in &parts { (anchored(&part.body, id)) }
+                @for part in parts { (anchored(&part.body, id)) }
             }
         };
         Self { id: id.to_owned().into(), title: name.to_owned().into(), body, styles }
@@ -191,7 +191,7 @@ mod tests {
             section id="a" aria-labelledby="a-title" { h2 id="a-title" { "x" } a href="#b" { " id=\"c\"" } a href="https://x/#y" { "z" } }
         };
         let part = Section::new("a", "A", body).with_style("s");
-        let group = Section::group("d1", "one", "Document one", vec![part], false);
+        let group = Section::group("d1", "one", "Document one", &[part], false);
         let text = group.body.into_string();
         for piece in [
             "id=\"d1-a\"",

@@ -170,7 +170,7 @@ fn event_lines(event: &Event, subject_width: usize, width: usize) -> Vec<Line<'s
             vec![Span::raw(" ".repeat(indent))]
         };
         let words = Span::styled(words, event.level.style());
-        lines.push(Line::from_iter(start.into_iter().chain([words])));
+        lines.push(start.into_iter().chain([words]).collect());
     }
     lines
 }

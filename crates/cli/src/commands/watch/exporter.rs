@@ -200,7 +200,7 @@ mod tests {
         };
         thread::scope(|scope| {
             scope.spawn(|| exporter.serve(&stop, &Watch::default));
-            ask(&[b'x'; 4 * REQUEST_MAX]);
+            ask(&vec![b'x'; 4 * REQUEST_MAX]);
             // A client that sends nothing and leaves.
             drop(TcpStream::connect(exporter.address()).unwrap());
             let answer = ask(b"GET /metrics HTTP/1.1\r\n\r\n");

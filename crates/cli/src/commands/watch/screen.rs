@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn keys_quit_pause_sort_and_scroll() {
         let mut view = View::default();
-        let mut plain = |code, view: &mut View| press(code, KeyModifiers::NONE, view);
+        let plain = |code, view: &mut View| press(code, KeyModifiers::NONE, view);
         assert_eq!(plain(KeyCode::Char('q'), &mut view), Wish::Quit);
         assert_eq!(plain(KeyCode::Esc, &mut view), Wish::Quit);
         assert_eq!(plain(KeyCode::Char('c'), &mut view), Wish::Nothing);

@@ -72,7 +72,7 @@ impl<'scope, 'env: 'scope> Watcher<'scope, 'env> {
             match live.recv() {
                 Ok(Live::Started(reason)) => no_causes = reason,
                 Ok(Live::Interruptions(_)) => {}
-                Err(_) => return Err(ended(Sampler { live, thread }).err().unwrap_or_else(|| stopped())),
+                Err(_) => return Err(ended(Sampler { live, thread }).err().unwrap_or_else(stopped)),
             }
             sampler = Some(Sampler { live, thread });
         } else {
@@ -125,16 +125,16 @@ impl<'scope, 'env: 'scope> Watcher<'scope, 'env> {
     fn sampled(&mut self) -> anyhow::Result<Option<Sampled>> {
         let Some(sampler) = &self.sampler else { return Ok(None) };
         let is_over = sampler.thread.is_finished();
-        let mut sampled = Sampled::default();
+        let mut found = Sampled::default();
         for live in sampler.live.try_iter() {
             if let Live::Interruptions(more) = live {
-                sampled.add(more);
+                found.add(more);
             }
         }
         if is_over && let Some(sampler) = self.sampler.take() {
             ended(sampler)?;
         }
-        Ok(Some(sampled))
+        Ok(Some(found))
     }
 
     /// Waits for the end of the interval, and takes it. Returns false if the user ended the watch before.
@@ -161,7 +161,9 @@ fn stopped() -> anyhow::Error {
 fn ended(sampler: Sampler<'_>) -> anyhow::Result<()> {
     match sampler.thread.join() {
         Ok(Ok(warnings)) => {
-            warnings.iter().for_each(|warning| output::talk(&format!("warning: {warning}")));
+            for warning in warnings {
+                output::talk(&format!("warning: {warning}"));
+            }
             Ok(())
         }
         Ok(Err(error)) => Err(error.into()),

@@ -42,7 +42,11 @@ impl ThreadTimes {
             let is_here = self.quiet.contains(met.usage.cpu);
             let ran_ns = is_here.then(|| ran_ns(root, &met));
             if let Some(ns) = ran_ns {
-                ran.extend(self.since(&met, ns).map(|ns| thread_of(root, &met, ns)));
+                match self.since(&met, ns) {
+                    Ran::Not => {}
+                    Ran::For(ns) => ran.push(thread_of(root, &met, Some(ns))),
+                    Ran::Unmeasured => ran.push(thread_of(root, &met, None)),
+                }
             }
             now.insert(met.tid, Seen { start_ticks: met.usage.start_ticks, ran_ns });
         });
@@ -53,21 +57,28 @@ impl ThreadTimes {
         })
     }
 
-    /// How long a thread ran on a quiet CPU, if the last walk saw it there; `None` if it did not run.
-    fn since(&self, met: &Met, ran_ns: u64) -> Option<Option<u64>> {
+    /// Whether a thread ran on a quiet CPU since the last walk, and how long.
+    fn since(&self, met: &Met, ran_ns: u64) -> Ran {
+        let measured = |ns: u64| if ns > 0 { Ran::For(ns) } else { Ran::Not };
         let before = self.seen.get(&met.tid).filter(|seen| seen.start_ticks == met.usage.start_ticks);
         match before {
-            Some(Seen { ran_ns: Some(before), .. }) => {
-                Some(ran_ns.saturating_sub(*before)).filter(|ns| *ns > 0).map(Some)
-            }
-            Some(Seen { ran_ns: None, .. }) => Some(None),
+            Some(Seen { ran_ns: Some(before), .. }) => measured(ran_ns.saturating_sub(*before)),
+            Some(Seen { ran_ns: None, .. }) => Ran::Unmeasured,
             // It is new, or the last walk missed it.
-            None if met.usage.start_ticks >= self.youngest_start_ticks => {
-                (ran_ns > 0).then_some(Some(ran_ns))
-            }
-            None => None,
+            None if met.usage.start_ticks >= self.youngest_start_ticks => measured(ran_ns),
+            None => Ran::Not,
         }
     }
+}
+
+/// Whether a thread ran on a quiet CPU.
+enum Ran {
+    /// It did not.
+    Not,
+    /// For this many nanoseconds.
+    For(u64),
+    /// It came from a CPU where its time was not read.
+    Unmeasured,
 }
 
 /// Time that a thread has run for, in nanoseconds where the kernel counts them, else in clock ticks.
