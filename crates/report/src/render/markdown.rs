@@ -75,7 +75,7 @@ fn add_document(out: &mut String, name: &str, document: &ResultDocument) {
         let rows = faults.iter().map(|finding| {
             let reboot = if finding.needs_reboot { "yes" } else { "no" };
             let of = [
-                format!("`{}`", clean(&finding.id)),
+                finding.id.clone(),
                 finding.verdict.word().into(),
                 finding.observed.clone(),
                 finding.wanted.clone(),
@@ -107,7 +107,7 @@ fn add_causes(out: &mut String, document: &ResultDocument) {
             of.rate.map_or_else(|| "-".into(), |of| rate(of.per_s)),
             percent(of.share * 100.0),
             duration(of.ns_max),
-            setting.map_or_else(|| "-".into(), |setting| format!("`{}`", clean(setting))),
+            setting.unwrap_or("-").to_owned(),
             remedy.map(|remedy| remedy.action.clone()).unwrap_or_default(),
         ]
     };
@@ -126,10 +126,7 @@ fn table(head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut out = line(head.iter().map(|text| (*text).to_owned()).collect());
     out.push_str(&line(vec!["---".to_owned(); head.len()]));
     for row in rows {
-        // The backticks of an id are lowlat's own.
-        let cells =
-            row.iter().map(|text| if text.starts_with('`') { text.replace('|', "\\|") } else { cell(text) });
-        out.push_str(&line(cells.collect()));
+        out.push_str(&line(row.iter().map(|text| cell(text)).collect()));
     }
     out
 }
