@@ -34,10 +34,7 @@ fn documents_as_markdown_and_text() {
     assert!(markdown.starts_with("# Documents\n\n| Document | Host |"), "{markdown}");
     assert_eq!(markdown.matches("\n## Settings to change\n").count(), 3);
     assert_eq!(markdown.matches("\n## Causes of interruptions\n").count(), 2);
-    assert!(
-        markdown.contains("| boot.nohz\\_full |"),
-        "{markdown}"
-    );
+    assert!(markdown.contains("| boot.nohz\\_full |"), "{markdown}");
     let text = plain(&documents_text(&named, 80), 80);
     for name in ["== before.json", "== after.json", "== settings-only.json"] {
         assert!(text.contains(name), "{name}");

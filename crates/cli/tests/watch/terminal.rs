@@ -166,5 +166,7 @@ fn lowlat_ends_when_its_terminal_closes() {
     screen.wait_for("first interval", first_interval);
     let Screen { mut running, outside, inside, .. } = screen;
     drop((outside, inside));
-    assert_eq!(running.0.take().unwrap().wait().unwrap().code(), Some(0));
+    // The end of a session can send SIGHUP twice, and the second signal ends lowlat at once.
+    let code = running.0.take().unwrap().wait().unwrap().code();
+    assert!(matches!(code, Some(0 | 130)), "{code:?}");
 }

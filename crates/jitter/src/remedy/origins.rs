@@ -24,7 +24,7 @@ const ORIGINS: &[(&str, &[&str])] = &[
     ("sysfs.machinecheck.check_interval", &["boot.mce"]),
     ("kthread.rcu", &["boot.rcu_nocbs"]),
     ("kthread.workqueue.global", &["boot.isolcpus"]),
-    ("boot.isolcpus", &["sysfs.cpuset.partition"]),
+    ("sysfs.cpuset.partition", &["boot.isolcpus"]),
 ];
 
 /// Returns the settings that decide the state of this one, the most likely first; empty if it stands alone.

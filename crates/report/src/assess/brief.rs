@@ -3,6 +3,7 @@
 use super::{measurements, summary::is_and_should};
 use crate::audit::grouping::Tally;
 use crate::host::line::title_and_cpus;
+use crate::jitter::terminal::summary::not_traced;
 use crate::shared::document::all_warnings;
 use lowlat_result::ResultDocument;
 use lowlat_settings::Finding;
@@ -77,6 +78,10 @@ fn add_verdict(out: &mut String, document: &ResultDocument, width: usize) {
     }
     for sentence in measurements::views(document).iter().filter_map(|view| view.sentence()) {
         add_wrapped(out, &sentence, 0, width);
+    }
+    if document.jitter().is_some_and(|jitter| not_traced(&jitter.record).is_some()) {
+        out.push_str(&paint(YELLOW, "Causes were not traced."));
+        out.push_str(" The report says why.\n");
     }
     if document.is_interrupted {
         out.push_str(&paint(YELLOW, "The run was interrupted; its results up to then are shown."));

@@ -114,9 +114,16 @@ pub(super) fn ranked(
     for cause in &comparison.causes {
         let Some(is_more) = is_more(cause) else { continue };
         let Some(per_cpu) = rates.get(&cause.cause) else { continue };
-        let (ns, count, cpus) = difference(per_cpu, is_more, comparison.cpus.len());
-        *all.entry(is_more).or_insert(0.0) += ns;
         let document = if is_more { after } else { before };
+        // On housekeeping CPUs it is no fault, whatever is set.
+        let housekeeping = &document.allocation.housekeeping;
+        let per_cpu = per_cpu.iter().filter(|(cpu, _)| !housekeeping.contains(**cpu));
+        let per_cpu = per_cpu.map(|(cpu, rates)| (*cpu, *rates)).collect();
+        let (ns, count, cpus) = difference(&per_cpu, is_more, comparison.cpus.len());
+        if cpus.is_empty() {
+            continue;
+        }
+        *all.entry(is_more).or_insert(0.0) += ns;
         for at in explained_by(&found, &cause.cause, &cpus, document, is_more) {
             parts.push((at, is_more, ns, count, cause.cause.clone(), cpus.clone()));
         }
@@ -182,10 +189,6 @@ fn explained_by(
     is_more: bool,
 ) -> Vec<usize> {
     let (host, allocation, role) = (&document.snapshot, &document.allocation, &document.role);
-    // On housekeeping CPUs it is no fault, whatever is set.
-    if cpus.is_subset(&allocation.housekeeping) {
-        return Vec::new();
-    }
     let Some(remedy) = remedy(cause, cpus, &RemedyContext { host, allocation, role }) else {
         return Vec::new();
     };

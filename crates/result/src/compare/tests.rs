@@ -108,12 +108,14 @@ fn a_limit_is_broken_held_or_open() {
     let broken = limit(60, 600, 0.05);
     assert_eq!(broken.verdict, LimitVerdict::Worse);
     assert!(broken.reasons[0].starts_with("the rate of interruptions is at least "), "{broken:?}");
-    assert_eq!(limit(60, 600, 20.0).verdict, LimitVerdict::Held);
+    let wide = limit(60_000, 600_000, 20.0);
+    assert_eq!(wide.verdict, LimitVerdict::Held, "{wide:?}");
     let open = limit(60, 60, 0.05);
     assert_eq!(open.verdict, LimitVerdict::NotShown);
     assert!(open.reasons[0].starts_with("the rate of interruptions may be up to "), "{open:?}");
     assert_eq!(limit(0, 0, 0.05).verdict, LimitVerdict::NotShown);
-    assert_eq!(limit(60_000, 60_000, 0.5).verdict, LimitVerdict::Held);
+    let held = limit(60_000, 60_000, 0.5);
+    assert_eq!(held.verdict, LimitVerdict::Held, "{held:?}");
     assert_eq!(limit(0, 500, 0.05).verdict, LimitVerdict::Worse, "none before");
 }
 

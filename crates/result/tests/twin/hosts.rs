@@ -4,9 +4,7 @@
 use super::runs::Hit;
 use lowlat_catalogue::{CATALOGUE, testing::Bench, testing::list};
 use lowlat_host::{Allocation, CpuSet, Profile, Reading, Role, cmdline::CommandLine, snapshot::IdleState};
-use lowlat_jitter::CauseKind::{
-    CallFunction, Hrtimer, Irq, Nmi, PageFault, Softirq, Thread, Timer, Vector, Work,
-};
+use lowlat_jitter::CauseKind::{CallFunction, Hrtimer, Irq, Nmi, PageFault, Softirq, Thread, Vector, Work};
 use lowlat_sys::{Root, snapshot};
 use std::path::Path;
 
@@ -43,23 +41,18 @@ const HARMS: &[Harm] = &[
     ("sysctl.kernel.numa_balancing", |b| b.sysctl("kernel.numa_balancing", "1"), &[
         (PageFault, "", 60.0, 1_700), (CallFunction, "flush_tlb_func", 8.0, 2_000),
     ]),
-    ("sysctl.kernel.watchdog", watched, &[
+    ("sysctl.kernel.watchdog_cpumask", watched, &[
         (Hrtimer, "watchdog_timer_fn", 0.25, 3_800), (Thread, "migration/{cpu}", 0.25, 6_100),
     ]),
     ("sysctl.kernel.nmi_watchdog", |b| b.sysctl("kernel.nmi_watchdog", "1"), &[(Nmi, "", 0.2, 5_000)]),
     ("memory.thp_enabled", huge, &[(CallFunction, "flush_tlb_func", 6.0, 2_100), (Thread, "khugepaged", 0.1, 400_000)]),
     ("kthread.workqueue.global", queued, &[(Thread, "kworker/u64:3", 2.0, 9_000)]),
     ("memory.ksm", merged, &[(Thread, "ksmd", 50.0, 90_000), (CallFunction, "flush_tlb_func", 4.0, 2_300)]),
-    ("sysfs.machinecheck.check_interval", |b| b.knob(MACHINE_CHECK, "300"), &[(Timer, "mce_timer_fn", 0.3, 21_000)]),
-    ("sysctl.kernel.timer_migration", |b| b.sysctl("kernel.timer_migration", "0"), &[
-        (Softirq, "timer", 4.0, 2_600), (Timer, "tcp_keepalive_timer", 4.0, 1_100),
-    ]),
     ("boot.isolcpus", no_isolation, &[
         (Thread, "java", 3.0, 240_000), (Softirq, "sched", 20.0, 2_500), (CallFunction, "sched_ttwu_pending", 5.0, 1_400),
     ]),
 ];
 
-const MACHINE_CHECK: &str = "/sys/devices/system/machinecheck/machinecheck0/check_interval";
 const WORKQUEUES: &str = "/sys/devices/virtual/workqueue/cpumask";
 
 /// Every pair, over the captured hosts in turn. The run of each host has its own seed.
@@ -67,7 +60,7 @@ pub fn pairs(profile: Profile) -> Vec<Pair> {
     let pair = |(at, (harmful, change, causes)): (usize, &Harm)| {
         let capture = CAPTURES[at % CAPTURES.len()];
         let seed = at as u64 * 2 + 11;
-        let good = Twin { bench: well_set(capture, profile), causes: Vec::new(), seed };
+        let good = Twin { bench: alike(well_set(capture, profile)), causes: Vec::new(), seed };
         let bench = different(change(well_set(capture, profile)));
         Pair { harmful, good, bad: Twin { bench, causes: causes.to_vec(), seed: seed + 1 } }
     };
@@ -107,8 +100,6 @@ fn well_set(capture: &str, profile: Profile) -> Bench {
         .sysctl("kernel.watchdog", "0")
         .sysctl("kernel.watchdog_cpumask", &to)
         .sysctl("kernel.nmi_watchdog", "0")
-        .sysctl("kernel.timer_migration", "1")
-        .knob(MACHINE_CHECK, "0")
         .knob(WORKQUEUES, &mask)
         .knob("/sys/kernel/mm/ksm/run", "0")
         .knob("/sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never")
@@ -181,49 +172,68 @@ fn queued(bench: Bench) -> Bench {
     bench.knob(WORKQUEUES, &mask).with(|bench| bench.host.tasks.workqueue_cpus = Reading::Known(all))
 }
 
+/// Sysctls with two values.
+const SYSCTLS: &[(&str, &str, &str)] = &[
+    ("vm.swappiness", "10", "60"),
+    ("vm.dirty_ratio", "10", "40"),
+    ("vm.dirty_background_ratio", "3", "15"),
+    ("vm.zone_reclaim_mode", "0", "1"),
+    ("vm.compaction_proactiveness", "0", "20"),
+    ("kernel.printk", "4\t4\t1\t7", "7 4 1 7"),
+    ("kernel.hung_task_timeout_secs", "600", "120"),
+    ("kernel.watchdog_thresh", "60", "10"),
+    ("kernel.core_pattern", "core", "|/usr/lib/systemd/systemd-coredump %P"),
+    ("net.core.busy_read", "50", "0"),
+    ("net.core.busy_poll", "50", "0"),
+    ("net.core.rmem_max", "16777216", "212992"),
+    ("net.ipv4.conf.all.rp_filter", "0", "2"),
+    ("net.ipv4.tcp_slow_start_after_idle", "0", "1"),
+    ("net.ipv4.tcp_autocorking", "0", "1"),
+    ("net.ipv4.igmp_max_memberships", "256", "20"),
+    ("kernel.sched_rt_runtime_us", "-1", "950000"),
+];
+
+/// Boot parameters that only one of the twins has.
+const PARAMETERS: &str = "psi=0 skew_tick=1 rcu_nocb_poll rcupdate.rcu_normal_after_boot=1";
+
+/// Units and whether they run; the other twin has the opposite.
+const UNITS: &[(&str, &str)] = &[
+    ("avahi-daemon.service", "active"),
+    ("bluetooth.service", "active"),
+    ("dnsmasq.service", "active"),
+    ("kdump.service", "inactive"),
+    ("libstoragemgmt.service", "active"),
+    ("lvm2-monitor.service", "active"),
+    ("mdmonitor.service", "active"),
+    ("ModemManager.service", "active"),
+    ("postfix.service", "active"),
+    ("rhnsd.service", "active"),
+    ("rhsmcertd.service", "active"),
+    ("rpcbind.service", "active"),
+    ("rpcbind.socket", "active"),
+    ("virtlogd.socket", "active"),
+    ("wpa_supplicant.service", "active"),
+    ("mcelog.service", "active"),
+    ("iprdump.service", "active"),
+    ("firewalld.service", "active"),
+    ("fstrim.timer", "active"),
+    ("apt-daily.timer", "active"),
+];
+
 /// The settings in which every pair differs and that took no time: some better, some worse, some neither.
 fn different(bench: Bench) -> Bench {
-    const SYSCTLS: &[(&str, &str)] = &[
-        ("vm.swappiness", "60"),
-        ("vm.dirty_ratio", "40"),
-        ("vm.dirty_background_ratio", "15"),
-        ("vm.zone_reclaim_mode", "1"),
-        ("vm.compaction_proactiveness", "20"),
-        ("kernel.printk", "7 4 1 7"),
-        ("kernel.hung_task_timeout_secs", "120"),
-        ("kernel.watchdog_thresh", "10"),
-        ("kernel.core_pattern", "|/usr/lib/systemd/systemd-coredump %P"),
-        ("net.core.busy_read", "0"),
-        ("net.core.busy_poll", "0"),
-        ("net.core.rmem_max", "212992"),
-        ("net.ipv4.conf.all.rp_filter", "2"),
-        ("net.ipv4.tcp_slow_start_after_idle", "1"),
-        ("net.ipv4.tcp_autocorking", "1"),
-        ("net.ipv4.igmp_max_memberships", "20"),
-        ("kernel.sched_rt_runtime_us", "950000"),
-    ];
-    const UNITS: &[(&str, &str)] = &[
-        ("avahi-daemon.service", "active"),
-        ("bluetooth.service", "active"),
-        ("dnsmasq.service", "active"),
-        ("kdump.service", "inactive"),
-        ("libstoragemgmt.service", "active"),
-        ("lvm2-monitor.service", "active"),
-        ("mdmonitor.service", "active"),
-        ("ModemManager.service", "active"),
-        ("postfix.service", "active"),
-        ("rhnsd.service", "active"),
-        ("rhsmcertd.service", "active"),
-        ("rpcbind.service", "active"),
-        ("rpcbind.socket", "active"),
-        ("virtlogd.socket", "active"),
-        ("wpa_supplicant.service", "active"),
-        ("mcelog.service", "active"),
-        ("iprdump.service", "active"),
-        ("firewalld.service", "active"),
-    ];
-    let bench = SYSCTLS.iter().fold(bench, |bench, (key, value)| bench.sysctl(key, value));
+    let bench = SYSCTLS.iter().fold(bench, |bench, (key, _, value)| bench.sysctl(key, value));
     UNITS.iter().fold(bench, |bench, (unit, active)| bench.unit(unit, active))
+}
+
+/// The same settings with the other values.
+fn alike(bench: Bench) -> Bench {
+    let bench = SYSCTLS.iter().fold(bench, |bench, (key, value, _)| bench.sysctl(key, value));
+    let other = |active: &str| if active == "active" { "inactive" } else { "active" };
+    let bench = UNITS.iter().fold(bench, |bench, (unit, active)| bench.unit(unit, other(active)));
+    let line = bench.host.kernel.command_line.known().map(CommandLine::raw).unwrap_or_default();
+    let line = format!("{line} {PARAMETERS}");
+    bench.line(&line)
 }
 
 /// The command line without a parameter.

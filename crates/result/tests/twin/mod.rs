@@ -54,7 +54,12 @@ fn the_harmful_setting_is_first_among_thirty_harmless_ones() {
     for pair in &all {
         let found = compared(&pair.good, &pair.bad);
         let harmless = found.setting_changes.iter().filter(|change| change.id != pair.harmful).count();
-        assert!(harmless >= HARMLESS_MIN, "{}: only {harmless} other settings differ", pair.harmful);
+        let differ: Vec<&str> = found.setting_changes.iter().map(|change| change.id.as_str()).collect();
+        assert!(
+            harmless >= HARMLESS_MIN,
+            "{}: only {harmless} other settings differ: {differ:?}",
+            pair.harmful
+        );
         assert!(
             found.explanations.iter().any(|of| of.id == pair.harmful),
             "{} does not differ: {:?}",

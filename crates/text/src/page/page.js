@@ -92,7 +92,9 @@
     const target = byId(decodeURIComponent(location.hash.slice(1)));
     if (!target) return;
     if (target.hidden) {
-      const scope = target.closest("section");
+      // Layers are sections too; the filter is in the one around them.
+      const scopes = all(".filters").map((bar) => bar.closest("section"));
+      const scope = scopes.find((one) => one.contains(target));
       part(scope, "filter-text").value = "";
       part(scope, "filter-layer").value = "";
       all(".chip", scope)[0].click();

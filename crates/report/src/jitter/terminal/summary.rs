@@ -39,7 +39,7 @@ pub fn add(out: &mut String, document: &ResultDocument, jitter: &Jitter<'_>, wid
 }
 
 /// Returns why no interruption has a cause from the kernel's trace, or `None` if the trace was used.
-fn not_traced(record: &JitterRecord) -> Option<String> {
+pub fn not_traced(record: &JitterRecord) -> Option<String> {
     let causes = record.causes.as_ref()?;
     (causes.source != CauseSource::Trace).then(|| words::source(causes))
 }
