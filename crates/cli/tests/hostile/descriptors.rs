@@ -103,7 +103,13 @@ impl Attacker {
     fn connect(path: &Path) -> Self {
         let kind = SocketType::SEQPACKET;
         let socket = net::socket_with(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None).unwrap();
-        net::connect(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
+        let address = SocketAddrUnix::new(path).unwrap();
+        // The socket has a name before it listens.
+        let until = Instant::now() + Duration::from_secs(10);
+        while let Err(error) = net::connect(&socket, &address) {
+            assert!(error == Errno::CONNREFUSED && Instant::now() < until, "{error}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
         Self { socket, messages: Vec::new() }
     }
 

@@ -92,7 +92,8 @@ impl Screen {
 }
 
 fn first_interval(shown: &str) -> bool {
-    shown.contains(" UTC live")
+    // The keys are drawn last.
+    shown.contains(" UTC live") && shown.contains("q quit")
 }
 
 #[test]
