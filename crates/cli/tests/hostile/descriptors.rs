@@ -108,7 +108,7 @@ impl Attacker {
         let until = Instant::now() + Duration::from_secs(10);
         while let Err(error) = net::connect(&socket, &address) {
             assert!(error == Errno::CONNREFUSED && Instant::now() < until, "{error}");
-            std::thread::sleep(Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(5));
         }
         Self { socket, messages: Vec::new() }
     }
