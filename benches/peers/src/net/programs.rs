@@ -41,7 +41,7 @@ pub struct Figures {
 }
 
 /// A server that ends with this.
-struct Server(Child);
+pub struct Server(Child);
 
 impl Server {
     fn start(command: &mut Command) -> anyhow::Result<Self> {
@@ -78,17 +78,21 @@ impl Program {
     }
 }
 
-fn lowlat(program: &Path, case: Case) -> anyhow::Result<Figures> {
-    let mut server = Server::start(
-        Command::new(program)
-            .args(["net", "pingpong", "server", "--once", "--listen", &format!("{HOST}:0")])
-            .stderr(Stdio::piped()),
-    )?;
+/// Starts lowlat's server by a command to which its arguments are added; returns its address and port too.
+pub fn lowlat_server(command: &mut Command, host: &str, more: &[&str]) -> anyhow::Result<(Server, String)> {
+    let listen = format!("{host}:0");
+    command.args(["net", "pingpong", "server", "--listen", &listen]).args(more).stderr(Stdio::piped());
+    let mut server = Server::start(command)?;
     let mut line = String::new();
     let said = server.0.stderr.as_mut().context("the server has no output")?;
     BufReader::new(said).read_line(&mut line)?;
     let address =
         line.trim().strip_prefix("listening on ").with_context(|| format!("lowlat said {line:?}"))?;
+    Ok((server, address.to_owned()))
+}
+
+fn lowlat(program: &Path, case: Case) -> anyhow::Result<Figures> {
+    let (_server, address) = lowlat_server(&mut Command::new(program), HOST, &["--once"])?;
     let transport = if case.is_tcp { "tcp" } else { "udp" };
     let waiting = if case.is_spinning { "spin" } else { "block" };
     let arguments = format!(

@@ -1,12 +1,9 @@
 //! Waiting modes of lowlat over a virtual link between two network namespaces, whose queues the kernel can poll.
 
+use super::programs::lowlat_server;
 use crate::tools;
 use anyhow::{Context, ensure};
-use std::{
-    io::{BufRead, BufReader},
-    path::Path,
-    process::{Child, Command, Stdio},
-};
+use std::{path::Path, process::Command};
 
 /// Address and interface of each end; the addresses are of the range for benchmarks (RFC 2544).
 const INTERFACE: &str = "eth0";
@@ -19,16 +16,6 @@ const WAITS: [&str; 4] = ["block", "busy-poll", "epoll-busy-poll --muxer epoll",
 /// Two namespaces; deleted with this.
 struct Link {
     names: [String; 2],
-}
-
-/// A process that ends with this.
-struct Server(Child);
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// Runs a command whose words are separated by spaces.
@@ -78,21 +65,7 @@ pub fn run(arguments: &super::Arguments, client_cpu: u32, server_cpu: u32) -> an
     let lowlat = tools::lowlat()?;
     let link = Link::new()?;
     for transport in ["udp", "tcp"] {
-        let mut server = Server(
-            link.command(1, &lowlat)
-                .args(["net", "pingpong", "server", "--listen", &format!("{SERVER}:0")])
-                .stderr(Stdio::piped())
-                .stdout(Stdio::null())
-                .stdin(Stdio::null())
-                .spawn()?,
-        );
-        let mut said = String::new();
-        BufReader::new(server.0.stderr.as_mut().context("the server has no output")?).read_line(&mut said)?;
-        let address = said
-            .trim()
-            .strip_prefix("listening on ")
-            .with_context(|| format!("lowlat said {said:?}"))?
-            .to_owned();
+        let (_server, address) = lowlat_server(&mut link.command(1, &lowlat), SERVER, &[])?;
         let sides = WAITS.map(|wait| {
             format!(
                 "-- {transport} {address} --wait {wait} --sizes {} --time {}s --client-cpu {client_cpu} \
