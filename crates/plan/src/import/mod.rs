@@ -68,7 +68,7 @@ pub struct Wishes {
 /// One value that a file asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Where the file says so: "[sysctl] vm.swappiness".
+    /// Where the file says so: `[sysctl] vm.swappiness`.
     pub place: String,
     /// What it sets: one file of each CPU, for example.
     pub targets: Vec<Target>,
