@@ -9,6 +9,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 /// The kernels, in the order of the page.
@@ -53,6 +54,9 @@ struct Cell {
     in_capture: bool,
 }
 
+/// What was recorded, read once.
+static KERNELS_READ: OnceLock<Vec<(&'static str, Kernel)>> = OnceLock::new();
+
 fn yes() -> bool {
     true
 }
@@ -75,6 +79,15 @@ fn kernels() -> Vec<(&'static str, Kernel)> {
         (name, serde_json::from_str(&text).unwrap_or_else(|error| panic!("{name}: {error}")))
     };
     KERNELS.into_iter().map(read).collect()
+}
+
+/// What each kernel did with a setting; empty if none was tried.
+pub fn answers(id: &str) -> Vec<(&'static str, &'static str)> {
+    let kernels = KERNELS_READ.get_or_init(kernels);
+    let of_kernel = |(name, kernel): &(&'static str, Kernel)| {
+        Some((*name, kernel.settings.get(id)?.answer.word().trim_matches('*')))
+    };
+    kernels.iter().filter_map(of_kernel).collect()
 }
 
 /// The host after every setting was made.

@@ -6,6 +6,8 @@ mod bios;
 mod cache;
 mod completions;
 mod cpus;
+#[cfg(test)]
+mod handbook;
 mod host;
 mod import;
 mod jitter;

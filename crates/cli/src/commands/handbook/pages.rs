@@ -1,0 +1,125 @@
+//! A page for each command: what it is for, an example that is written in the page, and its help.
+
+use super::{is_same, markdown_below, top};
+use crate::commands::cli;
+use clap::Command;
+use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf};
+
+/// The heading of the generated part; the example comes before it.
+const HELP: &str = "## Help\n";
+/// Width of the help, in columns.
+const WIDTH: usize = 80;
+
+/// A command with its words: `["tune", "plan"]`.
+pub struct Documented {
+    pub words: Vec<String>,
+    command: Command,
+}
+
+impl Documented {
+    /// "lowlat tune plan".
+    pub fn title(&self) -> String {
+        format!("lowlat {}", self.words.join(" "))
+    }
+
+    /// Name of its page: "tune-plan.md".
+    pub fn file(&self) -> String {
+        format!("{}.md", self.words.join("-"))
+    }
+
+    fn path(&self) -> PathBuf {
+        top().join("docs/commands").join(self.file())
+    }
+
+    pub fn about(&self) -> String {
+        self.command.get_about().map(|about| format!("{about}.")).unwrap_or_default()
+    }
+
+    fn below(&self) -> Vec<Self> {
+        let members = self.command.get_subcommands();
+        members
+            .filter(|member| member.get_name() != "help" && !member.is_hide_set())
+            .map(|member| Self {
+                words: self.words.iter().cloned().chain([member.get_name().to_owned()]).collect(),
+                command: member.clone(),
+            })
+            .collect()
+    }
+}
+
+/// Every command, with those of a group behind it.
+pub fn all() -> Vec<Documented> {
+    let mut root = cli();
+    root.build();
+    let root = Documented { words: Vec::new(), command: root };
+    root.below().into_iter().flat_map(with_members).collect()
+}
+
+fn with_members(command: Documented) -> Vec<Documented> {
+    let members = command.below().into_iter().flat_map(with_members).collect::<Vec<_>>();
+    [command].into_iter().chain(members).collect()
+}
+
+/// The page, with the present one's example.
+fn page(documented: &Documented) -> String {
+    let present = std::fs::read_to_string(documented.path()).unwrap_or_default();
+    // Below the title and the first sentence, above the help.
+    let example = present.splitn(3, "\n\n").nth(2).unwrap_or_default();
+    let example = example.find(HELP).map_or("", |end| &example[..end]);
+    let mut page = format!("# {}\n\n{}\n\n{example}{HELP}\n", documented.title(), documented.about());
+    let members = documented.below();
+    if !members.is_empty() {
+        page += "| command | what it does |\n|---|---|\n";
+        for member in members {
+            let _ = writeln!(page, "| [{}]({}) | {} |", member.title(), member.file(), member.about());
+        }
+        page += "\n";
+    }
+    let help = documented.command.clone().term_width(WIDTH).render_long_help().to_string();
+    let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
+    let _ = write!(page, "```text\n{}\n```\n", lines.join("\n").trim_end());
+    page
+}
+
+/// The page that lists the commands.
+fn index() -> String {
+    let mut page = "# Commands\n\nEvery page shows what a command prints, and its complete help. Commands that need a \
+                    host read a captured one with `--root FILE`, so most examples can be repeated anywhere with the captures of \
+                    `fixtures/hosts`.\n\nExit codes: 0 clean, 1 findings or differences, 2 error, 130 interrupted. `--json` \
+                    prints a result for programs.\n"
+        .to_owned();
+    for command in all() {
+        let (title, file, about) = (command.title(), command.file(), command.about());
+        if command.words.len() == 1 {
+            let _ = write!(page, "\n**[{title}]({file})**: {about}\n");
+            if !command.below().is_empty() {
+                page += "\n";
+            }
+        } else {
+            let _ = writeln!(page, "- [{title}]({file}): {about}");
+        }
+    }
+    page
+}
+
+#[test]
+fn the_page_of_each_command_shows_its_help() {
+    let mut differing: Vec<String> = all()
+        .iter()
+        .filter(|command| !is_same(&command.path(), &page(command)))
+        .map(|command| format!("docs/commands/{}", command.file()))
+        .collect();
+    if !is_same(&top().join("docs/commands/README.md"), &index()) {
+        differing.push("docs/commands/README.md".to_owned());
+    }
+    assert!(
+        differing.is_empty(),
+        "not as the commands are declared: {differing:?}\n\
+         hint: INSTA_UPDATE=always cargo test -p lowlat --bin lowlat handbook"
+    );
+    let known: BTreeSet<PathBuf> =
+        all().iter().map(Documented::path).chain([top().join("docs/commands/README.md")]).collect();
+    let unknown: Vec<_> =
+        markdown_below(&top().join("docs/commands")).into_iter().filter(|path| !known.contains(path)).collect();
+    assert!(unknown.is_empty(), "pages of commands that do not exist: {unknown:?}");
+}
