@@ -30,7 +30,8 @@ impl Host {
         let accepted_risks = CATALOGUE.ids().map(str::to_owned).collect();
         let role = Role { profile, accepted_risks, ..Role::default() };
         let allocation = Allocation::choose(&host, &role);
-        let context = Context { host: &host, role: &role, allocation: &allocation, profile, catalogue: CATALOGUE };
+        let context =
+            Context { host: &host, role: &role, allocation: &allocation, profile, catalogue: CATALOGUE };
         let plan = Plan::of(&context, "0.0.0");
         Self { name: name.to_owned(), host, role, allocation, plan }
     }
@@ -73,12 +74,16 @@ fn top() -> PathBuf {
 
 fn hosts() -> Vec<Host> {
     let truth = ["6.12", "7.3"].map(|kernel| {
-        (format!("a virtual server with kernel {kernel}"), top().join(format!("fixtures/truth/{kernel}.tar.gz")))
+        (
+            format!("a virtual server with kernel {kernel}"),
+            top().join(format!("fixtures/truth/{kernel}.tar.gz")),
+        )
     });
     let mut captures = common::fixtures();
     captures.sort_by_key(|(name, _)| name != SERVER);
     captures.extend(truth);
-    let in_profile = |(name, path): &(String, PathBuf)| Profile::ALL.map(|profile| Host::new(name, path, profile));
+    let in_profile =
+        |(name, path): &(String, PathBuf)| Profile::ALL.map(|profile| Host::new(name, path, profile));
     captures.iter().flat_map(in_profile).collect()
 }
 
@@ -93,7 +98,7 @@ fn cell(text: &str) -> String {
     text.chars().map(escape).collect::<String>().replace('\n', " ")
 }
 
-/// A name as Markdown text: code where it is a name of the kernel.
+/// The value that a profile wants, with an example where it depends on the host.
 fn wanted(setting: &Setting, profile: Profile, server: &Host) -> String {
     match setting.want(profile) {
         Want::Nothing => "no preference".to_owned(),
@@ -129,7 +134,7 @@ fn change(setting: &Setting, hosts: &[Host]) -> String {
     let of_profile = |host: &&Host| !matches!(setting.want(host.role.profile), Want::Nothing);
     let named = |host: &Host| {
         let profile = if host.role.profile == Profile::Trading { "" } else { " for `guide-57037`" };
-        let host = if host.name == SERVER { "the example server" } else { &host.name };
+        let host = if host.name == SERVER { "the example server" } else { host.name.as_str() };
         format!("{host}{profile}")
     };
     let changed = hosts.iter().filter(of_profile).find_map(|host| Some((host, host.change(setting.id)?)));
@@ -180,7 +185,14 @@ fn section(setting: &Setting, hosts: &[Host]) -> String {
     row("How it is changed", change(setting, hosts));
     row("In force when", cell(setting.effective));
     row("Hazard", cell(setting.hazard));
-    row("Kernels", [needs(&setting.needs), kernels(setting.id).unwrap_or_default()].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; "));
+    row(
+        "Kernels",
+        [needs(&setting.needs), kernels(setting.id).unwrap_or_default()]
+            .into_iter()
+            .filter(|text| !text.is_empty())
+            .collect::<Vec<_>>()
+            .join("; "),
+    );
     row("Example", example(setting, server(Profile::Trading)));
     row("Sources", setting.sources.iter().map(|source| cell(source)).collect::<Vec<_>>().join("; "));
     out.push('\n');
@@ -190,7 +202,8 @@ fn section(setting: &Setting, hosts: &[Host]) -> String {
 /// How the example server is judged.
 fn example(setting: &Setting, server: &Host) -> String {
     let finding = judge_one(&server.context(), setting);
-    let seen = if finding.observed.is_empty() { String::new() } else { format!(": {}", cell(&finding.observed)) };
+    let seen =
+        if finding.observed.is_empty() { String::new() } else { format!(": {}", cell(&finding.observed)) };
     match finding.verdict {
         Verdict::NotApplicable => String::new(),
         verdict => format!("{}{seen}", verdict.word()),
@@ -200,16 +213,36 @@ fn example(setting: &Setting, server: &Host) -> String {
 /// Title and first sentences of a layer's page.
 fn preface(layer: Layer) -> (&'static str, &'static str) {
     match layer {
-        Layer::Firmware => ("Firmware", "Settings of the BIOS or UEFI setup. lowlat judges them by what the operating system sees, or by the answers of a management controller, and [changes them over Redfish](../tasks/bios.md)."),
-        Layer::Kernel => ("Kernel configuration", "Options that the kernel was built with. They change with another kernel only."),
-        Layer::Boot => ("Kernel command line", "Parameters that the kernel reads at boot. `lowlat tune apply` changes them through the host's own boot loader."),
-        Layer::Sysctl => ("Sysctls", "Values below `/proc/sys`. A plan sets them at once and keeps them in one file of `/etc/sysctl.d`."),
-        Layer::Debugfs => ("Scheduler and debug knobs", "Values below `/sys/kernel/debug`, which lockdown hides. `lowlat.service` sets them again at each boot."),
-        Layer::Sysfs => ("Devices and CPU controls", "Values below `/sys`, and facts about processors and devices."),
+        Layer::Firmware => (
+            "Firmware",
+            "Settings of the BIOS or UEFI setup. lowlat judges them by what the operating system sees, or by the answers of a management controller, and [changes them over Redfish](../tasks/bios.md).",
+        ),
+        Layer::Kernel => (
+            "Kernel configuration",
+            "Options that the kernel was built with. They change with another kernel only.",
+        ),
+        Layer::Boot => (
+            "Kernel command line",
+            "Parameters that the kernel reads at boot. `lowlat tune apply` changes them through the host's own boot loader.",
+        ),
+        Layer::Sysctl => (
+            "Sysctls",
+            "Values below `/proc/sys`. A plan sets them at once and keeps them in one file of `/etc/sysctl.d`.",
+        ),
+        Layer::Debugfs => (
+            "Scheduler and debug knobs",
+            "Values below `/sys/kernel/debug`, which lockdown hides. `lowlat.service` sets them again at each boot.",
+        ),
+        Layer::Sysfs => {
+            ("Devices and CPU controls", "Values below `/sys`, and facts about processors and devices.")
+        }
         Layer::Memory => ("Memory", "Huge pages, memory modules, swap."),
         Layer::Irq => ("Interrupts", "Which CPUs handle the interrupts of devices."),
         Layer::Kthread => ("Kernel threads", "Which CPUs kernel threads and workqueues may use."),
-        Layer::Nic => ("Network interfaces", "Queues, rings, coalescing and links. [Prepare a NIC for trading](../tasks/network.md) uses them."),
+        Layer::Nic => (
+            "Network interfaces",
+            "Queues, rings, coalescing and links. [Prepare a NIC for trading](../tasks/network.md) uses them.",
+        ),
         Layer::Service => ("Services", "Services that interrupt, and services that must run."),
         Layer::Readiness => ("Readiness", "The state of the host at the moment, to check before measuring."),
     }
@@ -252,9 +285,14 @@ fn index() -> String {
     }
     page += "\n## All settings\n";
     for layer in Layer::ALL {
-        let _ = write!(page, "\n### {}\n\n| setting | name | impact | risk |\n|---|---|---|---|\n", preface(layer).0);
+        let _ = write!(
+            page,
+            "\n### {}\n\n| setting | name | impact | risk |\n|---|---|---|---|\n",
+            preface(layer).0
+        );
         for setting in of(layer) {
-            let anchor: String = setting.id.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect();
+            let anchor: String =
+                setting.id.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect();
             let impact = format!("{:?}", setting.impact).to_lowercase();
             let _ = writeln!(
                 page,
@@ -286,5 +324,8 @@ fn the_pages_of_settings_show_the_catalogue() {
             differing.push(name);
         }
     }
-    assert!(differing.is_empty(), "not what the catalogue says: {differing:?}; INSTA_UPDATE=always writes the pages");
+    assert!(
+        differing.is_empty(),
+        "not what the catalogue says: {differing:?}; INSTA_UPDATE=always writes the pages"
+    );
 }

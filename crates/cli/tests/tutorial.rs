@@ -43,11 +43,24 @@ fn the_tutorial_shows_the_programs_that_run() {
 /// A run with this name, as the tutorial starts it, and the path of its master's socket.
 fn desk(folder: &Path) -> (Running, PathBuf) {
     let mut command = Command::new(common::binary());
-    command.args(["pipeline", "run", "--strategies", "4", "--rate", "400", "--duration", "100s", "--name", "desk"]);
+    command.args([
+        "pipeline",
+        "run",
+        "--strategies",
+        "4",
+        "--rate",
+        "400",
+        "--duration",
+        "100s",
+        "--name",
+        "desk",
+    ]);
     command.env("XDG_RUNTIME_DIR", folder).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let running = Running(Some(command.spawn().expect("the run starts")));
+    let mut running = Running(Some(command.spawn().expect("the run starts")));
     let socket = folder.join("lowlat/desk/master.sock");
     while !socket.exists() {
+        let ended = running.0.as_mut().and_then(|run| run.try_wait().expect("its state"));
+        assert!(ended.is_none(), "the run ended before it opened its socket: {ended:?}");
         thread::sleep(Duration::from_millis(20));
     }
     (running, socket)
@@ -129,6 +142,9 @@ fn the_strategy_in_python_trades() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::copy(built, folder.path().join("lowlat.abi3.so")).expect("the module");
     let mut command = Command::new(python);
-    command.env("PYTHONPATH", folder.path()).env("PYTHONDONTWRITEBYTECODE", "1").arg(top().join(PROGRAMS[0].2));
+    command
+        .env("PYTHONPATH", folder.path())
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .arg(top().join(PROGRAMS[0].2));
     trades(command, folder.path());
 }

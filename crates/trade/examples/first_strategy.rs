@@ -26,9 +26,12 @@ impl Strategy for Rising {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().collect();
-    let [_, socket, instrument] = arguments.as_slice() else { return Err("expected SOCKET INSTRUMENT".into()) };
+    let [_, socket, instrument] = arguments.as_slice() else {
+        return Err("expected SOCKET INSTRUMENT".into());
+    };
     let instruments = [instrument.parse()?];
-    let join = strategy::join("first-rust", "strategy", Strategies::Free, &instruments, 1 << 20, Wait::Parked);
+    let join =
+        strategy::join("first-rust", "strategy", Strategies::Free, &instruments, 1 << 20, Wait::Parked);
     let node = Node::join(Path::new(socket), &join)?;
     println!("joined");
     let number = *node.strategies().first().ok_or("the master assigned no strategy number")?;

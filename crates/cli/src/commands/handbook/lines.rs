@@ -1,6 +1,6 @@
 //! The command lines of documents.
 
-use super::{documents, read, top};
+use super::{documents, pages, read, top};
 use crate::commands::cli;
 use clap::{Command, error::ErrorKind};
 
@@ -12,10 +12,13 @@ struct Line {
 
 /// The command lines in fenced blocks: each line of a shell script, and each line after a prompt of a transcript.
 fn lines() -> Vec<Line> {
-    documents().iter().flat_map(|path| {
-        let name = path.strip_prefix(top()).expect("a file of the tree").display().to_string();
-        fenced(&name, &read(path))
-    }).collect()
+    documents()
+        .iter()
+        .flat_map(|path| {
+            let name = path.strip_prefix(top()).expect("a file of the tree").display().to_string();
+            fenced(&name, &read(path))
+        })
+        .collect()
 }
 
 fn fenced(name: &str, text: &str) -> Vec<Line> {
@@ -52,15 +55,21 @@ fn commands(line: &str) -> Vec<Vec<String>> {
     let mut commands = Vec::new();
     for command in words.split(|word| is_end(word)) {
         // Before the program: sudo with its options, assignments, and the words of programs that start another.
-        let Some(at) = command.iter().position(|word| word.rsplit('/').next() == Some("lowlat")) else { continue };
-        let starts_it = |word: &String| {
+        let Some(at) = command.iter().position(|word| word.rsplit('/').next() == Some("lowlat")) else {
+            continue;
+        };
+        let starts_it = |(before, word): (usize, &String)| {
             let first = word.split('=').next().unwrap_or_default();
             ["sudo", "-E", "nice", "timeout", "chrt", "-f", "exec", "ssh", "time"].contains(&word.as_str())
                 || word.contains('=') && first.chars().all(|c| c.is_ascii_uppercase() || c == '_')
                 || word.chars().all(|c| c.is_ascii_digit())
+                || before > 0 && command[before - 1] == "ssh"
         };
-        if command[..at].iter().all(starts_it) {
-            let end = command[at..].iter().position(|word| starts_redirection(word)).map_or(command.len(), |n| at + n);
+        if command[..at].iter().enumerate().all(starts_it) {
+            let end = command[at..]
+                .iter()
+                .position(|word| starts_redirection(word))
+                .map_or(command.len(), |n| at + n);
             let mut words = command[at..end].to_vec();
             words[0] = "lowlat".to_owned();
             if let Some(last) = words.last_mut() {
@@ -72,21 +81,43 @@ fn commands(line: &str) -> Vec<Vec<String>> {
     commands
 }
 
+/// What the declaration says against a command, if anything.
+fn refused(words: &[String]) -> Option<String> {
+    let error = cli().try_get_matches_from(words).err()?;
+    let is_shown = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    (!is_shown).then(|| error.to_string())
+}
+
 #[test]
 fn every_command_line_in_a_block_parses() {
     let (mut seen, mut wrong) = (0, String::new());
     for line in lines() {
         for words in commands(&line.text) {
             seen += 1;
-            match cli().try_get_matches_from(&words) {
-                Ok(_) => {}
-                Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {}
-                Err(error) => wrong += &format!("{}: {}\n{error}\n", line.place, line.text),
+            if let Some(why) = refused(&words) {
+                wrong += &format!("{}: {}\n{why}\n", line.place, line.text);
             }
         }
     }
-    assert!(seen > 200, "{seen} command lines: the search finds too few");
     assert!(wrong.is_empty(), "{wrong}");
+    assert!(seen > 150, "{seen} command lines: the search finds too few");
+}
+
+#[test]
+fn every_example_in_the_help_parses() {
+    let (mut seen, mut wrong) = (0, String::new());
+    for command in pages::all() {
+        for line in command.examples() {
+            for words in commands(&line) {
+                seen += 1;
+                if let Some(why) = refused(&words) {
+                    wrong += &format!("{}: {line}\n{why}\n", command.title());
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+    assert!(seen > 100, "{seen} examples: the search finds too few");
 }
 
 /// Why a command in running text does not exist; it may be incomplete.
@@ -97,8 +128,11 @@ fn unknown(words: &[&str]) -> Option<String> {
         if let Some(flag) = word.strip_prefix("--") {
             let flag = flag.split(['=', '[']).next().unwrap_or_default();
             let is_there = command.get_arguments().any(|argument| {
-                argument.get_long() == Some(flag) || argument.get_all_aliases().is_some_and(|all| all.contains(&flag))
+                argument.get_long() == Some(flag)
+                    || argument.get_all_aliases().is_some_and(|all| all.contains(&flag))
             });
+            // A word after it may be its value.
+            is_named = true;
             if !is_there && !["help", "version", ""].contains(&flag) {
                 return Some(format!("{} has no --{flag}", command.get_name()));
             }
@@ -106,7 +140,9 @@ fn unknown(words: &[&str]) -> Option<String> {
             match command.find_subcommand(word) {
                 Some(below) => command = below,
                 // An alternative, an ellipsis, or the place of a name.
-                None if word.contains(['|', '\\', '.']) || word.chars().any(char::is_uppercase) => is_named = true,
+                None if word.contains(['|', '\\', '.', '/']) || word.chars().any(char::is_uppercase) => {
+                    is_named = true
+                }
                 None if *word == "help" => is_named = true,
                 None => return Some(format!("{} has no subcommand {word}", command.get_name())),
             }

@@ -35,6 +35,15 @@ impl Documented {
         self.command.get_about().map(|about| format!("{about}.")).unwrap_or_default()
     }
 
+    /// The command lines of its examples.
+    pub fn examples(&self) -> Vec<String> {
+        let help = self.command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let examples =
+            help.split_once("Examples:\n").map(|(_, examples)| examples.to_owned()).unwrap_or_default();
+        let is_line = |line: &&str| line.starts_with("  ") && !line.starts_with("   ");
+        examples.lines().filter(is_line).map(str::to_owned).collect()
+    }
+
     fn below(&self) -> Vec<Self> {
         let members = self.command.get_subcommands();
         members
@@ -60,6 +69,18 @@ fn with_members(command: Documented) -> Vec<Documented> {
     [command].into_iter().chain(members).collect()
 }
 
+/// What `--help` prints: the long form only if something has a long form, as clap decides.
+fn help(command: &Command) -> String {
+    let is_long = command.get_long_about().is_some()
+        || command.get_arguments().any(|argument| {
+            let has_help = argument.get_possible_values().iter().any(|value| value.get_help().is_some());
+            argument.get_long_help().is_some() || has_help
+        });
+    let mut command = command.clone().term_width(WIDTH);
+    let help = if is_long { command.render_long_help() } else { command.render_help() };
+    help.to_string()
+}
+
 /// The page, with the present one's example.
 fn page(documented: &Documented) -> String {
     let present = std::fs::read_to_string(documented.path()).unwrap_or_default();
@@ -75,7 +96,7 @@ fn page(documented: &Documented) -> String {
         }
         page += "\n";
     }
-    let help = documented.command.clone().term_width(WIDTH).render_long_help().to_string();
+    let help = help(&documented.command);
     let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
     let _ = write!(page, "```text\n{}\n```\n", lines.join("\n").trim_end());
     page
@@ -119,7 +140,9 @@ fn the_page_of_each_command_shows_its_help() {
     );
     let known: BTreeSet<PathBuf> =
         all().iter().map(Documented::path).chain([top().join("docs/commands/README.md")]).collect();
-    let unknown: Vec<_> =
-        markdown_below(&top().join("docs/commands")).into_iter().filter(|path| !known.contains(path)).collect();
+    let unknown: Vec<_> = markdown_below(&top().join("docs/commands"))
+        .into_iter()
+        .filter(|path| !known.contains(path))
+        .collect();
     assert!(unknown.is_empty(), "pages of commands that do not exist: {unknown:?}");
 }

@@ -75,7 +75,9 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
 /// The anchors of a page, as both mdBook and code hosts derive them from headings.
 fn anchors(text: &str) -> BTreeSet<String> {
     let prose: String = text.split("\n```").step_by(2).collect::<Vec<_>>().join("\n");
-    let headings = prose.lines().filter_map(|line| line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#')));
+    let headings = prose
+        .lines()
+        .filter_map(|line| line.trim_start_matches('#').strip_prefix(' ').filter(|_| line.starts_with('#')));
     let letters = |heading: &str| {
         let kept = heading.chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
         kept.map(|c| if c == ' ' { '-' } else { c.to_ascii_lowercase() }).collect()
@@ -90,8 +92,13 @@ fn every_link_between_documents_resolves() {
     for page in super::documents() {
         let text = read(&page);
         for link in links(&text) {
-            let (file, anchor) = link.split_once('#').map_or((link, None), |(file, anchor)| (file, Some(anchor)));
-            let target = if file.is_empty() { page.clone() } else { page.parent().unwrap_or(Path::new("/")).join(file) };
+            let (file, anchor) =
+                link.split_once('#').map_or((link, None), |(file, anchor)| (file, Some(anchor)));
+            let target = if file.is_empty() {
+                page.clone()
+            } else {
+                page.parent().unwrap_or(Path::new("/")).join(file)
+            };
             let target = target.canonicalize().unwrap_or_default();
             // A page of the book can link only to the book.
             let is_inside = !page.starts_with(&docs) || target.starts_with(&docs);
