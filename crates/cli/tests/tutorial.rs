@@ -74,7 +74,8 @@ fn trades(mut program: Command, folder: &Path) {
     let mut lines = BufReader::new(strategy.stdout.take().expect("its output")).lines();
     let mut line = || lines.next().and_then(Result::ok);
     let joined = line();
-    thread::sleep(Duration::from_secs(3));
+    // Time for some hundreds of quotes; a busy host needs more than an idle one.
+    thread::sleep(Duration::from_secs(10));
     let run = run.0.take().expect("the run");
     kill_process(Pid::from_child(&run), Signal::INT).expect("the run is interrupted");
     let ended = run.wait_with_output().expect("the run ends");
