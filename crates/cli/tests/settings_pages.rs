@@ -129,6 +129,29 @@ fn needs(needs: &Needs) -> String {
     parts.join("; ")
 }
 
+/// What the row proposes for a host, also if it is not at fault there.
+fn proposed(setting: &Setting, host: &Host) -> Option<String> {
+    let proposal = setting.proposal(&host.context());
+    if let Some(token) = proposal.tokens.first() {
+        let word = match token.value.as_deref() {
+            None => {
+                return Some(format!(
+                    "removes `{}` from the kernel command line where it is there",
+                    token.name
+                ));
+            }
+            Some("") => token.name.clone(),
+            Some(value) => format!("{}={value}", token.name),
+        };
+        return Some(format!("adds {} to the kernel command line where it is missing", code(&word)));
+    }
+    if let Some(step) = proposal.steps.first() {
+        return Some(format!("sets {} to {}", code(&step.target.kind().name()), code(&step.after)));
+    }
+    let (_, why) = proposal.left_out.first()?;
+    Some(format!("not by lowlat: {}", cell(why)))
+}
+
 /// How lowlat changes the setting: an example of a plan, or the reason why it changes nothing.
 fn change(setting: &Setting, hosts: &[Host]) -> String {
     let of_profile = |host: &&Host| !matches!(setting.want(host.role.profile), Want::Nothing);
@@ -148,7 +171,11 @@ fn change(setting: &Setting, hosts: &[Host]) -> String {
     if let Some((host, why)) = left_out {
         return format!("not by lowlat; on {}: {}", named(host), cell(why));
     }
-    "no captured host has it at fault; `lowlat tune plan` shows what it would change on yours".to_owned()
+    // Not at fault anywhere: what the row would propose.
+    let proposed = hosts.iter().filter(of_profile).find_map(|host| proposed(setting, host));
+    proposed.unwrap_or_else(|| {
+        "no captured host has it at fault; a plan shows the change, or why there is none".to_owned()
+    })
 }
 
 /// What Debian's kernels did with it.
