@@ -30,7 +30,8 @@ fn the_tutorial_shows_the_programs_that_run() {
         let present = fs::read_to_string(top().join(page)).expect("the page");
         let fence = format!("```{language}\n");
         let start = present.find(&fence).expect("a block of the language") + fence.len();
-        let end = start + present[start..].find("\n```").expect("its end") + 1;
+        // From the line break before the program, so that an empty block ends too.
+        let end = start + present[start - 1..].find("\n```\n").expect("its end");
         let text = format!("{}{program}{}", &present[..start], &present[end..]);
         if env::var("INSTA_UPDATE").is_ok_and(|value| value == "always") {
             fs::write(top().join(page), &text).expect("the page can be written");
