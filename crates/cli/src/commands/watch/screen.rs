@@ -72,11 +72,11 @@ pub fn show<'scope, 'env: 'scope>(
             let area = out.area();
             out.render_widget(frame(shown, &view, area.width, area.height), area);
         });
-        drawn.context("cannot draw on this terminal")?;
-        let is_ready = wait_for_key(watcher.left().min(LOOK_EVERY));
+        let is_drawn = unless_gone(drawn.map(drop)).context("cannot draw on this terminal")?.is_some();
+        let is_ready = if is_drawn { wait_for_key(watcher.left().min(LOOK_EVERY)) } else { None };
         let Some(is_ready) = is_ready else { return Ok(()) };
-        while is_ready && event::poll(Duration::ZERO)? {
-            if obey(&event::read()?, &mut view, shown.rows.len()) == Wish::Quit {
+        while is_ready && let Some(event) = unless_gone(next_event())?.flatten() {
+            if obey(&event, &mut view, shown.rows.len()) == Wish::Quit {
                 return Ok(());
             }
         }
@@ -90,6 +90,19 @@ pub fn show<'scope, 'env: 'scope>(
         }
     }
     Ok(())
+}
+
+/// `None` if it failed because the terminal is gone, as at the end of an ssh session. Its signal may arrive later.
+fn unless_gone<T>(result: io::Result<T>) -> io::Result<Option<T>> {
+    match result {
+        Err(_) if wait_for_key(Duration::ZERO).is_none() => Ok(None),
+        result => result.map(Some),
+    }
+}
+
+/// The next key or size, without waiting for one.
+fn next_event() -> io::Result<Option<Event>> {
+    if event::poll(Duration::ZERO)? { event::read().map(Some) } else { Ok(None) }
 }
 
 /// Waits for a key or a new size. `None` if the terminal is gone; reading it would never return then.
