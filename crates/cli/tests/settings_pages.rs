@@ -15,7 +15,7 @@ use std::{
 const SERVER: &str = "epyc-7f32-stock";
 
 /// A captured host in one profile, with every risk accepted, so that each setting at fault has its change.
-struct Host {
+struct Server {
     name: String,
     host: HostSnapshot,
     role: Role,
@@ -23,7 +23,7 @@ struct Host {
     plan: Plan,
 }
 
-impl Host {
+impl Server {
     fn new(name: &str, path: &Path, profile: Profile) -> Self {
         let host =
             snapshot::read(&Root::open(path).unwrap_or_else(|error| panic!("{name}: {error}")), CATALOGUE);
@@ -72,7 +72,7 @@ fn top() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn hosts() -> Vec<Host> {
+fn hosts() -> Vec<Server> {
     let truth = ["6.12", "7.3"].map(|kernel| {
         (
             format!("a virtual server with kernel {kernel}"),
@@ -83,7 +83,7 @@ fn hosts() -> Vec<Host> {
     captures.sort_by_key(|(name, _)| name != SERVER);
     captures.extend(truth);
     let in_profile =
-        |(name, path): &(String, PathBuf)| Profile::ALL.map(|profile| Host::new(name, path, profile));
+        |(name, path): &(String, PathBuf)| Profile::ALL.map(|profile| Server::new(name, path, profile));
     captures.iter().flat_map(in_profile).collect()
 }
 
@@ -99,7 +99,7 @@ fn cell(text: &str) -> String {
 }
 
 /// The value that a profile wants, with an example where it depends on the host.
-fn wanted(setting: &Setting, profile: Profile, server: &Host) -> String {
+fn wanted(setting: &Setting, profile: Profile, server: &Server) -> String {
     match setting.want(profile) {
         Want::Nothing => "no preference".to_owned(),
         Want::Value("") => "present".to_owned(),
@@ -130,7 +130,7 @@ fn needs(needs: &Needs) -> String {
 }
 
 /// What the row proposes for a host, also if it is not at fault there.
-fn proposed(setting: &Setting, host: &Host) -> Option<String> {
+fn proposed(setting: &Setting, host: &Server) -> Option<String> {
     let proposal = setting.proposal(&host.context());
     if let Some(token) = proposal.tokens.first() {
         let word = match token.value.as_deref() {
@@ -153,9 +153,9 @@ fn proposed(setting: &Setting, host: &Host) -> Option<String> {
 }
 
 /// How lowlat changes the setting: an example of a plan, or the reason why it changes nothing.
-fn change(setting: &Setting, hosts: &[Host]) -> String {
-    let of_profile = |host: &&Host| !matches!(setting.want(host.role.profile), Want::Nothing);
-    let named = |host: &Host| {
+fn change(setting: &Setting, hosts: &[Server]) -> String {
+    let of_profile = |host: &&Server| !matches!(setting.want(host.role.profile), Want::Nothing);
+    let named = |host: &Server| {
         let profile = if host.role.profile == Profile::Trading { "" } else { " for `guide-57037`" };
         let host = if host.name == SERVER { "the example server" } else { host.name.as_str() };
         format!("{host}{profile}")
@@ -189,7 +189,7 @@ fn kernels(id: &str) -> Option<String> {
     Some(format!("[tried](../truth.md): {}", answers.join(", ")))
 }
 
-fn section(setting: &Setting, hosts: &[Host]) -> String {
+fn section(setting: &Setting, hosts: &[Server]) -> String {
     let server = |profile| {
         let found = hosts.iter().find(|host| host.name == SERVER && host.role.profile == profile);
         found.expect("the example server")
@@ -227,7 +227,7 @@ fn section(setting: &Setting, hosts: &[Host]) -> String {
 }
 
 /// How the example server is judged.
-fn example(setting: &Setting, server: &Host) -> String {
+fn example(setting: &Setting, server: &Server) -> String {
     let finding = judge_one(&server.context(), setting);
     let seen =
         if finding.observed.is_empty() { String::new() } else { format!(": {}", cell(&finding.observed)) };
@@ -281,7 +281,7 @@ fn of(layer: Layer) -> Vec<&'static Setting> {
     settings
 }
 
-fn page(layer: Layer, hosts: &[Host]) -> String {
+fn page(layer: Layer, hosts: &[Server]) -> String {
     let (title, preface) = preface(layer);
     let settings = of(layer);
     let mut page = format!(

@@ -15,7 +15,7 @@ fn transcripts() {
 }
 
 /// What the documents' commands find in their folder, by the name that the documents use.
-const GIVEN: [(&str, &str); 11] = [
+const GIVEN: [(&str, &str); 12] = [
     ("before.tar.gz", "fixtures/hosts/epyc-7f32-stock.tar.gz"),
     ("after.tar.gz", "fixtures/hosts/epyc-7f32-2x8.tar.gz"),
     ("desk7.tar.gz", "fixtures/hosts/epyc-7f32-stock.tar.gz"),
@@ -25,6 +25,7 @@ const GIVEN: [(&str, &str); 11] = [
     ("bios.json", "fixtures/redfish/hpe-ilo5-bios.json"),
     ("registry.json", "fixtures/redfish/hpe-ilo5-registry.json"),
     ("sfnt.txt", "crates/net/tests-data/sfnt-pingpong-1.6.0.txt"),
+    ("tuned-desk.conf", "fixtures/import/tuned-desk.conf"),
     ("monday", "crates/journal/tests/golden/v1"),
     ("tuesday", "crates/journal/tests/golden/v1"),
 ];

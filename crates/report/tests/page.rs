@@ -46,6 +46,35 @@ fn values<'a>(tags: &'a [(String, String, bool)], attribute: &str) -> Vec<&'a st
         .collect()
 }
 
+/// The table of what to do first is ranked as the terminal's, and its links lead to the findings.
+#[test]
+fn the_page_of_a_host_starts_with_what_to_do_first() {
+    let mut document = common::traced();
+    document.command = "assess".into();
+    let page = html(&document);
+    let start = page.find("id=\"first\"").expect("the section");
+    let section = &page[start..start + page[start..].find("</section>").unwrap()];
+    let at = |id: &str| section.find(&format!(">{id}<")).unwrap_or_else(|| panic!("{id}: {section}"));
+    assert!(
+        at("boot.nohz_full") < at("boot.isolcpus") && at("boot.isolcpus") < at("sysctl.vm.stat_interval")
+    );
+    assert!(section.contains("48.1\u{a0}ms"), "the time of its causes: {section}");
+    for link in values(&tags(section), "href") {
+        let target = format!("id=\"{}\"", link.trim_start_matches('#'));
+        assert!(page.contains(&target), "{link} leads nowhere");
+    }
+    assert!(!html(&common::bare()).contains("id=\"first\""), "nothing to do, no section");
+}
+
+#[test]
+fn only_a_high_score_is_painted_as_a_success() {
+    for (percent, class) in [(37, "low"), (60, "middle"), (95, "high")] {
+        let mut document = common::epyc();
+        document.audit.score.percent = Some(percent);
+        assert!(html(&document).contains(&format!("ring-done {class}")), "{percent}");
+    }
+}
+
 fn pages() -> Vec<(&'static str, String)> {
     let offline = {
         let mut document = common::epyc();

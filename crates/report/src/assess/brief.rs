@@ -132,7 +132,7 @@ fn add_outcome(out: &mut String, document: &ResultDocument, outcome: &Outcome<'_
 }
 
 /// Returns the faults, first those whose causes took most time in this run, then those with the largest impact.
-fn worth_most(document: &ResultDocument) -> Vec<(&Finding, u64)> {
+pub(super) fn worth_most(document: &ResultDocument) -> Vec<(&Finding, u64)> {
     let views = measurements::views(document);
     let savings: Vec<(&str, u64)> = views.iter().flat_map(|view| view.savings()).collect();
     let lost_ns =

@@ -22,7 +22,7 @@ pub fn headline(comparison: &Comparison) -> String {
         RateVerdict::NoDifferenceShown => "No difference shown in the rate of interruptions",
     };
     if of.before.rate.is_none() && of.after.rate.is_none() {
-        return "Only settings are compared: interruptions were not measured on both sides.".to_owned();
+        return "Only settings are compared: neither side measured interruptions.".to_owned();
     }
     format!(
         "{verdict} of {} or longer: {rates}{}.",
@@ -183,6 +183,10 @@ pub fn run_text(run: &RunSummary) -> String {
     }
     if !run.kernel.is_empty() {
         parts.push(format!("kernel {}", clean(&run.kernel)));
+    }
+    if run.cpus.is_empty() {
+        parts.push("interruptions not measured".to_owned());
+        return parts.join(", ");
     }
     let cpus = lowlat_text::units::plural(run.cpus.len(), "CPU");
     parts.push(format!("{} on {cpus}", span(run.duration_ns)));

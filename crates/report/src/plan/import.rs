@@ -15,7 +15,7 @@ const PRESENT_CHARS_MAX: usize = 40;
 const KINDS: [(Style, &str, &str); 3] = [
     (RED, "differs", "Differs from the profile"),
     (GREEN, "agrees", "As the profile wants"),
-    (DIM, "unjudged", "Not in the catalogue"),
+    (DIM, "unjudged", "Not in the catalogue, or not on this host"),
 ];
 
 fn kind(one: &Judged) -> (Style, &'static str, &'static str) {

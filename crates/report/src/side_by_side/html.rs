@@ -30,7 +30,7 @@ pub fn side_by_side_html(of: &SideBySide) -> String {
 }
 
 fn overview(of: &SideBySide) -> Markup {
-    let lead = html! { "Interruptions of each run, per second and CPU. The ratio compares a run with the first one." };
+    let lead = html! { "Score of the settings, and interruptions per second and CPU. The ratio compares a run with the first one." };
     // One scale for all ratios.
     let widest = of.comparisons.iter().map(scale).max_by_key(|scale| scale.high);
     let body = html! {
@@ -74,6 +74,9 @@ fn overview(of: &SideBySide) -> Markup {
 fn result(comparison: &Comparison, scale: &LogScale) -> Markup {
     let rate = &comparison.all.rate;
     let class = class(rate.verdict);
+    if comparison.all.before.rate.is_none() && comparison.all.after.rate.is_none() {
+        return html! { td {} td class="left shows" { "only settings are compared" } };
+    }
     html! {
         td class="left" title=(headline(comparison)) { (interval_picture(rate, class, scale)) }
         td class="left shows" {

@@ -90,33 +90,33 @@ fn refused(words: &[String]) -> Option<String> {
 
 #[test]
 fn every_command_line_in_a_block_parses() {
-    let (mut seen, mut wrong) = (0, String::new());
+    let (mut seen, mut wrong) = (0, Vec::new());
     for line in lines() {
         for words in commands(&line.text) {
             seen += 1;
             if let Some(why) = refused(&words) {
-                wrong += &format!("{}: {}\n{why}\n", line.place, line.text);
+                wrong.push(format!("{}: {}\n{why}", line.place, line.text));
             }
         }
     }
-    assert!(wrong.is_empty(), "{wrong}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(seen > 150, "{seen} command lines: the search finds too few");
 }
 
 #[test]
 fn every_example_in_the_help_parses() {
-    let (mut seen, mut wrong) = (0, String::new());
+    let (mut seen, mut wrong) = (0, Vec::new());
     for command in pages::all() {
         for line in command.examples() {
             for words in commands(&line) {
                 seen += 1;
                 if let Some(why) = refused(&words) {
-                    wrong += &format!("{}: {line}\n{why}\n", command.title());
+                    wrong.push(format!("{}: {line}\n{why}", command.title()));
                 }
             }
         }
     }
-    assert!(wrong.is_empty(), "{wrong}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(seen > 100, "{seen} examples: the search finds too few");
 }
 
@@ -141,7 +141,7 @@ fn unknown(words: &[&str]) -> Option<String> {
                 Some(below) => command = below,
                 // An alternative, an ellipsis, or the place of a name.
                 None if word.contains(['|', '\\', '.', '/']) || word.chars().any(char::is_uppercase) => {
-                    is_named = true
+                    is_named = true;
                 }
                 None if *word == "help" => is_named = true,
                 None => return Some(format!("{} has no subcommand {word}", command.get_name())),
@@ -153,7 +153,7 @@ fn unknown(words: &[&str]) -> Option<String> {
 
 #[test]
 fn every_command_in_running_text_exists() {
-    let (mut seen, mut wrong) = (0, String::new());
+    let (mut seen, mut wrong) = (0, Vec::new());
     // Pages of settings quote values, among them the name of lowlat's TuneD profile.
     let of_values = top().join("docs/settings");
     for path in documents().into_iter().filter(|path| !path.starts_with(&of_values)) {
@@ -166,12 +166,12 @@ fn every_command_in_running_text_exists() {
             seen += 1;
             let words: Vec<&str> = rest.split_whitespace().collect();
             if let Some(why) = unknown(&words) {
-                wrong += &format!("{}: `{quoted}`: {why}\n", path.display());
+                wrong.push(format!("{}: `{quoted}`: {why}", path.display()));
             }
         }
     }
     assert!(seen > 100, "{seen} commands: the search finds too few");
-    assert!(wrong.is_empty(), "{wrong}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_link_between_documents_resolves() {
-    let mut wrong = String::new();
+    let mut wrong = Vec::new();
     let docs = top().join("docs");
     for page in super::documents() {
         let text = read(&page);
@@ -107,9 +107,9 @@ fn every_link_between_documents_resolves() {
                 anchor.is_none_or(|anchor| is_page && anchors(&read(&target)).contains(anchor))
             };
             if !target.exists() || !is_inside || !has_anchor() {
-                wrong += &format!("{}: {link}\n", page.display());
+                wrong.push(format!("{}: {link}", page.display()));
             }
         }
     }
-    assert!(wrong.is_empty(), "links that lead nowhere, or out of docs/:\n{wrong}");
+    assert!(wrong.is_empty(), "links that lead nowhere, or out of docs/:\n{}", wrong.join("\n"));
 }

@@ -63,6 +63,15 @@ fn host_facts(document: &ResultDocument) -> Markup {
 /// Circumference of a circle of radius 54.
 const AROUND: f64 = std::f64::consts::TAU * 54.0;
 
+/// The CSS class of a score: a low one is not painted as a success.
+fn grade(percent: Option<u8>) -> &'static str {
+    match percent {
+        Some(90..) => "high",
+        Some(60..) => "middle",
+        _ => "low",
+    }
+}
+
 /// Draws the score as a ring: the share of the weight that is as wanted.
 fn score(document: &ResultDocument) -> Markup {
     let percent = document.audit.score.percent;
@@ -74,7 +83,7 @@ fn score(document: &ResultDocument) -> Markup {
             svg viewBox="0 0 128 128" role="img" aria-label=(label) {
                 circle class={ "ring-rest" @if percent.is_none() { " none" } } cx="64" cy="64" r="54" {}
                 @if done > 0.0 {
-                    circle class="ring-done" cx="64" cy="64" r="54" transform="rotate(-90 64 64)"
+                    circle class={ "ring-done " (grade(percent)) } cx="64" cy="64" r="54" transform="rotate(-90 64 64)"
                         stroke-dasharray={ (format!("{done:.1} {AROUND:.1}")) } {}
                 }
                 text class="ring-text" x="64" y="74" text-anchor="middle" { (text) }

@@ -1,5 +1,6 @@
 //! HTML page of a result document.
 
+mod first;
 mod footer;
 mod header;
 mod warnings;
@@ -40,6 +41,9 @@ fn sections(document: &ResultDocument, views: &[Box<dyn View + '_>]) -> Vec<Sect
     ];
     let findings = vec![Section::new("findings", "Findings", audit::html::section(document))];
     let mut sections = vec![Section::new("summary", "Summary", header::section(document, views, own))];
+    if own.is_none() {
+        sections.extend(first::section(document).map(|body| Section::new("first", "First", body)));
+    }
     let parts = if own.is_some() { [measured, findings, host] } else { [host, findings, measured] };
     sections.extend(parts.into_iter().flatten());
     sections.push(Section::new("environment", "Environment", environment::section(document)));

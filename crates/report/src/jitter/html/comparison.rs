@@ -65,38 +65,50 @@ fn summary(comparison: &Comparison) -> Markup {
     let runs =
         |of: &[lowlat_result::compare::RunSummary]| of.iter().map(run_text).collect::<Vec<_>>().join("; ");
     let of = &comparison.all;
-    let longest = |ns: Option<u64>| ns.map_or_else(|| "none".to_owned(), |ns| micro(&duration(ns)));
-    let compared = if comparison.cpus.is_empty() {
+    let is_measured = of.before.rate.is_some() || of.after.rate.is_some();
+    let compared = if !is_measured {
+        String::new()
+    } else if comparison.cpus.is_empty() {
         "no CPU was measured on both sides; all CPUs of each side are compared".to_owned()
     } else {
         crate::jitter::causes::words::cpu_list(&comparison.cpus, 120)
     };
     html! {
         section id="summary" class="hero" aria-labelledby="summary-title" {
-            p class="eyebrow" { "Interruptions of user threads, before and after" }
-            h1 id="summary-title" class={ "r-" (class(of.rate.verdict)) } { (verdict_title(of.rate.verdict)) }
+            p class="eyebrow" { @if is_measured { "Interruptions of user threads, before and after" } @else { "Settings, before and after" } }
+            @if is_measured { h1 id="summary-title" class={ "r-" (class(of.rate.verdict)) } { (verdict_title(of.rate.verdict)) } }
+            @else { h1 id="summary-title" { (plural(comparison.setting_changes.len(), "setting")) " differ" @if comparison.setting_changes.len() == 1 { "s" } } }
             p class="verdict" { (micro(&headline(comparison))) }
             (facts([("Before", micro(&runs(&comparison.before))), ("After", micro(&runs(&comparison.after))), ("CPUs", compared)]))
-            div class="tiles" {
-                (tile("Per second before", &per_s(of.before.rate), &interval_note(of.before.rate)))
-                (tile("Per second after", &per_s(of.after.rate), &interval_note(of.after.rate)))
-                (tile("Ratio", &ratio(&of.rate).replace('-', "–"), &format!("95 % interval {}", interval(&of.rate))))
-                (tile("Longest before", &longest(of.before.length_ns_max), &format!("of {}", plural_count(of.before.count))))
-                (tile("Longest after", &longest(of.after.length_ns_max), &format!("of {}", plural_count(of.after.count))))
-            }
-            div class="card flush figures" {
-                table class="numbers" {
-                    thead { tr {
-                        th scope="col" class="left" { "All compared CPUs" } th scope="col" { "Before" } th scope="col" { "After" }
-                    } }
-                    tbody {
-                        @for (label, before, after) in rows(comparison) {
-                            tr { th scope="row" class="left" { (micro(&label)) } td { (micro(&before)) } td { (micro(&after)) } }
-                        }
+            @if is_measured { (figures(comparison)) }
+            (percentiles(comparison))
+        }
+    }
+}
+
+/// Builds the figures of all compared CPUs.
+fn figures(comparison: &Comparison) -> Markup {
+    let of = &comparison.all;
+    let longest = |ns: Option<u64>| ns.map_or_else(|| "none".to_owned(), |ns| micro(&duration(ns)));
+    html! {
+        div class="tiles" {
+            (tile("Per second before", &per_s(of.before.rate), &interval_note(of.before.rate)))
+            (tile("Per second after", &per_s(of.after.rate), &interval_note(of.after.rate)))
+            (tile("Ratio", &ratio(&of.rate).replace('-', "–"), &format!("95 % interval {}", interval(&of.rate))))
+            (tile("Longest before", &longest(of.before.length_ns_max), &format!("of {}", plural_count(of.before.count))))
+            (tile("Longest after", &longest(of.after.length_ns_max), &format!("of {}", plural_count(of.after.count))))
+        }
+        div class="card flush figures" {
+            table class="numbers" {
+                thead { tr {
+                    th scope="col" class="left" { "All compared CPUs" } th scope="col" { "Before" } th scope="col" { "After" }
+                } }
+                tbody {
+                    @for (label, before, after) in rows(comparison) {
+                        tr { th scope="row" class="left" { (micro(&label)) } td { (micro(&before)) } td { (micro(&after)) } }
                     }
                 }
             }
-            (percentiles(comparison))
         }
     }
 }
@@ -321,7 +333,7 @@ fn changes(comparison: &Comparison) -> Markup {
             div class="card" {
                 h3 { @if settings.len() < comparison.setting_changes.len() { "Other settings" } @else { "Settings" } }
                 dl class="notes" {
-                    @for change in settings.iter().take(CHANGES_MAX) { dt { code { (clean(&change.id)) } } dd { (micro(&change_text(change))) } }
+                    @for change in settings.iter().take(CHANGES_MAX) { dt { code { (clean(&change.id)) } } dd { (micro(&change_text(change).replace(" -> ", " → "))) } }
                 }
                 @if settings.len() > CHANGES_MAX { p class="muted" { (settings.len() - CHANGES_MAX) " more changed." } }
             }

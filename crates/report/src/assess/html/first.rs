@@ -1,0 +1,63 @@
+//! What to do first: the settings at fault, those first that caused most of the interruptions in this run.
+
+use crate::assess::brief::worth_most;
+use crate::audit::html::anchors;
+use crate::audit::verdict_class;
+use lowlat_result::ResultDocument;
+use lowlat_text::page::{micro, section as page_section};
+use lowlat_text::units::{clean, duration, plural};
+use maud::{Markup, html};
+
+/// Highest number of settings shown.
+const SETTINGS_MAX: usize = 10;
+
+/// Builds the table; `None` if nothing is to be changed.
+pub fn section(document: &ResultDocument) -> Option<Markup> {
+    let changes = worth_most(document);
+    let (shown, rest) = changes.split_at(changes.len().min(SETTINGS_MAX));
+    if shown.is_empty() {
+        return None;
+    }
+    let anchors = anchors(document);
+    let is_measured = shown.iter().any(|(_, lost_ns)| *lost_ns > 0);
+    let lead = html! {
+        @if is_measured { "The settings that caused most of the interruptions in this run, then those with the largest impact." }
+        @else { "The settings with the largest impact. No interruption was measured whose cause they are." }
+    };
+    let body = html! {
+        div class="card flush" {
+            div class="scroll" tabindex="0" role="region" aria-label="What to do first" {
+                table class="first-table" {
+                    thead { tr {
+                        th scope="col" { "Setting" } th scope="col" { "Now" }
+                        th scope="col" { "Wanted" } th scope="col" { "Takes effect" }
+                        @if is_measured { th scope="col" class="figure" { "Interruptions" } }
+                    } }
+                    tbody {
+                        @for (finding, lost_ns) in shown {
+                            tr {
+                                th scope="row" {
+                                    span class={ "dot v-" (verdict_class(finding.verdict)) } {} " "
+                                    @match anchors.get(finding.id.as_str()) {
+                                        Some(anchor) => a href={ "#" (anchor) } { code { (clean(&finding.id)) } },
+                                        None => code { (clean(&finding.id)) },
+                                    }
+                                }
+                                td data-label="Now" { (clean(if finding.observed.is_empty() { &finding.because } else { &finding.observed })) }
+                                td data-label="Wanted" { (clean(&finding.wanted)) }
+                                td data-label="Takes effect" { @if finding.needs_reboot { "after a reboot" } @else { "at once" } }
+                                @if is_measured { td class="figure" data-label="Interruptions" { @if *lost_ns > 0 { (micro(&duration(*lost_ns))) } @else { "–" } } }
+                            }
+                        }
+                    }
+                }
+            }
+            p class="empty" {
+                @if !rest.is_empty() { "The findings below have " (plural(rest.len(), "more setting")) ". " }
+                code { "sudo lowlat tune plan --out plan.json" } " shows each change with its command, and "
+                code { "sudo lowlat tune apply --plan plan.json" } " makes them."
+            }
+        }
+    };
+    Some(page_section("first", "What to do first", &lead, &body))
+}
