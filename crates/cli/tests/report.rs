@@ -66,3 +66,45 @@ fn several_documents_make_one_page() {
     let markdown = lowlat(&["report", "render", &first, "--markdown"]);
     assert!(text(&markdown.stdout).contains("## Causes of interruptions"), "{}", text(&markdown.stdout));
 }
+
+#[test]
+fn a_fleet_names_the_hosts_that_differ_and_ends_with_1() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text_of = std::fs::read_to_string(fixture("assess.json")).expect("a fixture");
+    let mut odd: Value = serde_json::from_str(&text_of).expect("JSON");
+    let findings = odd["audit"]["findings"].as_array_mut().expect("findings");
+    let wrong = findings.iter_mut().find(|finding| finding["verdict"] == "wrong").expect("a fault");
+    wrong["verdict"] = "good".into();
+    let id = wrong["id"].as_str().expect("an id").to_owned();
+    let mut files: Vec<String> = (1..4)
+        .map(|at| {
+            let path = folder.path().join(format!("desk{at}.json"));
+            std::fs::write(&path, &text_of).expect("a file");
+            path.display().to_string()
+        })
+        .collect();
+    let fleet = |files: &[String], more: &[&str]| {
+        let files = files.iter().map(String::as_str);
+        lowlat(&["report", "fleet"].into_iter().chain(files).chain(more.iter().copied()).collect::<Vec<_>>())
+    };
+    let alike = fleet(&files, &[]);
+    assert_eq!(alike.status.code(), Some(0), "{}", text(&alike.stderr));
+    assert!(text(&alike.stdout).contains("no verdict differs"), "{}", text(&alike.stdout));
+    let path = folder.path().join("odd.json");
+    std::fs::write(&path, odd.to_string()).expect("a file");
+    files.push(path.display().to_string());
+    let found = fleet(&files, &["--json"]);
+    assert_eq!(found.status.code(), Some(1), "{}", text(&found.stderr));
+    let json: Value = serde_json::from_slice(&found.stdout).expect("JSON");
+    assert_eq!(json["groups"][0]["hosts"], serde_json::json!([3]));
+    assert_eq!(json["groups"][0]["differs"][&id], "good");
+    assert_eq!(json["hosts"][3]["name"], "odd");
+    let page = folder.path().join("fleet.html");
+    assert_eq!(fleet(&files, &["--html", &page.display().to_string()]).status.code(), Some(1));
+    let page = std::fs::read_to_string(page).expect("a page");
+    assert!(
+        page.contains("<h1 id=\"summary-title\">4 hosts</h1>") && page.contains(">odd<"),
+        "{}",
+        page.len()
+    );
+}

@@ -13,6 +13,7 @@
 mod assess;
 mod audit;
 mod bios;
+mod fleet;
 mod host;
 mod jitter;
 mod launch;
@@ -36,6 +37,7 @@ pub use bios::{
     settings::{BiosTextOptions, bios_text},
     sheet::{bios_sheet_html, bios_sheet_text},
 };
+pub use fleet::{html::fleet_html, text::fleet_text};
 pub use host::terminal::{choice::choice_text, diff::host_diff_text, host_text};
 pub use jitter::{
     html::comparison::comparison_html,

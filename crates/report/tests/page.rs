@@ -100,6 +100,7 @@ fn pages() -> Vec<(&'static str, String)> {
         ("three side by side", lowlat_report::side_by_side_html(&common::side_by_side(3))),
         ("documents", lowlat_report::documents_html(&common::named(&common::three()))),
         ("hostile documents", lowlat_report::documents_html(&common::named(&vec![common::hostile(); 2]))),
+        ("fleet", lowlat_report::fleet_html(&common::fleet())),
         ("bare", html(&common::bare())),
         ("offline", html(&offline)),
         ("damaged histograms", html(&damaged)),

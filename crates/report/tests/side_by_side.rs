@@ -1,7 +1,7 @@
 //! Documents side by side and together, as text.
 
 use crate::common;
-use lowlat_report::{documents_markdown, documents_text, side_by_side_text};
+use lowlat_report::{documents_markdown, documents_text, fleet_text, side_by_side_text};
 
 fn plain(text: &str, width: usize) -> String {
     let plain = anstream::adapter::strip_str(text).to_string();
@@ -24,6 +24,11 @@ fn a_document_without_a_measurement_is_compared_by_its_settings() {
         last.contains("Only settings are compared") && last.contains("contains no jitter measurement"),
         "{last}"
     );
+}
+
+#[test]
+fn a_fleet_at_80_columns() {
+    insta::assert_snapshot!(plain(&fleet_text(&common::fleet(), 80), 80));
 }
 
 #[test]

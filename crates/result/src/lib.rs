@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod compare;
+pub mod fleet;
 pub mod hlog;
 mod measurement;
 #[cfg(test)]

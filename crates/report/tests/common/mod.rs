@@ -21,6 +21,7 @@ use lowlat_jitter::{JitterMeasurement, ReadinessPoint, ReadinessState};
 use lowlat_result::{
     ResultDocument,
     compare::{Comparison, SideBySide, compare_documents},
+    fleet::{Fleet, FleetHost},
 };
 use lowlat_settings::{
     Verdict,
@@ -92,6 +93,20 @@ pub fn three() -> Vec<ResultDocument> {
 pub fn named(documents: &[ResultDocument]) -> Vec<lowlat_report::Named<'_>> {
     let names = ["before.json", "after.json", "settings-only.json"];
     names.iter().zip(documents).map(|(name, document)| ((*name).to_owned(), document)).collect()
+}
+
+/// Hosts of which two differ from the others, one of them with a hostile name.
+pub fn fleet() -> Fleet {
+    let host = |name: &str, document: &ResultDocument| FleetHost::of(name, document);
+    let usual = traced();
+    let mut odd = usual.clone();
+    for finding in odd.audit.findings.iter_mut().filter(|finding| finding.id == "boot.nohz_full") {
+        finding.verdict = Verdict::Good;
+    }
+    let mut hosts: Vec<FleetHost> = (1..=6).map(|at| host(&format!("desk{at}"), &usual)).collect();
+    hosts.push(host("desk<7>\u{1b}[2J", &odd));
+    hosts.push(host("hostile", &hostile()));
+    Fleet::of(hosts)
 }
 
 /// The first of [`three`] side by side, with a limit.

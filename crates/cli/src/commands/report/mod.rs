@@ -1,22 +1,27 @@
 //! `lowlat report`: result documents as pages, and compared with each other.
 
 mod compare;
+mod fleet;
 mod render;
 
 use super::{Subcommand, examples, group, run_member};
 use crate::{documents, output::Exit};
 use clap::{ArgMatches, Command};
 use lowlat_result::ResultDocument;
-use std::path::{Path, PathBuf};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+};
 
 pub const COMMAND: Subcommand = Subcommand { name: "report", declare, run };
 
 /// The subcommands, in help order.
-const MEMBERS: &[Subcommand] = &[compare::COMMAND, render::COMMAND];
+const MEMBERS: &[Subcommand] = &[compare::COMMAND, render::COMMAND, fleet::COMMAND];
 
 fn declare(command: Command) -> Command {
-    group(command, MEMBERS).about("Compare result documents, or render them as one page").after_help(
-        examples(&[
+    group(command, MEMBERS)
+        .about("Compare result documents, render them as one page, or find the odd hosts of a fleet")
+        .after_help(examples(&[
             (
                 "lowlat report compare before.json after.json",
                 "Show what a change did, and which settings explain it.",
@@ -29,24 +34,34 @@ fn declare(command: Command) -> Command {
                 "lowlat report render desk7.json desk8.json --html desks.html",
                 "Render two documents as one page.",
             ),
-        ]),
-    )
+            ("lowlat report fleet *.json --html fleet.html", "Show which hosts of a fleet differ."),
+        ]))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     run_member("report", MEMBERS, matches)
 }
 
-/// Reads documents, each with a name: that of its file, or its path if two files have the same name.
+/// Reads documents, each with its name.
 fn read(files: &[PathBuf]) -> anyhow::Result<Vec<(String, ResultDocument)>> {
+    let read = |(name, path): (String, &PathBuf)| Ok((name, documents::read(path)?));
+    names(files).into_iter().zip(files).map(read).collect()
+}
+
+/// Returns a document's name for each file: that of the file, or its path if two files have the same name.
+fn names(files: &[PathBuf]) -> Vec<String> {
     let name =
         |path: &Path| path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let is_shared = |path: &Path| files.iter().filter(|other| name(other) == name(path)).count() > 1;
-    let read = |path: &PathBuf| -> anyhow::Result<(String, ResultDocument)> {
-        let shown = if is_shared(path) { path.display().to_string() } else { name(path) };
-        Ok((shown, documents::read(path)?))
+    let mut counts: HashMap<String, usize> = HashMap::new();
+    for path in files {
+        *counts.entry(name(path)).or_default() += 1;
+    }
+    let is_shared = |name: &str| counts.get(name).is_some_and(|count| *count > 1);
+    let shown = |path: &PathBuf| match name(path) {
+        name if is_shared(&name) => path.display().to_string(),
+        name => name,
     };
-    files.iter().map(read).collect()
+    files.iter().map(shown).collect()
 }
 
 /// Returns the documents by reference, with their names.

@@ -1,0 +1,59 @@
+//! `lowlat report fleet`.
+
+use super::names;
+use crate::{
+    commands::{Subcommand, examples},
+    documents,
+    output::{self, Exit},
+    results::{OutputFile, write_all},
+};
+use clap::{ArgMatches, Args, Command, FromArgMatches};
+use lowlat_result::fleet::{Fleet, FleetHost};
+use std::path::PathBuf;
+
+pub const COMMAND: Subcommand = Subcommand { name: "fleet", declare, run };
+
+#[derive(Debug, Args)]
+struct Arguments {
+    /// Compare these documents, one of each host
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Print JSON on stdout
+    #[arg(long)]
+    json: bool,
+    /// Write the HTML page to this file, and print nothing
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    html: Option<PathBuf>,
+}
+
+fn declare(command: Command) -> Command {
+    Arguments::augment_args(command)
+        .about("Show which hosts of a fleet differ from the others, and in what")
+        .after_help(format!(
+            "Hosts are compared by the verdicts on their settings, so hosts with other CPU numbers can be\n\
+             alike. Hosts that differ come first, and settings at fault on the fewest hosts.\n\n\
+             Exit codes: 0 no verdict differs between the hosts, 1 at least one does, 2 error.\n\n{}",
+            examples(&[
+                ("lowlat report fleet *.json", "List the hosts that differ from most others."),
+                ("lowlat report fleet *.json --html fleet.html", "Write the page of a fleet."),
+            ])
+        ))
+}
+
+fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
+    let arguments = Arguments::from_arg_matches(matches)?;
+    let page = arguments.html.as_deref().map(|path| OutputFile::prepare(path, "--html")).transpose()?;
+    // Of each document only what the fleet needs is kept: a thousand of them fit into memory.
+    let host = |(name, path): (String, &PathBuf)| -> anyhow::Result<FleetHost> {
+        Ok(FleetHost::of(name.strip_suffix(".json").unwrap_or(&name), &documents::read(path)?))
+    };
+    let hosts = names(&arguments.files).into_iter().zip(&arguments.files).map(host);
+    let fleet = Fleet::of(hosts.collect::<anyhow::Result<_>>()?);
+    match &page {
+        Some(_) => write_all(page.iter().map(|file| (file, Ok(lowlat_report::fleet_html(&fleet)))))?,
+        None if arguments.json => output::print_json(&fleet)?,
+        None => output::print(&lowlat_report::fleet_text(&fleet, output::width()))?,
+    }
+    let is_uniform = fleet.alike_count() == fleet.hosts.len();
+    Ok(if is_uniform { Exit::Clean } else { Exit::Findings })
+}

@@ -1,0 +1,86 @@
+//! A fleet as terminal text.
+
+use super::{headline, hosts, names, times};
+use lowlat_result::fleet::{Fleet, FleetFinding};
+use lowlat_text::columns::{Column, table};
+use lowlat_text::text::{BOLD, add_field, add_heading, cut, paint, usable, wrap};
+use lowlat_text::units::{clean, count, plural, rate};
+
+/// Highest number of groups, of settings of a group, of settings and of noisy hosts shown.
+const GROUPS_MAX: usize = 10;
+const DIFFERS_MAX: usize = 6;
+const FINDINGS_MAX: usize = 20;
+const NOISY_MAX: usize = 10;
+const NAMES_MAX: usize = 6;
+/// Longest id shown, in characters.
+const ID_MAX: usize = 50;
+
+/// Formats a fleet for a terminal of this width.
+pub fn fleet_text(fleet: &Fleet, width: usize) -> String {
+    let width = usable(width);
+    let mut out = String::new();
+    for line in wrap(&headline(fleet), width) {
+        out.push_str(&format!("{}\n", paint(BOLD, &line)));
+    }
+    add_groups(&mut out, fleet, width);
+    add_findings(&mut out, fleet, width);
+    add_noisy(&mut out, fleet, width);
+    out
+}
+
+fn add_groups(out: &mut String, fleet: &Fleet, width: usize) {
+    let groups: Vec<_> = fleet.groups.iter().filter(|group| !group.differs.is_empty()).collect();
+    if groups.is_empty() {
+        return;
+    }
+    add_heading(out, "Hosts that differ from most others");
+    for group in groups.iter().take(GROUPS_MAX) {
+        let differs = plural(group.differs.len(), "setting");
+        let text = format!("{differs}: {}", names(fleet, &group.hosts, NAMES_MAX));
+        add_field(out, &hosts(group.hosts.len()), &text, 12, width);
+        for (id, verdict) in group.differs.iter().take(DIFFERS_MAX) {
+            add_field(out, "", &format!("{} {}", verdict.word(), clean(id)), 12, width);
+        }
+        if group.differs.len() > DIFFERS_MAX {
+            add_field(out, "", &format!("and {} more", group.differs.len() - DIFFERS_MAX), 12, width);
+        }
+    }
+    if groups.len() > GROUPS_MAX {
+        out.push_str(&format!("  and {}\n", plural(groups.len() - GROUPS_MAX, "more group")));
+    }
+}
+
+fn add_findings(out: &mut String, fleet: &Fleet, width: usize) {
+    if fleet.findings.is_empty() {
+        return;
+    }
+    add_heading(out, "Settings at fault, those on the fewest hosts first");
+    let shown: Vec<&FleetFinding> = fleet.findings.iter().take(FINDINGS_MAX).collect();
+    let cells = |of: &dyn Fn(&FleetFinding) -> String| shown.iter().map(|finding| of(finding)).collect();
+    out.push_str(&table(
+        vec![
+            Column::figures("hosts", 0, cells(&|of| count(of.fault_count as u64))),
+            Column::figures("of", 1, cells(&|of| count(of.applies_count as u64))),
+            Column::words("setting", 0, cells(&|of| cut(&clean(&of.id), ID_MAX))),
+            Column::words("wanted", 2, cells(&|of| clean(&of.wanted))),
+        ],
+        width,
+    ));
+    if fleet.findings.len() > shown.len() {
+        out.push_str(&format!("  and {}\n", plural(fleet.findings.len() - shown.len(), "more setting")));
+    }
+}
+
+fn add_noisy(out: &mut String, fleet: &Fleet, width: usize) {
+    let Some(median) = fleet.interruptions_per_s_median else { return };
+    add_heading(out, "Interruptions per second and CPU");
+    add_field(out, "middle", &rate(median), 12, width);
+    for host in fleet.noisy.iter().take(NOISY_MAX).filter_map(|at| fleet.hosts.get(*at)) {
+        let far = times(fleet, host).map_or_else(String::new, |times| format!(", {} times", rate(times)));
+        let text = format!("{}{far}  {}", rate(host.interruptions_per_s.unwrap_or(0.0)), clean(&host.name));
+        add_field(out, "far above", &text, 12, width);
+    }
+    if fleet.noisy.len() > NOISY_MAX {
+        out.push_str(&format!("  and {}\n", plural(fleet.noisy.len() - NOISY_MAX, "more host")));
+    }
+}

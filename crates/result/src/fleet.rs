@@ -1,0 +1,244 @@
+//! Many hosts by their documents: groups of hosts with the same verdicts, and how each group differs from most hosts.
+
+use crate::ResultDocument;
+use lowlat_settings::Verdict;
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A host's interruptions stand out if they are this many times as frequent as those of the middle host.
+const NOISY_RATIO: f64 = 3.0;
+/// Fewest measured hosts of which one can stand out.
+const MEASURED_MIN: usize = 3;
+
+/// What a fleet needs of one document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FleetHost {
+    /// Its name, usually that of its document's file.
+    pub name: String,
+    /// The product; empty if unknown.
+    pub product: String,
+    /// The kernel's release; empty if unknown.
+    pub kernel: String,
+    /// The score of its settings, 0 to 100.
+    pub score_percent: Option<u8>,
+    /// The verdict on each setting that applies to it, by id.
+    #[serde(skip)]
+    pub verdicts: BTreeMap<String, Verdict>,
+    /// The wanted value of each setting at fault, by id.
+    #[serde(skip)]
+    pub wanted: BTreeMap<String, String>,
+    /// Interruptions per second and CPU; `None` if they were not measured.
+    pub interruptions_per_s: Option<f64>,
+    /// The longest interruption.
+    pub length_ns_max: Option<u64>,
+}
+
+impl FleetHost {
+    /// Takes from a document what the fleet needs; the document can then be dropped.
+    pub fn of(name: &str, document: &ResultDocument) -> Self {
+        let findings = document.audit.findings.iter();
+        let study = document.jitter().and_then(|jitter| jitter.study.as_ref()).map(|study| &study.all);
+        Self {
+            name: name.to_owned(),
+            product: document.snapshot.firmware.system_product.text().to_owned(),
+            kernel: document.snapshot.kernel.release.text().to_owned(),
+            score_percent: document.audit.score.percent,
+            verdicts: findings
+                .clone()
+                .filter(|finding| finding.verdict != Verdict::NotApplicable)
+                .map(|finding| (finding.id.clone(), finding.verdict))
+                .collect(),
+            wanted: findings
+                .filter(|finding| finding.verdict.is_fault())
+                .map(|finding| (finding.id.clone(), finding.wanted.clone()))
+                .collect(),
+            interruptions_per_s: study.and_then(|all| all.rate).map(|rate| rate.per_s),
+            length_ns_max: study.and_then(|all| all.length_ns_max),
+        }
+    }
+}
+
+/// Hosts with the same verdicts.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FleetGroup {
+    /// Their places in [`Fleet::hosts`], in the order of their names.
+    pub hosts: Vec<usize>,
+    /// Settings on which their verdict is not that of most hosts, by id.
+    pub differs: BTreeMap<String, Verdict>,
+    /// Settings at fault, by id.
+    pub faults: BTreeMap<String, Verdict>,
+}
+
+/// A setting that is at fault on at least one host.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FleetFinding {
+    /// Id of the setting.
+    pub id: String,
+    /// Hosts on which it is at fault.
+    pub fault_count: usize,
+    /// Hosts to which it applies.
+    pub applies_count: usize,
+    /// The wanted value on the first of the hosts at fault.
+    pub wanted: String,
+    /// The hosts at fault, as places in [`Fleet::hosts`].
+    pub hosts: Vec<usize>,
+}
+
+/// Many hosts, those that differ from the others first.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Fleet {
+    /// The hosts, in the given order.
+    pub hosts: Vec<FleetHost>,
+    /// Groups with the same verdicts: first the one that differs from most hosts in most settings.
+    pub groups: Vec<FleetGroup>,
+    /// Settings at fault: first those at fault on the fewest hosts.
+    pub findings: Vec<FleetFinding>,
+    /// The middle rate of interruptions per second and CPU; `None` if fewer than three hosts measured it.
+    pub interruptions_per_s_median: Option<f64>,
+    /// Hosts with a rate far above the middle one, the highest first, as places in `hosts`.
+    pub noisy: Vec<usize>,
+}
+
+impl Fleet {
+    /// Groups hosts.
+    pub fn of(hosts: Vec<FleetHost>) -> Self {
+        let usual = usual(&hosts);
+        let mut by_verdicts: BTreeMap<Vec<(&str, usize)>, Vec<usize>> = BTreeMap::new();
+        for (at, host) in hosts.iter().enumerate() {
+            let key = host.verdicts.iter().map(|(id, verdict)| (id.as_str(), place(*verdict))).collect();
+            by_verdicts.entry(key).or_default().push(at);
+        }
+        let mut groups: Vec<FleetGroup> = by_verdicts
+            .into_values()
+            .filter_map(|mut places| {
+                places.sort_by_key(|at| hosts.get(*at).map(|host| host.name.clone()));
+                let verdicts = &hosts.get(*places.first()?)?.verdicts;
+                let part = |keep: &dyn Fn(&str, Verdict) -> bool| {
+                    let kept = verdicts.iter().filter(|(id, verdict)| keep(id, **verdict));
+                    kept.map(|(id, verdict)| (id.clone(), *verdict)).collect()
+                };
+                let differs = part(&|id, verdict| usual.get(id).is_some_and(|usual| *usual != verdict));
+                let faults = part(&|_, verdict| verdict.is_fault());
+                Some(FleetGroup { hosts: places, differs, faults })
+            })
+            .collect();
+        groups.sort_by_key(|group| {
+            (Reverse(group.differs.len()), Reverse(group.faults.len()), group.hosts.first().copied())
+        });
+        let findings = findings(&hosts);
+        let (interruptions_per_s_median, noisy) = noisy(&hosts);
+        Self { hosts, groups, findings, interruptions_per_s_median, noisy }
+    }
+
+    /// Hosts whose verdicts are those of most hosts.
+    pub fn alike_count(&self) -> usize {
+        self.groups.iter().filter(|group| group.differs.is_empty()).map(|group| group.hosts.len()).sum()
+    }
+}
+
+fn place(verdict: Verdict) -> usize {
+    Verdict::WORST_FIRST.iter().position(|other| *other == verdict).unwrap_or(usize::MAX)
+}
+
+/// The most frequent verdict on each setting; of equally frequent ones the best.
+fn usual(hosts: &[FleetHost]) -> BTreeMap<&str, Verdict> {
+    let mut counts: BTreeMap<&str, BTreeMap<usize, (Verdict, usize)>> = BTreeMap::new();
+    for (id, verdict) in hosts.iter().flat_map(|host| &host.verdicts) {
+        counts.entry(id).or_default().entry(place(*verdict)).or_insert((*verdict, 0)).1 += 1;
+    }
+    let most = |of: BTreeMap<usize, (Verdict, usize)>| {
+        of.into_iter().max_by_key(|(place, (_, count))| (*count, *place)).map(|(_, (verdict, _))| verdict)
+    };
+    counts.into_iter().filter_map(|(id, of)| Some((id, most(of)?))).collect()
+}
+
+fn findings(hosts: &[FleetHost]) -> Vec<FleetFinding> {
+    let ids: BTreeSet<&str> = hosts.iter().flat_map(|host| host.wanted.keys()).map(String::as_str).collect();
+    let mut found: Vec<FleetFinding> = ids
+        .into_iter()
+        .map(|id| {
+            let at_fault =
+                |host: &&FleetHost| host.verdicts.get(id).is_some_and(|verdict| verdict.is_fault());
+            let places: Vec<usize> =
+                hosts.iter().enumerate().filter(|(_, host)| at_fault(host)).map(|(at, _)| at).collect();
+            FleetFinding {
+                id: id.to_owned(),
+                fault_count: places.len(),
+                applies_count: hosts.iter().filter(|host| host.verdicts.contains_key(id)).count(),
+                wanted: hosts.iter().find_map(|host| host.wanted.get(id)).cloned().unwrap_or_default(),
+                hosts: places,
+            }
+        })
+        .collect();
+    found.sort_by_key(|of| (of.fault_count, of.id.clone()));
+    found
+}
+
+/// The middle rate, and the hosts far above it.
+fn noisy(hosts: &[FleetHost]) -> (Option<f64>, Vec<usize>) {
+    let mut rates: Vec<(f64, usize)> =
+        hosts.iter().enumerate().filter_map(|(at, host)| Some((host.interruptions_per_s?, at))).collect();
+    rates.sort_by(|x, y| y.0.total_cmp(&x.0).then(x.1.cmp(&y.1)));
+    let Some((median, _)) = rates.get(rates.len() / 2).copied().filter(|_| rates.len() >= MEASURED_MIN)
+    else {
+        return (None, Vec::new());
+    };
+    let far = rates.iter().take_while(|(rate, _)| *rate > median * NOISY_RATIO);
+    (Some(median), far.map(|(_, at)| *at).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(name: &str, verdicts: &[(&str, Verdict)], rate: Option<f64>) -> FleetHost {
+        let verdicts: BTreeMap<String, Verdict> =
+            verdicts.iter().map(|(id, verdict)| ((*id).to_owned(), *verdict)).collect();
+        let faults = verdicts.iter().filter(|(_, verdict)| verdict.is_fault());
+        FleetHost {
+            name: name.to_owned(),
+            product: String::new(),
+            kernel: String::new(),
+            score_percent: None,
+            wanted: faults.map(|(id, _)| (id.clone(), "0".to_owned())).collect(),
+            verdicts,
+            interruptions_per_s: rate,
+            length_ns_max: None,
+        }
+    }
+
+    #[test]
+    fn hosts_that_differ_come_before_the_many() {
+        use Verdict::{Good, Unknown, Wrong};
+        let usual = [("a", Good), ("b", Wrong)];
+        let mut hosts: Vec<FleetHost> =
+            (0..8).map(|at| host(&format!("desk{at}"), &usual, Some(1.0))).collect();
+        hosts.push(host("odd", &[("a", Wrong), ("b", Good)], Some(2.0)));
+        hosts.push(host("half", &[("a", Unknown), ("b", Wrong)], Some(9.0)));
+        let fleet = Fleet::of(hosts);
+        let groups: Vec<(Vec<usize>, Vec<&str>)> = fleet
+            .groups
+            .iter()
+            .map(|group| (group.hosts.clone(), group.differs.keys().map(String::as_str).collect()))
+            .collect();
+        assert_eq!(groups, [(vec![8], vec!["a", "b"]), (vec![9], vec!["a"]), ((0..8).collect(), vec![])]);
+        assert_eq!(fleet.alike_count(), 8);
+        let findings: Vec<(&str, usize, usize)> =
+            fleet.findings.iter().map(|of| (of.id.as_str(), of.fault_count, of.applies_count)).collect();
+        assert_eq!(findings, [("a", 1, 10), ("b", 9, 10)], "the rarest fault first");
+        assert_eq!((fleet.interruptions_per_s_median, fleet.noisy), (Some(1.0), vec![9]));
+    }
+
+    /// A setting that does not apply to a host does not make it an outlier, and two hosts have no middle.
+    #[test]
+    fn absent_settings_and_too_few_hosts_judge_nothing() {
+        use Verdict::{Good, Wrong};
+        let hosts =
+            vec![host("a", &[("x", Good), ("y", Wrong)], Some(1.0)), host("b", &[("x", Good)], Some(99.0))];
+        let fleet = Fleet::of(hosts);
+        assert!(fleet.groups.iter().all(|group| group.differs.is_empty()), "{:?}", fleet.groups);
+        assert_eq!((fleet.alike_count(), fleet.interruptions_per_s_median, fleet.noisy.len()), (2, None, 0));
+        assert_eq!(Fleet::of(Vec::new()), Fleet::default());
+    }
+}
