@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 from . import scenario, story
 from .machine import LAB, arch_of
@@ -24,6 +25,9 @@ def options():
     parser.add_argument("--lowlat", metavar="BINARY", type=pathlib.Path, help="use this binary [default: build it]")
     parser.add_argument(
         "--jobs", metavar="N", type=jobs, default=1, help="run N guests at once; each keeps about one CPU busy [default: 1]"
+    )
+    parser.add_argument(
+        "--start-within", metavar="SECONDS", type=int, help="skip scenarios that have not started by then, for runs with a time limit"
     )
     return parser.parse_args()
 
@@ -54,7 +58,7 @@ def disk(kind):
 
 
 def main():
-    chosen = options()
+    chosen, start = options(), time.monotonic()
     # So that ending this process also ends the guests.
     for ending in (signal.SIGINT, signal.SIGTERM):
         signal.signal(ending, lambda number, _: sys.exit(128 + number))
@@ -78,7 +82,14 @@ def main():
     for one in able:
         for part in (one.carrier, *one.riders):
             shutil.rmtree(runs / part.name, ignore_errors=True)
-    results = story.tell_all(able, chosen.jobs, lambda one: story.tell(one, disks[one.carrier.disk], binary, runs, chosen.all, clock))
+
+    def tell(one):
+        passed = time.monotonic() - start
+        if chosen.start_within is not None and passed > chosen.start_within:
+            return story.skipped(one, f"{passed:.0f} s had passed; run it alone")
+        return story.tell(one, disks[one.carrier.disk], binary, runs, chosen.all, clock)
+
+    results = story.tell_all(able, chosen.jobs, tell)
     for one in stories:
         if one not in able:
             results += story.skipped(one, f"needs a binary for {one.carrier.disk[-1]}, and {binary} is for {processor}")
