@@ -149,7 +149,7 @@ class Guest:
     """A machine with a separate disk: an overlay on the disk of lab/disk, kept from boot to boot."""
 
     def __init__(self, machine, disk, folder, binary, progress):
-        self.folder, self.progress = folder, progress
+        self.folder, self.disk, self.binary, self.progress = folder, disk, binary, progress
         self.share = folder / "share"
         self.share.mkdir(parents=True)
         self.machine = machines.load(machine, folder / "tables")
@@ -169,6 +169,10 @@ class Guest:
         self.boot_seconds = 0
         """Duration of the last boot."""
         self.is_installed = False
+
+    def twin(self, name):
+        """Another machine of the same kind with a fresh disk. Its owner ends it."""
+        return Guest(self.machine.name, self.disk, self.folder / name, self.binary, lambda text: self.progress(f"{name}: {text}"))
 
     def _arguments(self, console):
         # cache=writeback: a power cut keeps what the guest flushed. Other writes that had reached a new cluster are

@@ -1,0 +1,102 @@
+"""Several servers that Ansible sets up with the collection of ansible/."""
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import threading
+import time
+
+from .guest import GuestError
+from .machine import LAB
+
+PLAY_SECONDS = 3600
+
+
+class Keeper:
+    """Starts a guest again whenever it resets itself, as a server does, while a playbook runs."""
+
+    def __init__(self, guest):
+        self.guest, self.downs, self.error = guest, [], None
+        """Pairs of moments: the guest reset itself, it accepted jobs again."""
+        self.is_ending = threading.Event()
+        self.thread = threading.Thread(target=self._keep, daemon=True)
+
+    def _keep(self):
+        while not self.is_ending.is_set():
+            if not self.guest.qemu.wait(0.5):
+                continue
+            down = time.monotonic()
+            try:
+                if self.guest.qemu.ended_by != "guest-reset":
+                    raise GuestError(f"the guest ended by {self.guest.qemu.ended_by}")
+                self.guest.boot(settled=False)
+            except GuestError as error:
+                self.error = error
+                return
+            self.downs.append((down, time.monotonic()))
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.is_ending.set()
+        self.thread.join()
+
+
+class Fleet:
+    """Guests by the name of their host in Ansible's inventory."""
+
+    def __init__(self, lab, guests, **variables):
+        self.lab, self.guests, self.plays = lab, guests, 0
+        self.folder = lab.folder / "ansible"
+        collection = self.folder / "ansible_collections/lowlat/lowlat"
+        collection.parent.mkdir(parents=True)
+        collection.symlink_to(LAB.parent / "ansible")
+        hosts = {name: {"lab_guest_share": str(guest.share)} for name, guest in guests.items()}
+        shared = {
+            "ansible_connection": "lab_guest",
+            "ansible_become": False,
+            "ansible_python_interpreter": "/usr/bin/python3",
+            # Snapshots of the guest include root's home.
+            "ansible_remote_tmp": "/tmp/ansible",
+            **variables,
+        }
+        (self.folder / "inventory.json").write_text(json.dumps({"lowlat": {"hosts": hosts, "vars": shared}}, indent=2))
+
+    def play(self, playbook, *arguments, **variables):
+        """Runs a playbook of the collection: its exit status, its output, the number of changed tasks and the keeper
+        of each host."""
+        self.plays += 1
+        environment = {
+            **os.environ,
+            "ANSIBLE_COLLECTIONS_PATH": str(self.folder),
+            "ANSIBLE_CONFIG": str(self.folder / "none.cfg"),
+            "ANSIBLE_CONNECTION_PLUGINS": str(LAB / "ansible"),
+            "ANSIBLE_HOME": str(self.folder / "home"),
+            "ANSIBLE_NOCOLOR": "1",
+            "ANSIBLE_PIPELINING": "1",
+        }
+        command = ["ansible-playbook", "-i", self.folder / "inventory.json", f"lowlat.lowlat.{playbook}", *arguments]
+        command += ["-e", json.dumps(variables)] if variables else []
+        log = self.folder / f"{self.plays}-{playbook}.txt"
+        keepers = {name: Keeper(guest) for name, guest in self.guests.items()}
+        with contextlib.ExitStack() as stack:
+            for keeper in keepers.values():
+                stack.enter_context(keeper)
+            out = stack.enter_context(open(log, "w"))
+            play = subprocess.run(
+                command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, timeout=PLAY_SECONDS, check=False
+            )
+        status = play.returncode
+        for name, keeper in keepers.items():
+            if keeper.error:
+                raise GuestError(f"{name}: {keeper.error}")
+        text = log.read_text()
+        recap = text.rpartition("PLAY RECAP")[2]
+        changed = {name: int(count) for name, count in re.findall(r"^(\S+) .*changed=(\d+)", recap, re.M)}
+        self.lab.note(f"$ ansible-playbook lowlat.lowlat.{playbook} {' '.join(arguments)}   status {status}, changed {changed}")
+        self.lab.need(f"playbook {playbook} {' '.join(arguments)} ends with 0", status == 0, "" if status == 0 else text[-1500:])
+        return text, changed, keepers
