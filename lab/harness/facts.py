@@ -42,16 +42,19 @@ def file_differences(before, after):
 
 def value_differences(before, after):
     """Values of the running system. Kernel threads count if both snapshots have them: some start with the first use
-    of their feature. So do parameters of modules, which are loaded then. Interrupts count unless irqbalance moved them,
-    before or after."""
+    of their feature. So do parameters of modules, which are loaded then. Interrupts, and the CPUs of their threads, which
+    follow them, count unless irqbalance moved them, before or after."""
+    is_balanced = before.is_balanced() or after.is_balanced()
     here, there = dict(before.values), dict(after.values)
     both = {module(name) for name in here} & {module(name) for name in there}
     for one, other in ((here, there), (there, here)):
         for name in [name for name in one if name not in other]:
             if name.startswith("thread ") or module(name) not in both:
                 del one[name]
+        if is_balanced:
+            one.update({name: value.partition(", ")[2] for name, value in one.items() if name.startswith("thread irq/")})
     found = differences(here, there)
-    if not before.is_balanced() and not after.is_balanced():
+    if not is_balanced:
         here, there = ({name: irq["affinity"] for name, irq in one.interrupts.items()} for one in (before, after))
         found += differences(here, there)
     return found
