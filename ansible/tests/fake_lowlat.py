@@ -154,7 +154,7 @@ def main():
         "tune rollback": rollback,
         "reboot": reboot,
     }
-    others = {"--version": version, "assess": measure, "host capture": capture, "report render": measure}
+    others = {"--version": version, "assess": measure, "host capture": capture, "report fleet": measure}
     words = " ".join(words)
     if words in others:
         others[words]()

@@ -202,7 +202,7 @@ class FleetTest(unittest.TestCase):
         self.assertEqual(found, sorted(expected))
         self.assertIn("--role DIR/role.toml --no-measure", "\n".join(self.calls("desk2")))
         files = " ".join(f"{self.top}/documents/{host}.result.json" for host in both)
-        self.assertEqual(self.calls("controller"), [f"report render {files} --html {self.top}/page.html"])
+        self.assertEqual(self.calls("controller"), [f"report fleet {files} --html {self.top}/page.html"])
         self.assertTrue((self.top / "page.html").exists())
 
     def test_the_rollback_reboots_and_is_idempotent(self):
