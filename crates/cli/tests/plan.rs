@@ -195,8 +195,14 @@ fn the_command_answers_by_exit_code_and_saves_the_plan() {
 
     let empty = std::env::temp_dir().join(format!("lowlat-empty-{}", std::process::id()));
     std::fs::create_dir_all(empty.join("proc")).expect("a directory");
-    let output = common::lowlat(&["tune", "plan", "--root", &empty.display().to_string()]);
+    let root = empty.display().to_string();
+    let output = common::lowlat(&["tune", "plan", "--root", &root]);
+    let applied = common::lowlat(&["tune", "apply", "--root", &root, "--yes", "--json"]);
     std::fs::remove_dir_all(&empty).expect("the directory");
+    let said = common::text(&applied.stdout);
+    let outcome: serde_json::Value =
+        serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
+    assert_eq!((&outcome["document"], &outcome["is_changed"]), (&"lowlat-apply".into(), &false.into()));
     let said = common::text(&output.stdout);
     assert!(matches!(output.status.code(), Some(0)), "{said} {}", common::text(&output.stderr));
     assert!(said.starts_with("Nothing to change"), "{said}");

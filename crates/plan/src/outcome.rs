@@ -11,7 +11,7 @@ pub struct ApplyOutcome {
     pub document: String,
     /// Version of the document's format: [`ApplyOutcome::SCHEMA_VERSION`].
     pub schema_version: u32,
-    /// [`Plan::id`] of the plan now in force.
+    /// [`Plan::id`] of the plan now in force, or of the one that has no change.
     pub plan_id: String,
     /// Whether anything was written.
     pub is_changed: bool,
@@ -34,6 +34,22 @@ impl ApplyOutcome {
     pub const DOCUMENT: &str = "lowlat-apply";
     /// The present version of the format.
     pub const SCHEMA_VERSION: u32 = 1;
+
+    /// The result of a plan without changes, for which nothing is written.
+    pub fn of_nothing(plan: &Plan) -> Self {
+        Self {
+            document: Self::DOCUMENT.to_owned(),
+            schema_version: Self::SCHEMA_VERSION,
+            plan_id: plan.id(),
+            is_changed: false,
+            changes: Vec::new(),
+            boot_loader: None,
+            units: Vec::new(),
+            confirm_within_s: None,
+            needs_reboot: false,
+            notes: Vec::new(),
+        }
+    }
 
     /// Number of changes with a fate.
     pub fn count(&self, fate: Fate) -> usize {

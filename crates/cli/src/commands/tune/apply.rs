@@ -11,7 +11,10 @@ use crate::{
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_host::{HostSnapshot, IsolateBy};
-use lowlat_plan::{Plan, outcome::Fate};
+use lowlat_plan::{
+    Plan,
+    outcome::{ApplyOutcome, Fate},
+};
 use lowlat_tune::flow::{self, ApplyOptions, PlanFrom, Ready, Site};
 use lowlat_tune::units::Watch;
 use std::{path::PathBuf, time::Duration};
@@ -116,7 +119,11 @@ pub fn carry_out(
 ) -> anyhow::Result<Exit> {
     let ready = Ready::new(site, host, wanted, from, options)?;
     if ready.plan.changes.is_empty() {
-        output::print(&lowlat_report::plan_text(&ready.plan, output::width()))?;
+        if json {
+            output::print_json(&ApplyOutcome::of_nothing(&ready.plan))?;
+        } else {
+            output::print(&lowlat_report::plan_text(&ready.plan, output::width()))?;
+        }
         return Ok(Exit::Clean);
     }
     if !json {
