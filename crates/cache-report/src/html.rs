@@ -37,7 +37,7 @@ pub fn section(record: &C2cRecord, topology: &Topology) -> Section {
         @if record.levels.is_empty() {
             p class="empty" { "Nothing was measured." }
         } @else {
-            figure class="card" {
+            figure tabindex="0" class="card" {
                 figcaption { h3 { "Pairs" } p { (caption(topology)) } }
                 (map(record, topology))
             }

@@ -30,7 +30,7 @@ pub fn section(record: &PingpongRecord) -> Section {
         @if record.sizes.is_empty() {
             p class="empty" { "Nothing was measured." }
         } @else {
-            figure class="card" {
+            figure tabindex="0" class="card" {
                 figcaption { h3 { "By size" } p { "Dot: median. Bar: minimum to p99. Line: to the maximum." } }
                 (chart(&record.sizes))
             }

@@ -30,7 +30,7 @@ pub fn section(record: &PingpongRecord) -> Option<Section> {
         "Parts of whole round trips, in the order of time, from rounds with time stamps. They add up to the time that the counter measured."
     };
     let body = html! {
-        figure class="card parts" {
+        figure tabindex="0" class="card parts" {
             figcaption { h3 { "By size" } p { "Medians of the parts. Time on the server is hatched." } }
             (legend(record, &sizes))
             (chart(record, &sizes))

@@ -215,7 +215,7 @@ fn section(record: &StreamRecord) -> Section {
             p class="empty" { "Nothing was measured." }
         } @else {
             @if !marks.is_empty() {
-                figure class="card" {
+                figure tabindex="0" class="card" {
                     figcaption { h3 { "By rate" } p { "Dots: median and maximum. Bar: minimum to p99." } }
                     (chart(&marks, goal, "Latency by rate; the figures are in the table below"))
                 }

@@ -140,7 +140,7 @@ fn one_gain(
     };
     let rows: Vec<Vec<String>> = rows.into_iter().map(cells).collect();
     html! {
-        figure class="card" {
+        figure tabindex="0" class="card" {
             figcaption { h3 { (title(gain)) } }
             @if let Some(best) = article::best(explained) { (chart(gain, best)) }
             @for line in sentences(gain, explained, has_clusters) { p { (micro(&clean(&line))) } }

@@ -69,7 +69,7 @@ fn body(record: &ChoiceRecord) -> Section {
     };
     let body = html! {
         (doubtful(&doubts(record, &study)))
-        figure class="card" {
+        figure tabindex="0" class="card" {
             figcaption { h3 { "By mode" } p { "Dot: median. Bar: interval of p99. Line: the goal of " (micro(&span(record.goal.p99_ns))) "." } }
             (chart(&marks(&study), Some(record.goal.p99_ns as f64), "p50 and p99 by mode; the figures are in the table below"))
         }

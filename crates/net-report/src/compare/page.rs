@@ -74,7 +74,7 @@ fn body(record: &CompareRecord) -> Section {
     let body = html! {
         (doubtful(&doubts(record, &study)))
         @if let Some(size) = super::quoted(&study) {
-            figure class="card" {
+            figure tabindex="0" class="card" {
                 figcaption { h3 { "By round" } p { "Dot: median of a run of " (of(size)) ". Bar: all rounds of the side." } }
                 (chart(&marks(record, size.size_bytes), None, "Medians of every round by side; the figures are in the table below"))
             }

@@ -40,7 +40,7 @@ fn overview(of: &SideBySide) -> Markup {
                     thead { tr {
                         th scope="col" class="left" { "Document" } th scope="col" { "Score" } th scope="col" { "Faults" }
                         th scope="col" { "Rate (95 %)" } th scope="col" { "Time lost" } th scope="col" { "Longest" }
-                        th scope="col" class="left" { @if let Some(scale) = &widest { (axis(scale)) } }
+                        th scope="col" class="left" { span class="vh" { "Ratio" } @if let Some(scale) = &widest { (axis(scale)) } }
                         th scope="col" class="left" { "Result" }
                     } }
                     tbody {

@@ -109,7 +109,7 @@ fn anchored(markup: &Markup, prefix: &str) -> Markup {
 fn bar(sections: &[Section]) -> Markup {
     html! {
         @if let Some(second) = sections.get(1) { a class="skip" href={ "#" (second.id) } { "Skip to " (second.title.to_lowercase()) } }
-        div class="bar" {
+        header class="bar" {
             div class="bar-inner" {
                 span class="brand" { "lowlat" }
                 nav aria-label="Sections" {

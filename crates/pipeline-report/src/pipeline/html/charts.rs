@@ -23,7 +23,7 @@ pub fn cost(groups: &[Vec<&MeasuredRow<'_>>]) -> Markup {
             return html! { p class="empty" { "Nothing was measured." } };
         };
         html! {
-            figure class="card" {
+            figure tabindex="0" class="card" {
                 figcaption { h3 { (title) } p { (caption) } }
                 (Frame::new(WIDTH, HEIGHT, low, high).draw(title, y_title, plain_name, &all))
             }

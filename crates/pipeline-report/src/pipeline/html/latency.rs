@@ -47,7 +47,7 @@ fn means_chart(means: &[Series], measured: &[&Group<'_, '_>]) -> Markup {
     let (low, high) = span_of(means);
     let frame = Frame::new(WIDTH, HEIGHT, low, high).side_by_side(BESIDE);
     html! {
-        figure class="card" {
+        figure tabindex="0" class="card" {
             figcaption {
                 h3 { "Means" }
                 p { "Tick to order: bars reach from the lowest to the highest mean of a run, as in the report. Groups are drawn side by side at each rate." }
@@ -70,7 +70,7 @@ pub fn finding_chart(title: &str, groups: &[Group<'_, '_>], names: &[(char, Stri
         "{title}: mean tick to order over the rate, one line per group; the figures are in the table below"
     );
     html! {
-        figure class="card" {
+        figure tabindex="0" class="card" {
             figcaption { h3 { "Means" } p { "Tick to order, from the lowest to the highest mean of a run." } }
             (frame.draw(&label, "tick to order", time_name, &means))
             (legend(names.iter().map(|(letter, name)| (*letter, name.as_str())), false))
@@ -87,7 +87,7 @@ fn percentiles(group: &Group<'_, '_>, (low, high): (i32, i32)) -> Markup {
     let frame = Frame::new(SMALL_WIDTH, SMALL_HEIGHT, low, high);
     let label = format!("Group {}: tick to order over the rate, p50 to p99", first.row.group);
     html! {
-        figure class="card" {
+        figure tabindex="0" class="card" {
             figcaption {
                 h3 { (first.row.group) ": " (lowlat_text::units::clean(&first.row.group_name)) }
             }

@@ -96,7 +96,7 @@ fn bar(all: &[(&str, &StageFigures)]) -> Markup {
     });
     let drawn: Vec<_> = drawn.collect();
     html! {
-        figure class="card" {
+        figure tabindex="0" class="card" {
             figcaption { h3 { "Where the mean goes" } p { "Numbers are the rows of the table below." } }
             svg class="parts" viewBox=(format!("0 0 {BAR_WIDTH} {BAR_HEIGHT}")) role="img" aria-label="Mean of each part of tick to trade, side by side; the figures are in the table below" {
                 @for (number, start, width, title) in &drawn {

@@ -26,7 +26,7 @@ pub fn section(document: &ResultDocument) -> Option<Markup> {
     };
     let body = html! {
         div class="card flush" {
-            div class="scroll" tabindex="0" role="region" aria-label="What to do first" {
+            div class="scroll" tabindex="0" role="region" aria-label="Settings to change first" {
                 table class="first-table" {
                     thead { tr {
                         th scope="col" { "Setting" } th scope="col" { "Now" }

@@ -28,7 +28,7 @@ pub fn section(document: &ResultDocument) -> Markup {
         @if (1..=CPUS_MAX).contains(&cpu_count) {
             figure class="card picture" {
                 (legend(document))
-                div class="scroll" { (picture::draw(document)) }
+                div class="scroll" tabindex="0" role="group" aria-label="Picture of the host" { (picture::draw(document)) }
             }
         } @else if cpu_count > CPUS_MAX {
             p class="note" { "A host with more than " (CPUS_MAX) " CPUs is shown as text only." }

@@ -255,7 +255,7 @@ fn causes(comparison: &Comparison, scale: &LogScale) -> Markup {
                     thead { tr {
                         th scope="col" class="left" { "Cause" } th scope="col" { "Before" } th scope="col" { "After" }
                         th scope="col" { "Time before" } th scope="col" { "Time after" }
-                        th scope="col" class="left" { (axis(scale)) } th scope="col" class="left" { "Result" }
+                        th scope="col" class="left" { span class="vh" { "Ratio" } (axis(scale)) } th scope="col" class="left" { "Result" }
                     } }
                     tbody { @for of in all.iter().take(CAUSES_MAX) { (cause_row(of, scale)) } }
                 }
@@ -295,7 +295,7 @@ fn cpus(comparison: &Comparison, scale: &LogScale) -> Markup {
                     thead { tr {
                         th scope="col" { "CPU" } th scope="col" { "Before" } th scope="col" { "After" }
                         th scope="col" { "Longest before" } th scope="col" { "Longest after" }
-                        th scope="col" class="left" { (axis(scale)) } th scope="col" class="left" { "Result" }
+                        th scope="col" class="left" { span class="vh" { "Ratio" } (axis(scale)) } th scope="col" class="left" { "Result" }
                     } }
                     tbody { @for of in all.iter().take(CPUS_MAX) { (cpu_row(of, scale)) } }
                 }

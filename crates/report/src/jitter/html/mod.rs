@@ -59,11 +59,11 @@ fn section(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Markup {
         @if let Some(policy) = &record.real_time { " The samplers ran as " (clean(policy)) "." }
     };
     let body = html! {
-        figure class="card" {
+        figure tabindex="0" class="card" {
             figcaption { h3 { "Number and length" } p { (distribution::caption(all.len())) } }
             (distribution::draw(record, &all))
         }
-        figure class="card" {
+        figure tabindex="0" class="card" {
             figcaption { h3 { "When" } p { (heat::caption(record)) } }
             (heat::draw(record, &all))
         }

@@ -26,7 +26,7 @@ pub fn card(groups: &JitterGroups) -> Markup {
             }
             @if !groups.sizes.is_empty() {
                 table class="numbers sizes" {
-                    thead { tr { th scope="col" { "CPUs" } th scope="col" { "Times" } th scope="col" class="left" {} } }
+                    thead { tr { th scope="col" { "CPUs" } th scope="col" { "Times" } th scope="col" class="left" { span class="vh" { "As a bar" } } } }
                     tbody {
                         @for size in groups.sizes.iter().take(SIZES_MAX) {
                             tr {

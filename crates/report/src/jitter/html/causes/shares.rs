@@ -11,7 +11,7 @@ use maud::{Markup, html};
 /// Builds the card with the bar and the explained share.
 pub fn card(jitter: &Jitter<'_>) -> Markup {
     html! {
-        figure class="card" {
+        figure tabindex="0" class="card" {
             figcaption {
                 h3 { "Where the time went" }
                 p { "The time of all interruptions on all measured CPUs, by cause." }

@@ -62,7 +62,7 @@ pub fn card(document: &ResultDocument, jitter: &Jitter<'_>, causes: &JitterCause
         .collect();
     let scales = if sides.len() > 1 { " Each side has a separate scale." } else { "" };
     html! {
-        figure class="card stacked" {
+        figure tabindex="0" class="card stacked" {
             figcaption { h3 { "Causes per CPU" } p { "Time taken from each CPU per second, by cause." (scales) } }
             @if families.is_empty() {
                 p class="empty" { "No interruption has a known cause." }

@@ -104,7 +104,7 @@ fn story(of: &Ranked<'_>, explained: &Explained, context: &Context<'_>) -> Marku
     let spans = spans(explained);
     html! {
         div class="hit-body" {
-            div class="scroll" { (flame::draw(explained, &spans)) }
+            div class="scroll" tabindex="0" role="group" aria-label="What happened in this interruption" { (flame::draw(explained, &spans)) }
             div class="hit-columns" {
                 (parts_table(&explained.parts, explained.interruption.length_ns))
                 @if !spans.is_empty() { (steps_table(&spans, explained.timeline_cut_count, context.traced)) }
