@@ -10,8 +10,12 @@ use lowlat_trade::{
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::{fs, os::fd::OwnedFd, time::Instant};
 
-/// Rings of a writer that this process has open: the master's, and those of the test's nodes. Each test has a
-/// writer with another number, because all share this process.
+/// Numbers of the writers whose rings two tests count. All tests share this process, and none of the others has as many
+/// nodes.
+const ASKED: u32 = 131;
+const EVICTING: u32 = 132;
+
+/// Rings of a writer that this process has open: the master's, and those of the test's nodes.
 fn rings_of(writer: u32) -> usize {
     let name = format!("memfd:lowlat:ring.{writer}-");
     let entries = fs::read_dir("/proc/self/fd").unwrap().flatten();
@@ -92,11 +96,11 @@ fn memory_beyond_the_budget_is_refused_before_it_is_made() {
 #[test]
 fn a_reader_that_keeps_requesting_rings_gets_none() {
     const WORDS: usize = 3000;
-    let master = master_with(5);
+    let master = master_with(ASKED);
     let _md = master.join(&join("md", writes("md", 1), vec![]));
     let reader = join_by_hand(&master, "reader");
-    let before = rings_of(5);
-    let again = serde_json::json!({"message": "again", "writer": 5, "after": null, "first": 0});
+    let before = rings_of(ASKED);
+    let again = serde_json::json!({"message": "again", "writer": ASKED, "after": null, "first": 0});
     for _ in 0..WORDS {
         assert!(say(&reader, &again));
     }
@@ -106,14 +110,15 @@ fn a_reader_that_keeps_requesting_rings_gets_none() {
         "the master has handled all",
         |happened| matches!(happened, Happened::Said { text, .. } if text == "done"),
     );
-    assert!(rings_of(5) <= before + 2, "{} rings after {before}", rings_of(5));
-    assert_eq!(master.with(|master, _| master.nodes().len()), 7);
+    let after = rings_of(ASKED);
+    assert!(after <= before + 2, "{after} rings after {before}");
+    assert_eq!(master.with(|master, _| master.nodes().len()), ASKED as usize + 2);
 }
 
 /// A node that is really evicted repeatedly: the rings that it has left are freed.
 #[test]
 fn replaced_rings_are_freed() {
-    let master = master_with(6);
+    let master = master_with(EVICTING);
     let mut md = master.join(&join("md", writes("md", 1), vec![]));
     let slow = reads("md", Keys::All).with(Overrun::Evict { behind_max: 4 });
     let mut reader = master.join(&join("reader", None, vec![slow]));
@@ -123,7 +128,7 @@ fn replaced_rings_are_freed() {
             eprintln!("{round} {:?}", md.counters().figures());
             md.poll(&mut |_, _| ());
             md.publisher().publish(&lowlat_ipc::stream::Stamp::default(), b"quote").unwrap();
-            master.with(move |master, _| master.nodes()[6].figures.evicted > round)
+            master.with(move |master, _| master.nodes()[EVICTING as usize].figures.evicted > round)
         });
         let mut is_told = false;
         until("it is reconnected, and knows what it lost", || {
@@ -136,7 +141,7 @@ fn replaced_rings_are_freed() {
     until("they are freed", || {
         reader.poll(&mut |_, _| ());
         md.poll(&mut |_, _| ());
-        rings_of(6) <= 6
+        rings_of(EVICTING) <= 6
     });
 }
 
