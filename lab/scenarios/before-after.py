@@ -12,7 +12,7 @@ IS_QUICK = False
 # Sysctls without effect on a thread that spins on an isolated CPU.
 HARMLESS = {
     "vm.swappiness": 35, "vm.dirty_ratio": 33, "vm.dirty_background_ratio": 11, "vm.compaction_proactiveness": 7,
-    "vm.zone_reclaim_mode": 1, "kernel.numa_balancing": 1, "kernel.hung_task_timeout_secs": 77, "kernel.printk": "3 4 1 7",
+    "vm.zone_reclaim_mode": 1, "kernel.hung_task_timeout_secs": 77, "kernel.printk": "3 4 1 7",
     "kernel.core_pattern": "core.%p", "net.core.busy_read": 20, "net.core.busy_poll": 20, "net.core.rmem_max": 300000,
     "net.core.wmem_max": 300000, "net.core.rmem_default": 200000, "net.core.wmem_default": 200000,
     "net.core.netdev_max_backlog": 2000, "net.core.netdev_budget": 400, "net.core.somaxconn": 1000,
