@@ -104,23 +104,21 @@ impl Fleet {
     /// Groups hosts.
     pub fn of(hosts: Vec<FleetHost>) -> Self {
         let usual = usual(&hosts);
-        let mut by_verdicts: BTreeMap<Vec<(&str, usize)>, Vec<usize>> = BTreeMap::new();
+        let mut by_verdicts: BTreeMap<&BTreeMap<String, Verdict>, Vec<usize>> = BTreeMap::new();
         for (at, host) in hosts.iter().enumerate() {
-            let key = host.verdicts.iter().map(|(id, verdict)| (id.as_str(), place(*verdict))).collect();
-            by_verdicts.entry(key).or_default().push(at);
+            by_verdicts.entry(&host.verdicts).or_default().push(at);
         }
         let mut groups: Vec<FleetGroup> = by_verdicts
-            .into_values()
-            .filter_map(|mut places| {
+            .into_iter()
+            .map(|(verdicts, mut places)| {
                 places.sort_by_key(|at| hosts.get(*at).map(|host| host.name.clone()));
-                let verdicts = &hosts.get(*places.first()?)?.verdicts;
                 let part = |keep: &dyn Fn(&str, Verdict) -> bool| {
                     let kept = verdicts.iter().filter(|(id, verdict)| keep(id, **verdict));
                     kept.map(|(id, verdict)| (id.clone(), *verdict)).collect()
                 };
                 let differs = part(&|id, verdict| usual.get(id).is_some_and(|usual| *usual != verdict));
                 let faults = part(&|_, verdict| verdict.is_fault());
-                Some(FleetGroup { hosts: places, differs, faults })
+                FleetGroup { hosts: places, differs, faults }
             })
             .collect();
         groups.sort_by_key(|group| {
@@ -137,20 +135,17 @@ impl Fleet {
     }
 }
 
-fn place(verdict: Verdict) -> usize {
-    Verdict::WORST_FIRST.iter().position(|other| *other == verdict).unwrap_or(usize::MAX)
-}
-
 /// The most frequent verdict on each setting; of equally frequent ones the best.
 fn usual(hosts: &[FleetHost]) -> BTreeMap<&str, Verdict> {
-    let mut counts: BTreeMap<&str, BTreeMap<usize, (Verdict, usize)>> = BTreeMap::new();
+    let mut counts: BTreeMap<&str, BTreeMap<Verdict, usize>> = BTreeMap::new();
     for (id, verdict) in hosts.iter().flat_map(|host| &host.verdicts) {
-        counts.entry(id).or_default().entry(place(*verdict)).or_insert((*verdict, 0)).1 += 1;
+        *counts.entry(id).or_default().entry(*verdict).or_default() += 1;
     }
-    let most = |of: BTreeMap<usize, (Verdict, usize)>| {
-        of.into_iter().max_by_key(|(place, (_, count))| (*count, *place)).map(|(_, (verdict, _))| verdict)
+    let place = |verdict| Verdict::WORST_FIRST.iter().position(|other| *other == verdict);
+    let most = |of: BTreeMap<Verdict, usize>| {
+        of.into_iter().max_by_key(|(verdict, count)| (*count, place(*verdict)))
     };
-    counts.into_iter().filter_map(|(id, of)| Some((id, most(of)?))).collect()
+    counts.into_iter().filter_map(|(id, of)| Some((id, most(of)?.0))).collect()
 }
 
 fn findings(hosts: &[FleetHost]) -> Vec<FleetFinding> {

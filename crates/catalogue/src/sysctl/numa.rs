@@ -8,7 +8,7 @@ const NUMA: Setting = Setting { needs: Needs::ANY.with_config(&["NUMA_BALANCING"
 /// A rate of the scanner, which has no effect while balancing is off.
 const SCAN: Setting = Setting {
     reason: "Sets the rate of the scanner for automatic NUMA balancing. It has no effect while \
-             kernel.numa_balancing is 0, as it should be on a quiet host.",
+             kernel.numa_balancing is 0, the value for a quiet host.",
     hazard: "Redundant with kernel.numa_balancing=0. The sysctl was removed in kernel 5.13, and `sysctl -p` \
              reports an error for it.",
     judge: judge::sysctl,

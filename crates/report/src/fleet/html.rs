@@ -1,6 +1,6 @@
 //! A fleet as one page: a table of groups of hosts and settings, whose size does not grow with the hosts' documents.
 
-use super::{headline, hosts, names, times};
+use super::{headline, names, times};
 use crate::audit::verdict_class;
 use lowlat_result::fleet::{Fleet, FleetGroup};
 use lowlat_settings::Verdict;
@@ -33,7 +33,7 @@ pub fn fleet_html(fleet: &Fleet) -> String {
             "This page loads no external resources."
         } }
     };
-    page(&hosts(fleet.hosts.len()), &sections, &footer)
+    page(&plural(fleet.hosts.len(), "host"), &sections, &footer)
 }
 
 fn summary(fleet: &Fleet) -> Markup {
@@ -46,7 +46,7 @@ fn summary(fleet: &Fleet) -> Markup {
     html! {
         section id="summary" class="hero" aria-labelledby="summary-title" {
             p class="eyebrow" { "Fleet" }
-            h1 id="summary-title" { (hosts(fleet.hosts.len())) }
+            h1 id="summary-title" { (plural(fleet.hosts.len(), "host")) }
             p class="verdict" { (headline(fleet)) }
             div class="tiles" {
                 (tile("Differ from most", &count(differing as u64), "hosts with another verdict on at least one setting"))
@@ -111,7 +111,7 @@ fn row(fleet: &Fleet, group: &FleetGroup, columns: &[&str]) -> Markup {
     html! {
         tr {
             th scope="row" {
-                @if group.hosts.len() > 1 { b { (hosts(group.hosts.len())) } " " }
+                @if group.hosts.len() > 1 { b { (plural(group.hosts.len(), "host")) } " " }
                 (names(fleet, named, NAMES_MAX))
                 @if !rest.is_empty() {
                     details { summary { "and " (count(rest.len() as u64)) " more" } p class="why" { (names(fleet, rest, usize::MAX)) } }

@@ -11,22 +11,16 @@ fn headline(fleet: &Fleet) -> String {
     let (all, alike) = (fleet.hosts.len(), fleet.alike_count());
     let groups = fleet.groups.iter().filter(|group| !group.differs.is_empty()).count();
     if groups == 0 {
-        return format!("{}, and no verdict differs between them.", hosts(all));
+        return format!("{}, and no verdict differs between them.", plural(all, "host"));
     }
     let verb = if all - alike == 1 { "differs" } else { "differ" };
     format!(
         "{}: {} are alike, {} in {} {verb} from them.",
-        hosts(all),
+        plural(all, "host"),
         count(alike as u64),
         count((all - alike) as u64),
         plural(groups, "group")
     )
-}
-
-/// "1,000 hosts".
-fn hosts(number: usize) -> String {
-    let noun = if number == 1 { "host" } else { "hosts" };
-    format!("{} {noun}", count(number as u64))
 }
 
 /// Names of hosts, the first ones only.

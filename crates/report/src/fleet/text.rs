@@ -1,6 +1,6 @@
 //! A fleet as terminal text.
 
-use super::{headline, hosts, names, times};
+use super::{headline, names, times};
 use lowlat_result::fleet::{Fleet, FleetFinding};
 use lowlat_text::columns::{Column, table};
 use lowlat_text::text::{BOLD, add_field, add_heading, cut, paint, usable, wrap};
@@ -37,7 +37,7 @@ fn add_groups(out: &mut String, fleet: &Fleet, width: usize) {
     for group in groups.iter().take(GROUPS_MAX) {
         let differs = plural(group.differs.len(), "setting");
         let text = format!("{differs}: {}", names(fleet, &group.hosts, NAMES_MAX));
-        add_field(out, &hosts(group.hosts.len()), &text, 12, width);
+        add_field(out, &plural(group.hosts.len(), "host"), &text, 12, width);
         for (id, verdict) in group.differs.iter().take(DIFFERS_MAX) {
             add_field(out, "", &format!("{} {}", verdict.word(), clean(id)), 12, width);
         }
