@@ -21,8 +21,9 @@ use connection::Ways;
 use std::time::Duration;
 use zbus::Connection;
 
-/// Time limit for reading a unit.
-const LOOK: Duration = Duration::from_secs(15);
+/// Time limit for reading a unit. systemd answers nothing while it loads its units again, which takes a busy host longer
+/// than the 25 seconds that D-Bus usually allows.
+const LOOK: Duration = Duration::from_secs(60);
 /// Time limit for a change. systemd gives a service 90 seconds to stop, and the same time again to be killed.
 const CHANGE: Duration = Duration::from_secs(240);
 
