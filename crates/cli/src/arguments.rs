@@ -1,9 +1,35 @@
 //! Arguments that more than one command takes.
 
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use jiff::SignedDuration;
 use lowlat_host::CpuSet;
+use lowlat_lang::Language;
 use lowlat_measure::jitter::JitterOptions;
 use std::time::Duration;
+
+/// The argument of commands that write a page.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct PageArgs {
+    /// Write the page in this language
+    #[arg(long, value_name = "LANG", default_value = "en", value_parser = languages())]
+    lang: Language,
+}
+
+impl PageArgs {
+    /// Returns an English page in the language asked for.
+    pub fn page(self, page: String) -> String {
+        self.lang.page(page)
+    }
+}
+
+fn languages() -> impl TypedValueParser<Value = Language> {
+    PossibleValuesParser::new(Language::ALL.iter().map(|language| language.code())).map(|code| {
+        Language::ALL.iter().copied().find(|language| language.code() == code).unwrap_or_default()
+    })
+}
 
 /// Parses the CPUs to measure from a list such as 1-7,9-15.
 pub fn cpus(text: &str) -> Result<CpuSet, String> {

@@ -1,5 +1,6 @@
 //! Output files of a run, each written completely or not at all.
 
+use crate::arguments::PageArgs;
 use crate::output::{json_line, json_lines, talk};
 use jiff::Timestamp;
 use lowlat_result::ResultDocument;
@@ -78,6 +79,7 @@ pub fn write_all<'a>(
 pub struct RunFiles {
     hlog: Option<OutputFile>,
     report: Option<OutputFile>,
+    language: PageArgs,
     result: Option<OutputFile>,
 }
 
@@ -86,6 +88,7 @@ impl RunFiles {
     pub fn prepare(
         hlog: Option<&Path>,
         report: Option<&Path>,
+        language: PageArgs,
         result: Option<&Path>,
     ) -> anyhow::Result<Self> {
         let file =
@@ -93,6 +96,7 @@ impl RunFiles {
         Ok(Self {
             hlog: file(hlog, "--hlog")?,
             report: file(report, "--report")?,
+            language,
             result: file(result, "--result")?,
         })
     }
@@ -106,7 +110,9 @@ impl RunFiles {
     ) -> anyhow::Result<()> {
         let mut files = Vec::new();
         files.extend(self.result.iter().map(|file| (file, json_line(document))));
-        files.extend(self.report.iter().map(|file| (file, Ok(lowlat_report::html(document)))));
+        files.extend(
+            self.report.iter().map(|file| (file, Ok(self.language.page(lowlat_report::html(document))))),
+        );
         files.extend(self.hlog.iter().map(|file| (file, log(started_ns(document)))));
         write_all(files)
     }

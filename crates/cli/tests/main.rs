@@ -20,6 +20,7 @@ mod import;
 mod jitter;
 mod journal;
 mod journal_record;
+mod lang;
 mod net;
 mod onload;
 mod pipeline_run;

@@ -231,6 +231,7 @@ fn in_a_browser() {
     };
     filters_and_theme(&driver);
     links_open_folded_rows(&driver);
+    heads_sort_their_columns(&driver);
     stays_alone_and_silent(&driver, &common::counted(), "counted.html");
     stays_alone_and_silent(&driver, &common::hostile(), "hostile.html");
     stays_alone_and_silent(&driver, &common::bare(), "bare.html");
@@ -292,6 +293,28 @@ fn links_open_folded_rows(driver: &Driver) {
     // A good row lies in a folded list.
     driver.script("location.hash = document.querySelector('.rest .finding').id");
     driver.expect("return document.getElementById(location.hash.slice(1)).checkVisibility()", &json!(true));
+    assert_alone_and_silent(driver, &address);
+}
+
+/// The rows of each group are sorted by the figures with their units, and the remedy stays above its causes.
+fn heads_sort_their_columns(driver: &Driver) {
+    let (_, address) = write_page("sorted.html", &common::traced());
+    driver.post("/url", &json!({"url": address}));
+    let rows = "const rows = [...document.querySelectorAll('table.dense tbody tr')].map(row => row.cells[0].textContent)";
+    let before = driver.script(&format!("{rows}; return rows")).as_array().expect("rows").len();
+    driver.click("table.dense thead th:first-child .sort");
+    driver.expect("return document.querySelector('table.dense thead th').ariaSort", &json!("descending"));
+    driver.expect(
+        &format!("{rows}; return rows.every((cpu, at) => at === 0 || +cpu <= +rows[at - 1]) && rows.length === {before}"),
+        &json!(true),
+    );
+    driver.click("table.dense thead th:first-child .sort");
+    driver.expect("return document.querySelector('table.dense thead th').ariaSort", &json!("ascending"));
+    driver.click("table.causes thead th:nth-child(5) .sort");
+    driver.expect(
+        "return [...document.querySelectorAll('table.causes:has(.remedy-row) tbody')].every(body => body.rows[0].matches('.remedy-row'))",
+        &json!(true),
+    );
     assert_alone_and_silent(driver, &address);
 }
 

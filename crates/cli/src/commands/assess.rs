@@ -2,7 +2,7 @@
 
 use super::{Subcommand, examples};
 use crate::{
-    arguments::{cpus, duration},
+    arguments::{PageArgs, cpus, duration},
     documents::Run,
     host::{Host, HostArgs},
     measurements::{self, Wanted},
@@ -44,6 +44,8 @@ struct Arguments {
     /// Write the HTML report to this file [default: lowlat-report.html, or the next free number]
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    #[command(flatten)]
+    language: PageArgs,
     /// Write the JSON document to this file [default: lowlat-result.json, or the next free number]
     #[arg(long, value_name = "FILE")]
     result: Option<PathBuf>,
@@ -116,6 +118,7 @@ fn next_command(host: &HostArgs) -> String {
 /// Targets of the page and the document.
 struct Files {
     report: Target,
+    language: PageArgs,
     result: Target,
 }
 
@@ -168,6 +171,7 @@ impl Files {
     fn prepare(arguments: &Arguments) -> anyhow::Result<Self> {
         Ok(Self {
             report: Target::prepare(arguments.report.as_deref(), "--report", ("lowlat-report", "html"))?,
+            language: arguments.language,
             result: Target::prepare(arguments.result.as_deref(), "--result", ("lowlat-result", "json"))?,
         })
     }
@@ -177,7 +181,8 @@ impl Files {
         let number = self.report.free_from(self.result.free_from(1));
         let result =
             output::json_line(document).and_then(|text| self.result.write(&text, number, "--result"));
-        let report = self.report.write(&lowlat_report::html(document), number, "--report");
+        let page = self.language.page(lowlat_report::html(document));
+        let report = self.report.write(&page, number, "--report");
         match (result, report) {
             (Ok(result), Ok(page)) => Ok(Written { page, result }),
             (Ok(written), Err(error)) | (Err(error), Ok(written)) => {

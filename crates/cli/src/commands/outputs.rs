@@ -1,6 +1,6 @@
 //! Outputs of measurements that print a text or JSON, and write a report and a document.
 
-use crate::{documents, output, results::RunFiles};
+use crate::{arguments::PageArgs, documents, output, results::RunFiles};
 use clap::Args;
 use lowlat_result::ResultDocument;
 use std::path::PathBuf;
@@ -14,6 +14,8 @@ pub struct OutputArgs {
     /// Write the HTML report to this file
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    #[command(flatten)]
+    language: PageArgs,
     /// Write the JSON document to this file, for --from
     #[arg(long, value_name = "FILE")]
     result: Option<PathBuf>,
@@ -31,7 +33,7 @@ pub struct Outputs {
 impl OutputArgs {
     /// Checks the files before the run.
     pub fn prepare(&self) -> anyhow::Result<Outputs> {
-        let files = RunFiles::prepare(None, self.report.as_deref(), self.result.as_deref())?;
+        let files = RunFiles::prepare(None, self.report.as_deref(), self.language, self.result.as_deref())?;
         Ok(Outputs { is_json: self.json, files })
     }
 

@@ -42,20 +42,50 @@ pub fn anchors(document: &ResultDocument) -> BTreeMap<&str, String> {
     let groups = by_layer(document.audit.findings.iter());
     let mut anchors = BTreeMap::new();
     for (at, group) in groups.iter().enumerate() {
-        let (shown, rest) = parted(group);
-        for (letter, findings) in [('f', shown), ('r', rest)] {
+        for (part, Part { findings, .. }) in parted(group).iter().enumerate() {
             for (place, finding) in findings.iter().enumerate() {
-                anchors.insert(finding.id.as_str(), format!("{letter}-{at}-{place}"));
+                anchors.insert(finding.id.as_str(), anchor(at, part, place));
             }
         }
     }
     anchors
 }
 
-/// Splits a layer's rows into shown and collapsed ones.
-fn parted<'a>(group: &LayerGroup<'a>) -> (Vec<&'a Finding>, Vec<&'a Finding>) {
-    let is_shown = |finding: &&Finding| finding.verdict.is_fault() || finding.verdict == Verdict::Unknown;
-    group.findings.iter().copied().partition(is_shown)
+/// Rows of a layer that are shown together.
+struct Part<'a> {
+    /// The line that they are folded under; `None` if they are shown.
+    fold: Option<String>,
+    findings: Vec<&'a Finding>,
+}
+
+/// Number of settings from which those that are unknown for one reason are folded: a virtual machine shows none of its
+/// host's firmware.
+const SAME_REASON_MIN: usize = 4;
+
+/// Splits a layer's rows into shown ones, those that are unknown for the same reason, and those with nothing to do.
+fn parted<'a>(group: &LayerGroup<'a>) -> Vec<Part<'a>> {
+    let is_done = |finding: &&Finding| !finding.verdict.is_fault() && finding.verdict != Verdict::Unknown;
+    let (done, open): (Vec<_>, Vec<_>) = group.findings.iter().copied().partition(is_done);
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    for finding in open.iter().filter(|finding| finding.verdict == Verdict::Unknown) {
+        *reasons.entry(&finding.because).or_default() += 1;
+    }
+    reasons.retain(|_, count| *count >= SAME_REASON_MIN);
+    let (folded, shown): (Vec<_>, Vec<_>) = open.into_iter().partition(|finding| {
+        finding.verdict == Verdict::Unknown && reasons.contains_key(finding.because.as_str())
+    });
+    let of_reason = |(reason, count): (&&str, &usize)| Part {
+        fold: Some(format!("{count} unknown: {}", clean(reason))),
+        findings: folded.iter().copied().filter(|finding| finding.because == **reason).collect(),
+    };
+    let mut parts = vec![Part { fold: None, findings: shown }];
+    parts.extend(reasons.iter().map(of_reason));
+    parts.push(Part { fold: Some(rest_text(group)), findings: done });
+    parts
+}
+
+fn anchor(layer: usize, part: usize, place: usize) -> String {
+    format!("f-{layer}-{part}-{place}")
 }
 
 /// Builds the filters. The script shows them, because they do nothing without it.
@@ -81,8 +111,8 @@ fn filters(document: &ResultDocument, groups: &[LayerGroup<'_>]) -> Markup {
                     @for group in groups { option value=(group.layer.word()) { (layer_title(group.layer.word())) } }
                 } }
                 label { "Search " input id="filter-text" type="search" placeholder="id, value, reason" autocomplete="off"; }
-                button type="button" class="quiet" id="open-all" aria-pressed="false" { "Open all" }
-                p id="filter-status" role="status" { (plural(document.audit.findings.len(), "setting")) }
+                button type="button" class="quiet" id="open-all" aria-pressed="false" data-say-open="Open all" data-say-close="Close all" { "Open all" }
+                p id="filter-status" role="status" data-say-all="{all} settings" data-say-some="{shown} of {all} settings" { (plural(document.audit.findings.len(), "setting")) }
             }
         }
     }
@@ -90,15 +120,15 @@ fn filters(document: &ResultDocument, groups: &[LayerGroup<'_>]) -> Markup {
 
 fn layer(group: &LayerGroup<'_>, at: usize) -> Markup {
     let title_id = format!("layer-{at}");
-    let (shown, rest) = parted(group);
+    let parts = parted(group);
     html! {
         section class="layer" data-layer=(group.layer.word()) aria-labelledby=(title_id) {
             h3 id=(title_id) { (layer_title(group.layer.word())) span class="count" { (counts(group)) } }
-            @for (place, finding) in shown.iter().enumerate() { (row(finding, &format!("f-{at}-{place}"))) }
-            @if !rest.is_empty() {
-                details class="rest" {
-                    summary { (rest_text(group)) }
-                    @for (place, finding) in rest.iter().enumerate() { (row(finding, &format!("r-{at}-{place}"))) }
+            @for (part, Part { fold, findings }) in parts.iter().enumerate().filter(|(_, part)| !part.findings.is_empty()) {
+                @let rows = html! { @for (place, finding) in findings.iter().enumerate() { (row(finding, &anchor(at, part, place))) } };
+                @match fold {
+                    Some(fold) => details class="rest" { summary { (fold) } (rows) },
+                    None => (rows),
                 }
             }
         }
@@ -151,7 +181,7 @@ fn row(finding: &Finding, id: &str) -> Markup {
                     }
                     @if !finding.sources.is_empty() {
                         dt { "Sources" }
-                        dd { ul { @for source in &finding.sources { li { (clean(source)) } } } }
+                        dd translate="no" { ul { @for source in &finding.sources { li { (clean(source)) } } } }
                     }
                     dt { "Id" }
                     dd { code { (clean(&finding.id)) } }

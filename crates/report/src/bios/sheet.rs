@@ -76,7 +76,7 @@ pub fn bios_sheet_html(sheet: &BiosSheet, server: &str) -> String {
         ol class="steps" { @for step in steps(sheet.profile) { li { (code_in(step)) } } }
         @for menu in &sheet.menus {
             div class="card flush menu" {
-                div class="table-head" { h3 { (menu.title) } }
+                div class="table-head" { h3 translate="no" { (menu.title) } }
                 table class="sheet" {
                     thead { tr { @for head in ["Setting", "Set to", "Was", "Done"] { th scope="col" { (head) } } } }
                     tbody { @for row in &menu.rows { (table_row(row)) } }

@@ -115,7 +115,8 @@ fn bar(sections: &[Section]) -> Markup {
                 nav aria-label="Sections" {
                     @for section in sections { a href={ "#" (section.id) } { (section.title) } }
                 }
-                button type="button" id="theme" class="quiet" hidden { "Dark" }
+                button type="button" id="theme" class="quiet" data-say-light="Light" data-say-dark="Dark"
+                    data-say-use-light="Use the light theme" data-say-use-dark="Use the dark theme" hidden { "Dark" }
             }
         }
     }

@@ -1,5 +1,6 @@
 "use strict";
-// Adds the filter of the findings, the theme button and links into folded rows. The page is whole without it.
+// Adds the filter of the findings, sorting of tables, the theme button and links into folded rows. The page is whole without it.
+// Its words are in data-say attributes, where they are translated with the page.
 (() => {
   const byId = (id) => document.getElementById(id);
   const all = (selector, root = document) => Array.from(root.querySelectorAll(selector));
@@ -10,8 +11,9 @@
     const system = window.matchMedia("(prefers-color-scheme: dark)");
     const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
     const show = () => {
-      button.textContent = isDark() ? "Light" : "Dark";
-      button.setAttribute("aria-label", isDark() ? "Use the light theme" : "Use the dark theme");
+      const words = button.dataset;
+      button.textContent = isDark() ? words.sayLight : words.sayDark;
+      button.setAttribute("aria-label", isDark() ? words.sayUseLight : words.sayUseDark);
     };
     button.hidden = false;
     button.addEventListener("click", () => {
@@ -62,8 +64,9 @@
       }
       press(everything, verdicts.size === 0);
       part(scope, "no-match").hidden = shown > 0;
-      part(scope, "filter-status").textContent =
-        shown === rows.length ? `${shown} settings` : `${shown} of ${rows.length} settings`;
+      const status = part(scope, "filter-status");
+      const form = shown === rows.length ? status.dataset.sayAll : status.dataset.saySome;
+      status.textContent = form.replace("{shown}", shown).replace("{all}", rows.length);
     };
 
     everything.addEventListener("click", () => {
@@ -81,7 +84,7 @@
     openAll.addEventListener("click", () => {
       const open = !isPressed(openAll);
       press(openAll, open);
-      openAll.textContent = open ? "Close all" : "Open all";
+      openAll.textContent = open ? openAll.dataset.sayClose : openAll.dataset.sayOpen;
       rows.forEach((item) => (item.row.open = open));
     });
     bar.hidden = false;
@@ -105,7 +108,54 @@
     target.scrollIntoView();
   };
 
+  const UNITS = { ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9, min: 6e10, h: 3.6e12, k: 1e3, M: 1e6, G: 1e9, KiB: 2 ** 10, MiB: 2 ** 20, GiB: 2 ** 30 };
+  const FIGURE = /^[^\d−-]{0,10}([−-]?[\d,]*\.?\d+)\s*([A-Za-zµ]*)/;
+  const figure = (text) => {
+    const found = FIGURE.exec(text);
+    return found && Number(found[1].replaceAll(",", "").replace("−", "-")) * (UNITS[found[2]] || 1);
+  };
+
+  // A click on the head of a column sorts the rows of each group, largest figures first; another turns them round.
+  const sortable = (table) => {
+    const heads = table.tHead ? Array.from(table.tHead.rows) : [];
+    if (heads.length !== 1 || Array.from(heads[0].cells).some((head) => head.colSpan > 1)) return;
+    const columns = Array.from(heads[0].cells);
+    const bodies = Array.from(table.tBodies).map((body) => ({
+      body,
+      rows: Array.from(body.rows).filter((row) => row.cells.length === columns.length),
+    }));
+    if (bodies.reduce((sum, of) => sum + of.rows.length, 0) < 3) return;
+    columns.forEach((head, at) => {
+      if (!head.textContent.trim() || head.querySelector("button, .vh")) return;
+      const button = document.createElement("button");
+      button.type = "button";
+      button.className = "sort";
+      button.append(...head.childNodes);
+      head.append(button);
+      const text = (row) => row.cells[at].textContent.trim();
+      const isEmpty = (row) => text(row) === "" || text(row) === "–";
+      button.addEventListener("click", () => {
+        const kept = bodies.flatMap((of) => of.rows).filter((row) => !isEmpty(row));
+        const isFigures = kept.every((row) => figure(text(row)) !== null);
+        const first = isFigures ? "descending" : "ascending";
+        const other = isFigures ? "ascending" : "descending";
+        const order = head.getAttribute("aria-sort") === first ? other : first;
+        columns.forEach((column) => column.removeAttribute("aria-sort"));
+        head.setAttribute("aria-sort", order);
+        const turn = order === "ascending" ? 1 : -1;
+        const compare = (a, b) =>
+          isFigures ? figure(text(a)) - figure(text(b)) : text(a).localeCompare(text(b), undefined, { numeric: true });
+        for (const of of bodies) {
+          // Rows without a value stay at the end.
+          of.rows.sort((a, b) => isEmpty(a) - isEmpty(b) || (isEmpty(a) ? 0 : turn * compare(a, b)));
+          of.body.append(...of.rows);
+        }
+      });
+    });
+  };
+
   theme();
+  all("main table").forEach(sortable);
   all(".filters").forEach(filter);
   window.addEventListener("hashchange", reveal);
   reveal();

@@ -1,6 +1,7 @@
 //! `lowlat bios sheet`: the settings of a profile to set by hand.
 
 use crate::{
+    arguments::PageArgs,
     host::HostArgs,
     output::{self, Exit},
     results::{OutputFile, write_all},
@@ -16,6 +17,8 @@ pub struct Sheet {
     /// Write a page to print to this file, with room for the present values
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    #[command(flatten)]
+    language: PageArgs,
     /// Print the settings as JSON
     #[arg(long)]
     json: bool,
@@ -32,6 +35,9 @@ pub fn run(sheet: &Sheet) -> anyhow::Result<Exit> {
     } else {
         output::print(&lowlat_report::bios_sheet_text(&settings, &server, output::width()))?;
     }
-    write_all(page.iter().map(|file| (file, Ok(lowlat_report::bios_sheet_html(&settings, &server)))))?;
+    write_all(
+        page.iter()
+            .map(|file| (file, Ok(sheet.language.page(lowlat_report::bios_sheet_html(&settings, &server))))),
+    )?;
     Ok(Exit::Clean)
 }

@@ -1,7 +1,7 @@
 //! Arguments of `lowlat jitter`.
 
 use crate::{
-    arguments::{cpus, duration, time_ns},
+    arguments::{PageArgs, cpus, duration, time_ns},
     commands::examples,
     host::HostArgs,
 };
@@ -94,6 +94,8 @@ pub struct OutputArgs {
     /// Write the HTML report to this file
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    #[command(flatten)]
+    pub language: PageArgs,
     /// Write the JSON document to this file, for --from and --compare
     #[arg(long, value_name = "FILE")]
     pub result: Option<PathBuf>,

@@ -33,7 +33,9 @@ pub fn run(files: &[PathBuf], outputs: &OutputArgs) -> anyhow::Result<Exit> {
         output::print(&lowlat_report::comparison_text(&comparison, output::width()))?;
     }
     let result = result.iter().map(|file| (file, output::json_line(&comparison)));
-    let report = report.iter().map(|file| (file, Ok(lowlat_report::comparison_html(&comparison))));
+    let report = report
+        .iter()
+        .map(|file| (file, Ok(outputs.language.page(lowlat_report::comparison_html(&comparison)))));
     results::write_all(result.chain(report))?;
     Ok(Exit::Clean)
 }

@@ -24,8 +24,8 @@ impl<'a> Outputs<'a> {
             arguments.explain.is_none() || arguments.form() == Format::Text,
             "--explain prints a timeline as text only\nhint: leave out --format"
         );
-        let OutputArgs { hlog, report, result, .. } = arguments;
-        let files = RunFiles::prepare(hlog.as_deref(), report.as_deref(), result.as_deref())?;
+        let OutputArgs { hlog, report, language, result, .. } = arguments;
+        let files = RunFiles::prepare(hlog.as_deref(), report.as_deref(), *language, result.as_deref())?;
         Ok(Self { arguments, files })
     }
 

@@ -7,7 +7,7 @@ use super::{
     scenario::{SCENARIO_HELP, ScenarioArguments, rate_and_duration},
 };
 use crate::{
-    arguments::duration,
+    arguments::{PageArgs, duration},
     commands::{Subcommand, examples},
     output::{self, Exit},
     results::{self, OutputFile},
@@ -62,6 +62,8 @@ struct Arguments {
     /// Write an HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    #[command(flatten)]
+    language: PageArgs,
     /// Write a JSON document, which --from reads
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -189,6 +191,7 @@ fn wanted(arguments: &Arguments, scenario: Option<&Scenario>) -> Wanted {
 /// Where the results are written.
 struct Outputs {
     html: Option<OutputFile>,
+    language: PageArgs,
     json: Option<OutputFile>,
 }
 
@@ -197,7 +200,11 @@ impl Outputs {
         let file = |path: &Option<PathBuf>, option: &str| {
             path.as_deref().map(|path| OutputFile::prepare(path, option)).transpose()
         };
-        Ok(Self { html: file(&arguments.html, "--html")?, json: file(&arguments.json, "--json")? })
+        Ok(Self {
+            html: file(&arguments.html, "--html")?,
+            language: arguments.language,
+            json: file(&arguments.json, "--json")?,
+        })
     }
 
     /// Writes the document between rounds. Errors are ignored here: the final write reports them.
@@ -210,7 +217,7 @@ impl Outputs {
     fn write(&self, document: &MatrixDocument) -> anyhow::Result<()> {
         output::print(&matrix_text(document, output::width()))?;
         let json = self.json.iter().map(|file| (file, output::json_line(document)));
-        let html = self.html.iter().map(|file| (file, Ok(matrix_html(document))));
+        let html = self.html.iter().map(|file| (file, Ok(self.language.page(matrix_html(document)))));
         results::write_all(json.chain(html))
     }
 }

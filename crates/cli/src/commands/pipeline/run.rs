@@ -10,7 +10,7 @@ use super::{
     wire::WireArguments,
 };
 use crate::{
-    arguments::{bytes, duration},
+    arguments::{PageArgs, bytes, duration},
     commands::{Subcommand, examples},
     output::{self, Exit},
     results::{self, OutputFile},
@@ -113,6 +113,8 @@ pub struct Arguments {
     /// Write a page with the results
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    #[command(flatten)]
+    language: PageArgs,
     /// Write the latencies as an HdrHistogram log, one interval per stage
     #[arg(long, value_name = "FILE")]
     hlog: Option<PathBuf>,
@@ -201,7 +203,8 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     }
     let result = result.iter().map(|file| (file, output::json_line(&document)));
     let log = || Ok(hlog_of(&document)?.to_string());
-    let result = result.chain(html.iter().map(|file| (file, Ok(run_html(&document)))));
+    let result =
+        result.chain(html.iter().map(|file| (file, Ok(arguments.language.page(run_html(&document))))));
     results::write_all(result.chain(hlog.iter().map(|file| (file, log()))))?;
     Ok(exit(&document))
 }

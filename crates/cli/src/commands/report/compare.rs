@@ -2,6 +2,7 @@
 
 use super::{named, read};
 use crate::{
+    arguments::PageArgs,
     commands::{Subcommand, examples},
     output::{self, Exit},
     results::{OutputFile, write_all},
@@ -27,6 +28,8 @@ struct Arguments {
     /// Write the HTML page to this file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    #[command(flatten)]
+    language: PageArgs,
 }
 
 fn declare(command: Command) -> Command {
@@ -73,7 +76,10 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     } else {
         output::print(&lowlat_report::side_by_side_text(&compared, output::width()))?;
     }
-    write_all(page.iter().map(|file| (file, Ok(lowlat_report::side_by_side_html(&compared)))))?;
+    write_all(
+        page.iter()
+            .map(|file| (file, Ok(arguments.language.page(lowlat_report::side_by_side_html(&compared))))),
+    )?;
     let is_worse = compared.limits.iter().any(|limit| limit.verdict == LimitVerdict::Worse);
     Ok(if is_worse { Exit::Findings } else { Exit::Clean })
 }

@@ -2,6 +2,7 @@
 
 use super::names;
 use crate::{
+    arguments::PageArgs,
     commands::{Subcommand, examples},
     documents,
     output::{self, Exit},
@@ -24,6 +25,8 @@ struct Arguments {
     /// Write the HTML page to this file, and print nothing
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     html: Option<PathBuf>,
+    #[command(flatten)]
+    language: PageArgs,
 }
 
 fn declare(command: Command) -> Command {
@@ -50,7 +53,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let hosts = names(&arguments.files).into_iter().zip(&arguments.files).map(host);
     let fleet = Fleet::of(hosts.collect::<anyhow::Result<_>>()?);
     match &page {
-        Some(_) => write_all(page.iter().map(|file| (file, Ok(lowlat_report::fleet_html(&fleet)))))?,
+        Some(_) => write_all(
+            page.iter().map(|file| (file, Ok(arguments.language.page(lowlat_report::fleet_html(&fleet))))),
+        )?,
         None if arguments.json => output::print_json(&fleet)?,
         None => output::print(&lowlat_report::fleet_text(&fleet, output::width()))?,
     }

@@ -2,6 +2,7 @@
 
 use super::{named, read};
 use crate::{
+    arguments::PageArgs,
     commands::{Subcommand, examples},
     output::{self, Exit},
     results::{OutputFile, write_all},
@@ -25,6 +26,8 @@ struct Arguments {
     /// Write the HTML page to this file, and print nothing
     #[arg(long, value_name = "FILE", conflicts_with = "markdown")]
     html: Option<PathBuf>,
+    #[command(flatten)]
+    language: PageArgs,
 }
 
 fn declare(command: Command) -> Command {
@@ -49,7 +52,10 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     }
     let documents = named(&documents);
     match &page {
-        Some(_) => write_all(page.iter().map(|file| (file, Ok(lowlat_report::documents_html(&documents)))))?,
+        Some(_) => write_all(
+            page.iter()
+                .map(|file| (file, Ok(arguments.language.page(lowlat_report::documents_html(&documents))))),
+        )?,
         None if arguments.markdown => output::print_plain(&lowlat_report::documents_markdown(&documents))?,
         None => output::print(&lowlat_report::documents_text(&documents, output::width()))?,
     }

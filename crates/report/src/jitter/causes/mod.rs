@@ -155,8 +155,12 @@ pub fn remedy_text(remedy: &Remedy) -> String {
 /// Returns whether two remedies recommend the same action, even for different reasons: "thread md may run here: boot
 /// with …" and "the scheduler balances load here: boot with …".
 pub fn is_same_advice(one: &Remedy, other: &Remedy) -> bool {
-    let advice = |text| str::split_once(text, ": ").map_or(text, |(_, advice)| advice);
     one.setting == other.setting && advice(&one.action) == advice(&other.action)
+}
+
+/// Returns the action without its reason: "boot with …".
+pub fn advice(action: &str) -> &str {
+    action.split_once(": ").map_or(action, |(_, advice)| advice)
 }
 
 /// Returns the causes of a record if each interruption was compared with the trace.

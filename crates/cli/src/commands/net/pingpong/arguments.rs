@@ -1,7 +1,7 @@
 //! Arguments of `lowlat net pingpong`.
 
 use crate::{
-    arguments::{duration, time_ns},
+    arguments::{PageArgs, duration, time_ns},
     commands::examples,
     host::HostArgs,
 };
@@ -157,6 +157,8 @@ pub struct OutputArgs {
     /// Write the HTML report to this file
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    #[command(flatten)]
+    pub language: PageArgs,
     /// Write the JSON document to this file, for --from
     #[arg(long, value_name = "FILE")]
     pub result: Option<PathBuf>,

@@ -18,8 +18,8 @@ pub struct Outputs<'a> {
 impl<'a> Outputs<'a> {
     /// Checks the files before the run.
     pub fn prepare(arguments: &'a OutputArgs) -> anyhow::Result<Self> {
-        let OutputArgs { hlog, report, result, .. } = arguments;
-        let files = RunFiles::prepare(hlog.as_deref(), report.as_deref(), result.as_deref())?;
+        let OutputArgs { hlog, report, language, result, .. } = arguments;
+        let files = RunFiles::prepare(hlog.as_deref(), report.as_deref(), *language, result.as_deref())?;
         Ok(Self { arguments, files })
     }
 

@@ -1,7 +1,8 @@
-//! Table of causes, each with the setting that would remove it.
+//! Table of causes, by the remedy that would remove them.
 
 use crate::audit::html::anchors;
 use crate::jitter::causes::words::cpu_list;
+use crate::jitter::causes::{advice, is_same_advice};
 use crate::jitter::figures::Jitter;
 use crate::jitter::html::causes::cause;
 use crate::jitter::html::per_cpu::rate_cell;
@@ -62,16 +63,61 @@ fn rows(title: &str, causes: &[CauseStudy], anchors: &BTreeMap<&str, String>) ->
                         th scope="col" class="left" { "Cause" } th scope="col" class="left" { "CPUs" }
                         th scope="col" { "Count" } th scope="col" { "Per second" } th scope="col" { "Time" }
                         th scope="col" class="left" { "Share" } th scope="col" { "Longest" }
-                        th scope="col" class="left" { "Remedy" }
                     }
                 }
-                tbody { @for of in causes { (row(of, anchors)) } }
+                @for (remedy, causes) in by_remedy(causes) {
+                    tbody {
+                        tr class="remedy-row" {
+                            th scope="rowgroup" colspan="7" class="left remedy" {
+                                @match remedy {
+                                    Some(remedy) => (remedy_text(&shared(remedy, &causes), anchors)),
+                                    None => span class="muted" { "No remedy known" },
+                                }
+                                @if causes.len() > 1 { span class="sum" { (sum_text(&causes)) } }
+                            }
+                        }
+                        @for of in causes { (row(of)) }
+                    }
+                }
             }
         }
     }
 }
 
-fn row(of: &CauseStudy, anchors: &BTreeMap<&str, String>) -> Markup {
+/// Returns the remedy of a group, without the reason if causes have different ones.
+fn shared(remedy: &Remedy, causes: &[&CauseStudy]) -> Remedy {
+    let is_same = causes.iter().all(|of| of.remedy.as_ref().is_some_and(|of| of.action == remedy.action));
+    let action = if is_same { &remedy.action } else { advice(&remedy.action) };
+    Remedy { action: action.to_owned(), ..remedy.clone() }
+}
+
+/// Groups causes by what their remedies advise, those that took most time first.
+fn by_remedy(causes: &[CauseStudy]) -> Vec<(Option<&Remedy>, Vec<&CauseStudy>)> {
+    let mut groups: Vec<(Option<&Remedy>, Vec<&CauseStudy>)> = Vec::new();
+    for of in causes {
+        let is_same = |remedy: Option<&Remedy>| match (remedy, of.remedy.as_ref()) {
+            (Some(one), Some(other)) => is_same_advice(one, other),
+            (one, other) => one == other,
+        };
+        match groups.iter_mut().find(|(remedy, _)| is_same(*remedy)) {
+            Some((_, group)) => group.push(of),
+            None => groups.push((of.remedy.as_ref(), vec![of])),
+        }
+    }
+    groups.sort_by_key(|(_, group)| {
+        std::cmp::Reverse(group.iter().fold(0u64, |sum, of| sum.saturating_add(of.ns_total)))
+    });
+    groups
+}
+
+/// Returns "3 causes, 4.2 ms, 12 %".
+fn sum_text(causes: &[&CauseStudy]) -> String {
+    let total = causes.iter().fold(0u64, |sum, of| sum.saturating_add(of.ns_total));
+    let share: f64 = causes.iter().map(|of| of.share).sum();
+    micro(&format!("{}, {}, {}", plural(causes.len(), "cause"), duration(total), percent(share * 100.0)))
+}
+
+fn row(of: &CauseStudy) -> Markup {
     let share = (of.share * 100.0).clamp(0.0, 100.0);
     html! {
         tr {
@@ -88,9 +134,6 @@ fn row(of: &CauseStudy, anchors: &BTreeMap<&str, String>) -> Markup {
                 (micro(&percent(share)))
             }
             td class="strong" { (micro(&duration(of.ns_max))) }
-            td class="left remedy" {
-                @match &of.remedy { Some(remedy) => (remedy_text(remedy, anchors)), None => span class="muted" { "–" } }
-            }
         }
     }
 }

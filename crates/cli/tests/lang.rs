@@ -1,0 +1,124 @@
+//! Pages in Chinese.
+
+use crate::common::{self, lowlat, text};
+use lowlat_catalogue::CATALOGUE;
+use lowlat_settings::Want;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+fn result(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/results").join(name).display().to_string()
+}
+
+/// Words that only English sentences contain: a text with one is no name.
+const ENGLISH: &[&str] = &[
+    "a", "after", "all", "an", "and", "are", "as", "at", "before", "by", "does", "for", "from", "has",
+    "have", "in", "is", "it", "more", "no", "not", "of", "on", "or", "than", "that", "the", "this", "to",
+    "was", "which", "with", "without",
+];
+
+/// Names with such a word.
+const NAMES: &[&str] = &[
+    "Arm Server with Arm Neoverse-N1",
+    "CDN Support for LOMs and Slots",
+    "Shutdown/Halt on Critical Fan Failures",
+];
+
+fn is_english(text: &str) -> bool {
+    let is_name = NAMES.contains(&text) || CATALOGUE.settings().any(|setting| setting.name == text);
+    let is_joint = |character: char| !character.is_ascii_alphabetic();
+    let mut words = text.split_whitespace().map(|word| word.strip_suffix(is_joint).unwrap_or(word));
+    !is_name && words.any(|word| ENGLISH.contains(&word))
+}
+
+#[test]
+fn every_text_of_a_setting_has_a_translation() {
+    let chinese = lowlat_lang::chinese();
+    let mut missing = BTreeSet::new();
+    for setting in CATALOGUE.settings() {
+        let wanted = [setting.trading, setting.guide].into_iter().filter_map(|want| match want {
+            Want::State(state) => Some(state),
+            _ => None,
+        });
+        let texts =
+            [setting.reason, setting.cost, setting.effective, setting.hazard].into_iter().chain(wanted);
+        missing.extend(texts.filter(|text| is_english(text) && !chinese.has(text)));
+    }
+    assert!(missing.is_empty(), "no entry in crates/lang/zh for {missing:#?}");
+}
+
+/// The texts without a translation in the pages of all captured hosts and documents.
+#[test]
+fn pages_have_no_english_sentences_left() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = folder.path().join("page.html").display().to_string();
+    let document = folder.path().join("document.json").display().to_string();
+    let mut pages: Vec<Vec<String>> = Vec::new();
+    let arguments = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    for (_, host) in common::fixtures() {
+        let host = host.display().to_string();
+        for profile in ["trading", "guide-57037"] {
+            pages.push(arguments(&[
+                "assess",
+                "--root",
+                &host,
+                "--profile",
+                profile,
+                "--no-measure",
+                "--report",
+                &page,
+                "--result",
+                &document,
+            ]));
+        }
+        pages.push(arguments(&["bios", "sheet", "--root", &host, "--html", &page]));
+    }
+    let results = ["assess.json", "assess-unmeasured.json", "jitter.json"].map(result).to_vec();
+    for command in ["render", "fleet", "compare"] {
+        pages
+            .push([arguments(&["report", command]), results.clone(), arguments(&["--html", &page])].concat());
+    }
+    let chinese = lowlat_lang::chinese();
+    let mut missing = BTreeSet::new();
+    for arguments in &pages {
+        let run = lowlat(arguments);
+        assert!(matches!(run.status.code(), Some(0 | 1)), "{arguments:?}: {}", text(&run.stderr));
+        let english = std::fs::read_to_string(&page).expect("a page");
+        let translated = lowlat_lang::translated(&english, "zh-CN", &chinese);
+        assert!(translated.text.contains("<html lang=\"zh-CN\">"));
+        missing.extend(translated.misses);
+    }
+    if let Some(list) = std::env::var_os("LOWLAT_MISSES") {
+        let lines: Vec<&str> = missing.iter().map(String::as_str).collect();
+        std::fs::write(list, lines.join("\n")).expect("a list");
+    }
+    missing.retain(|text| is_english(text));
+    assert!(missing.is_empty(), "no entry in crates/lang/zh for {} texts: {missing:#?}", missing.len());
+}
+
+#[test]
+fn a_chinese_page_is_asked_for_by_its_code() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = folder.path().join("page.html");
+    let document = result("assess.json");
+    let render = |language: &str| {
+        let run = lowlat(&[
+            "report",
+            "render",
+            &document,
+            "--html",
+            &page.display().to_string(),
+            "--lang",
+            language,
+        ]);
+        (run.status.code(), std::fs::read_to_string(&page).unwrap_or_default(), text(&run.stderr))
+    };
+    let (code, chinese, _) = render("zh");
+    assert_eq!(code, Some(0));
+    assert!(chinese.contains("期望值"), "the page is not in Chinese");
+    let (code, english, _) = render("en");
+    assert_eq!(code, Some(0));
+    assert!(english.contains("Wanted") && !english.contains("期望值"));
+    let (code, _, message) = render("de");
+    assert!(code == Some(2) && message.contains("en, zh"), "{message}");
+}

@@ -1,0 +1,154 @@
+//! A catalogue and how texts are looked up in it.
+
+use crate::pattern::{Marks, Pattern};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// Where a text that has no entry is split, with what joins its parts: sentences, parts of sentences.
+const SPLITS: [(&str, &str); 4] = [(". ", "。"), ("; ", "；"), (": ", "："), (", ", "，")];
+
+/// A catalogue: texts and patterns with their translations.
+#[derive(Debug, Default)]
+pub struct Dictionary {
+    texts: HashMap<String, String>,
+    /// Patterns by weight: of those that fit a text, the one that shares most with it is taken.
+    patterns: Vec<Pattern>,
+}
+
+impl Dictionary {
+    /// Reads PO files. They are part of the binary, and a test reads them all; a damaged one is left out.
+    pub fn of(files: &[&str]) -> Self {
+        let mut dictionary = Self::default();
+        for catalog in files.iter().filter_map(|file| polib::po_file::parse_from_reader(file.as_bytes()).ok())
+        {
+            for message in catalog.messages() {
+                if let Ok(translation) = message.msgstr() {
+                    dictionary.add(message.msgid(), translation);
+                }
+            }
+        }
+        dictionary.patterns.sort_by_key(|pattern| std::cmp::Reverse(pattern.weight()));
+        dictionary
+    }
+
+    fn add(&mut self, key: &str, translation: &str) {
+        let key = spelled(key);
+        match Pattern::parse(&key, translation) {
+            Some(pattern) => self.patterns.push(pattern),
+            None => _ = self.texts.insert(key, translation.to_owned()),
+        }
+    }
+
+    /// Number of its entries.
+    pub fn entry_count(&self) -> usize {
+        self.texts.len() + self.patterns.len()
+    }
+
+    /// Whether a text without markup has a translation.
+    pub fn has(&self, text: &str) -> bool {
+        Lookup::new(self, &Marks::default()).found(text).is_some()
+    }
+}
+
+/// Lookups in the texts of one page that have the same marks.
+#[derive(Debug)]
+pub struct Lookup<'a> {
+    dictionary: &'a Dictionary,
+    marks: &'a Marks<'a>,
+    misses: RefCell<BTreeSet<String>>,
+    seen: RefCell<BTreeMap<String, Option<String>>>,
+}
+
+impl<'a> Lookup<'a> {
+    /// Starts lookups.
+    pub fn new(dictionary: &'a Dictionary, marks: &'a Marks<'a>) -> Self {
+        Self { dictionary, marks, misses: RefCell::default(), seen: RefCell::default() }
+    }
+
+    /// Returns the texts that had no entry.
+    pub fn misses(self) -> BTreeSet<String> {
+        self.misses.into_inner()
+    }
+
+    /// Returns a text's translation: as a whole or, failing that, of its sentences and their parts. A part without an
+    /// entry stays as it is.
+    pub fn text(&self, text: &str) -> String {
+        if !text.contains(|character: char| character.is_ascii_alphabetic()) {
+            return text.to_owned();
+        }
+        self.found(text).or_else(|| self.in_parts(text)).unwrap_or_else(|| {
+            self.misses.borrow_mut().insert(text.to_owned());
+            text.to_owned()
+        })
+    }
+
+    /// Returns the translation of a whole text.
+    pub fn found(&self, text: &str) -> Option<String> {
+        if let Some(seen) = self.seen.borrow().get(text) {
+            return seen.clone();
+        }
+        let key = spelled(text);
+        // The same text as a sentence, a label, or part of a sentence.
+        let found = self.entry(&key).or_else(|| match key.char_indices().next_back()? {
+            (at, '.') => Some(self.either(key.get(..at)?)? + "。"),
+            (at, ':') => Some(self.either(key.get(..at)?)? + "："),
+            _ => self
+                .entry(&capitalized(&key))
+                .or_else(|| Some(self.either(&format!("{key}."))?.trim_end_matches('。').to_owned())),
+        });
+        self.seen.borrow_mut().insert(text.to_owned(), found.clone());
+        found
+    }
+
+    /// Looks a text up as it is and with a capital.
+    fn either(&self, key: &str) -> Option<String> {
+        self.entry(key).or_else(|| self.entry(&capitalized(key)))
+    }
+
+    fn entry(&self, key: &str) -> Option<String> {
+        if let Some(text) = self.dictionary.texts.get(key) {
+            return Some(text.clone());
+        }
+        self.dictionary
+            .patterns
+            .iter()
+            .find_map(|pattern| pattern.apply(key, self.marks, |part| self.text(part)))
+    }
+
+    /// Returns a text with its parts translated, if at least one of them has an entry.
+    fn in_parts(&self, text: &str) -> Option<String> {
+        if let Some((before, inside)) = text.strip_suffix(')').and_then(|text| text.rsplit_once(" ("))
+            && let (Some(outer), inner) = (self.found(before), self.found(inside))
+        {
+            return Some(format!("{outer}（{}）", inner.unwrap_or_else(|| self.text(inside))));
+        }
+        SPLITS.iter().find_map(|(between, joint)| {
+            if !text.contains(between) {
+                return None;
+            }
+            let parts: Vec<&str> = text.split(between).collect();
+            let is_sentences = *joint == "。";
+            let whole =
+                |part: &str| self.found(part).or_else(|| is_sentences.then(|| self.in_parts(part)).flatten());
+            if !parts.iter().any(|part| whole(part).is_some()) {
+                return None;
+            }
+            let translated: Vec<String> =
+                parts.iter().map(|part| whole(part).unwrap_or_else(|| self.text(part))).collect();
+            Some(translated.join(joint))
+        })
+    }
+}
+
+/// Returns a text as keys spell it: with plain spaces, and `us` for microseconds.
+fn spelled(text: &str) -> String {
+    text.replace('\u{a0}', " ").replace("µs", "us")
+}
+
+/// Returns a text with its first letter as a capital.
+fn capitalized(text: &str) -> String {
+    let mut characters = text.chars();
+    characters
+        .next()
+        .map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + characters.as_str())
+}

@@ -1,0 +1,154 @@
+//! Pages in other languages than English.
+//!
+//! A page is built in English and translated where it leaves lowlat. Most of its texts are not written by the page: the
+//! judgements and causes in it come from a result document, which another lowlat wrote in English, perhaps years ago.
+//! Calls at each text could not reach those.
+//!
+//! The catalogues are PO files. Their keys are texts as the page shows them, with holes: `{n}` for a figure or a list
+//! of CPUs, `{w}` for part of a list, `{}` for anything, such as a name or another text. Pure: no I/O, no clock.
+#![forbid(unsafe_code)]
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
+mod dictionary;
+mod html;
+mod pattern;
+
+pub use dictionary::Dictionary;
+pub use html::{Page, translated};
+
+/// The Chinese catalogue, in files by the part of lowlat that shows the texts.
+const CHINESE: &[&str] = &[
+    include_str!("../zh/facts.po"),
+    include_str!("../zh/firmware.po"),
+    include_str!("../zh/pages.po"),
+    include_str!("../zh/settings-boot-sysfs.po"),
+    include_str!("../zh/settings-rest.po"),
+];
+
+/// Language of pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Language {
+    /// English, in which pages are written.
+    #[default]
+    English,
+    /// Simplified Chinese.
+    Chinese,
+}
+
+impl Language {
+    /// Every language.
+    pub const ALL: &[Self] = &[Self::English, Self::Chinese];
+
+    /// Returns its code, as in `--lang`.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::English => "en",
+            Self::Chinese => "zh",
+        }
+    }
+
+    /// Returns an English page in this language.
+    pub fn page(self, page: String) -> String {
+        match self {
+            Self::English => page,
+            Self::Chinese => translated(&page, "zh-CN", &chinese()).text,
+        }
+    }
+}
+
+/// Returns the Chinese catalogue.
+pub fn chinese() -> Dictionary {
+    Dictionary::of(CHINESE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CHINESE, Dictionary, translated};
+    use polib::po_file::parse_from_reader;
+    use std::collections::BTreeSet;
+
+    /// The holes and tags of a text, sorted: "{n}" and "{2}" are holes of their own kind.
+    fn holes(text: &str) -> Vec<&str> {
+        text.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0)).collect()
+    }
+
+    #[test]
+    fn catalogues_are_whole_and_have_each_text_once() {
+        let mut keys = BTreeSet::new();
+        for file in CHINESE {
+            let catalog = parse_from_reader(file.as_bytes()).expect("a PO file");
+            for message in catalog.messages() {
+                let (key, translation) = (message.msgid().to_owned(), message.msgstr().expect("one form"));
+                assert!(!translation.is_empty(), "{key:?} is not translated");
+                let wanted = holes(&key).len();
+                let of_places =
+                    holes(translation).into_iter().filter_map(|place| place.parse::<usize>().ok());
+                assert!(
+                    of_places.max().unwrap_or(0) <= wanted,
+                    "{translation:?} has a hole that {key:?} does not have"
+                );
+                assert!(keys.insert(key.clone()), "{key:?} stands twice");
+            }
+        }
+        assert_eq!(Dictionary::of(CHINESE).entry_count(), keys.len());
+    }
+
+    fn page(html: &str) -> String {
+        let entries = r#"msgid ""
+msgstr ""
+"Content-Type: text/plain; charset=UTF-8\n"
+
+msgid "More on <b>{}</b> here."
+msgstr "这里有更多<b>{}</b>。"
+
+msgid "isolated CPUs"
+msgstr "隔离 CPU"
+
+msgid "{n} hosts differ"
+msgstr "{n} 台主机不同"
+
+msgid "Run {} again."
+msgstr "再运行 {}。"
+
+msgid "Wanted"
+msgstr "期望值"
+"#;
+        translated(html, "zh-CN", &Dictionary::of(&[entries])).text
+    }
+
+    #[test]
+    fn texts_attributes_and_the_language_change_and_nothing_else() {
+        assert_eq!(page("<html lang=\"en\"><p>Wanted</p>"), "<html lang=\"zh-CN\"><p>期望值</p>");
+        assert_eq!(
+            page("<td data-label=\"Wanted\" class=\"Wanted\">wanted: <code>Wanted</code></td>"),
+            "<td data-label=\"期望值\" class=\"Wanted\">期望值：<code>Wanted</code></td>"
+        );
+        assert_eq!(
+            page("<p>More on <b class=\"x\">isolated CPUs</b> here.</p>"),
+            "<p>这里有更多<b class=\"x\">隔离 CPU</b>。</p>"
+        );
+        assert_eq!(page("<p>Run <code>a &lt; b</code> again.</p>"), "<p>再运行 <code>a &lt; b</code>。</p>");
+        for kept in [
+            "<script>if (a < b) { \"Wanted\"; }</script>",
+            "<style>p > a { }</style>",
+            "<ul translate=\"no\"><li>Wanted</li></ul>",
+            "<p>Nobody wants &amp; this &lt;b&gt;</p>",
+        ] {
+            assert_eq!(page(kept), kept);
+        }
+    }
+
+    #[test]
+    fn sentences_and_parts_are_tried_alone() {
+        assert_eq!(page("<p>3 hosts differ; isolated CPUs</p>"), "<p>3 台主机不同；隔离 CPU</p>");
+        assert_eq!(
+            page("<p>1,024 hosts differ. Unknown words.</p>"),
+            "<p>1,024 台主机不同。Unknown words.</p>"
+        );
+        assert_eq!(page("<p>Wanted: x</p>"), "<p>期望值：x</p>");
+        assert_eq!(
+            page("<span>Wanted</span> <a href=\"#\">other</a>"),
+            "<span>期望值</span> <a href=\"#\">other</a>"
+        );
+    }
+}
