@@ -15,9 +15,9 @@ import sys
 TREES = ["/etc", "/boot", "/usr/lib/systemd", "/usr/local/lib", "/usr/lib/tuned", "/var/lib/tuned", "/root", "/opt"]
 # systemd-boot writes a new seed at each boot.
 NOT_FILES = re.compile(r"^/etc/(adjtime|resolv\.conf|mtab)$|^/boot/efi/loader/random-seed$")
-# Rewritten with the same content: the first three whenever TuneD starts, at each boot the next one by Debian 13's GRUB and
-# the last one by systemd, if the command line has the machine's id, as with systemd-boot.
-NO_TIME = re.compile(r"^/etc/tuned/(active_profile|post_loaded_profile|profile_mode)$|^/boot/grub/grubenv$|^/etc/machine-id$")
+# Rewritten with the same content: the first three and the last one whenever TuneD starts, at each boot the next one by
+# Debian 13's GRUB and machine-id by systemd, if the command line has the machine's id, as with systemd-boot.
+NO_TIME = re.compile(r"^/etc/tuned/(active_profile|post_loaded_profile|profile_mode)$|^/boot/grub/grubenv$|^/etc/machine-id$|^/etc/modprobe\.d/tuned\.conf$")
 
 # Counters, random numbers, and limits that follow from the memory left at the boot.
 NOT_SYSCTL = re.compile(

@@ -48,6 +48,8 @@ fn sum_of(sum: CauseTotal, total: &CauseTotal) -> CauseTotal {
         ns_total: sum.ns_total.saturating_add(total.ns_total),
         entry_exit_ns: sum.entry_exit_ns.saturating_add(total.entry_exit_ns),
         ns_max: sum.ns_max.max(total.ns_max),
+        windowed_count: sum.windowed_count.saturating_add(total.windowed_count),
+        windowed_square_sum: sum.windowed_square_sum.saturating_add(total.windowed_square_sum),
         cause: sum.cause,
     }
 }

@@ -177,6 +177,10 @@ pub enum CauseSource {
     Off,
 }
 
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 /// The causes on one CPU.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -188,6 +192,9 @@ pub struct CpuCauses {
     /// Interruptions that could not be matched: the ring between sampler and collector was full, or the trace
     /// could no longer be read.
     pub ring_lost_count: u64,
+    /// Whole windows of about a second in which interruptions were counted; 0 in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub window_count: u64,
     /// Attributed interruptions that contained a kernel event.
     pub kernel_count: u64,
     /// Time of those from the kernel's first event to its last, with entry and exit. Time before and after is
@@ -233,6 +240,12 @@ pub struct CauseTotal {
     pub entry_exit_ns: u64,
     /// Maximum in one interruption.
     pub ns_max: u64,
+    /// Interruptions with it in the [`CpuCauses::window_count`] whole windows.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub windowed_count: u64,
+    /// Sum over these windows of their squared number: how much it comes in bursts.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub windowed_square_sum: u64,
 }
 
 /// One interruption with its events.

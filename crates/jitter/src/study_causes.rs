@@ -149,7 +149,15 @@ mod tests {
 
     fn total(kind: CauseKind, name: &str, number: Option<i64>, count: u64, ns_total: u64) -> CauseTotal {
         let cause = Cause { kind, name: name.into(), number, ..Cause::default() };
-        CauseTotal { cause, count, main_count: count, ns_total, entry_exit_ns: 0, ns_max: ns_total }
+        CauseTotal {
+            cause,
+            count,
+            main_count: count,
+            ns_total,
+            entry_exit_ns: 0,
+            ns_max: ns_total,
+            ..CauseTotal::default()
+        }
     }
 
     fn record(cpus: Vec<(u32, u64, Vec<CauseTotal>)>) -> JitterRecord {

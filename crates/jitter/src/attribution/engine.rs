@@ -331,6 +331,7 @@ impl CpuAttributor {
             cpu: self.plan.cpu,
             attributed_count: self.attributed_count,
             ring_lost_count: self.ring_lost_count,
+            window_count: self.windows.open(),
             kernel_count: self.kernel_count,
             kernel_ns_total: self.scale.ns(self.kernel_ticks),
             kernel_unnamed_ns_total: self.scale.ns(self.kernel_unnamed_ticks),

@@ -15,11 +15,17 @@ pub(super) struct Sum {
     pub(super) ticks: u64,
     pub(super) entry_exit_ticks: u64,
     pub(super) ticks_max: u64,
+    /// Interruptions in the open window.
+    open_count: u64,
+    /// Interruptions in closed windows, and the sum over the windows of their squared numbers.
+    pub(super) windowed_count: u64,
+    pub(super) windowed_square_sum: u64,
 }
 
 impl Sum {
     fn add(&mut self, ticks: u64, entry_exit_ticks: u64, is_main: bool) {
         self.count += 1;
+        self.open_count += 1;
         self.main_count += u64::from(is_main);
         self.ticks = self.ticks.saturating_add(ticks);
         self.entry_exit_ticks = self.entry_exit_ticks.saturating_add(entry_exit_ticks);
@@ -32,6 +38,15 @@ impl Sum {
         self.ticks = self.ticks.saturating_add(other.ticks);
         self.entry_exit_ticks = self.entry_exit_ticks.saturating_add(other.entry_exit_ticks);
         self.ticks_max = self.ticks_max.max(other.ticks_max);
+        self.windowed_count += other.windowed_count;
+        self.windowed_square_sum = self.windowed_square_sum.saturating_add(other.windowed_square_sum);
+    }
+
+    fn close_window(&mut self) {
+        self.windowed_count += self.open_count;
+        self.windowed_square_sum =
+            self.windowed_square_sum.saturating_add(self.open_count.saturating_mul(self.open_count));
+        self.open_count = 0;
     }
 }
 
@@ -61,6 +76,7 @@ impl Totals {
 
     /// After a window was closed: the class of the one before is now known.
     pub(super) fn close_window(&mut self, windows: Windows) {
+        self.sums.iter_mut().chain(self.unexplained.first_mut()).for_each(Sum::close_window);
         let [open, before] = self.unexplained;
         let is_touched = windows.open().checked_sub(2).is_some_and(|window| windows.touched_at_end(window));
         self.class(before, is_touched);

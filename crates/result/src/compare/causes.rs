@@ -1,5 +1,6 @@
 //! Causes before and after: which ones disappeared and which ones appeared.
 
+use super::dispersion::{self, Windowed};
 use super::ratio::{RateRatio, RateVerdict, Tally};
 use super::side::Side;
 use lowlat_host::{CpuId, statistics::RateInterval};
@@ -20,8 +21,8 @@ pub struct CauseComparison {
     pub before: CauseFigures,
     /// After.
     pub after: CauseFigures,
-    /// The rate after relative to the rate before, with the dispersion of all interruptions: there is no
-    /// series per cause.
+    /// The rate after relative to the rate before, with the dispersion of this cause; with that of all interruptions if
+    /// the runs did not count it by windows.
     pub rate: RateRatio,
     /// What the comparison shows.
     pub verdict: CauseVerdict,
@@ -95,8 +96,17 @@ pub(super) fn compare(a: &Side, b: &Side, dispersion: Option<f64>) -> Vec<CauseC
         }
     }
     let exposures = [a.core_seconds(), b.core_seconds()];
-    let mut found: Vec<CauseComparison> =
-        sides.into_iter().map(|(cause, sums)| one(cause, sums, exposures, dispersion)).collect();
+    let [mut before, mut after] = [a, b].map(by_windows);
+    let mut found: Vec<CauseComparison> = sides
+        .into_iter()
+        .map(|(cause, sums)| {
+            let own = |windows: &mut BTreeMap<Cause, Vec<Vec<Windowed>>>| {
+                dispersion::of_cause(&windows.remove(&cause).unwrap_or_default())
+            };
+            let own = dispersion::greater(own(&mut before), own(&mut after));
+            one(cause, sums, exposures, own.or(dispersion))
+        })
+        .collect();
     let weight = |cause: &CauseComparison| {
         let per_s = |ns: u64, exposure_s: f64| if exposure_s > 0.0 { ns as f64 / exposure_s } else { 0.0 };
         let [before_s, after_s] = exposures;
@@ -107,6 +117,27 @@ pub(super) fn compare(a: &Side, b: &Side, dispersion: Option<f64>) -> Vec<CauseC
         let (x, y) = (weight(x), weight(y));
         y.0.total_cmp(&x.0).then(y.1.total_cmp(&x.1))
     });
+    found
+}
+
+/// How often each cause occurred in the windows of each CPU, by run.
+fn by_windows(side: &Side) -> BTreeMap<Cause, Vec<Vec<Windowed>>> {
+    let mut found: BTreeMap<Cause, Vec<Vec<Windowed>>> = BTreeMap::new();
+    for (at, causes) in side.runs.iter().map(|run| run.causes.as_ref()).enumerate() {
+        for cpu in causes.iter().flat_map(|causes| &causes.cpus) {
+            for of in &cpu.totals {
+                let runs = found.entry(same_in_every_run(&of.cause)).or_default();
+                runs.resize_with(side.runs.len(), Vec::new);
+                if let Some(run) = runs.get_mut(at) {
+                    run.push(Windowed {
+                        window_count: cpu.window_count,
+                        count: of.windowed_count,
+                        square_sum: of.windowed_square_sum,
+                    });
+                }
+            }
+        }
+    }
     found
 }
 

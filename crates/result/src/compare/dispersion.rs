@@ -31,6 +31,41 @@ pub(super) fn greater(a: Option<f64>, b: Option<f64>) -> Option<f64> {
     }
 }
 
+/// One cause on one CPU of one run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Windowed {
+    /// Windows of about a second in which it was counted.
+    pub(super) window_count: u64,
+    /// Interruptions with it in them.
+    pub(super) count: u64,
+    /// Sum of the squared numbers of each window.
+    pub(super) square_sum: u64,
+}
+
+/// The dispersion of one cause over all CPUs, by run; `None` if the runs are too short or did not count it by windows.
+///
+/// Only squares of each CPU are known, not how the CPUs vary together. The result is that of CPUs which vary in step, as
+/// broadcasts make them: never too small, and 1 for what is regular on each CPU, such as ticks.
+pub(super) fn of_cause(runs: &[Vec<Windowed>]) -> Option<f64> {
+    let (mut distances, mut freedom) = (0.0, 0.0);
+    for run in runs {
+        let of_windows = run.iter().filter(|of| of.window_count >= 2 && of.count > 0);
+        let (mut spread, mut mean, mut windows) = (0.0, 0.0, f64::INFINITY);
+        for of in of_windows {
+            let (count, window_count) = (of.count as f64, of.window_count as f64);
+            // Squared distances from the mean; in a hostile document they could be below zero.
+            spread += (of.square_sum as f64 - count * count / window_count).max(0.0).sqrt();
+            mean += count / window_count;
+            windows = windows.min(window_count);
+        }
+        if mean > 0.0 {
+            distances += spread * spread / mean;
+            freedom += windows - 1.0;
+        }
+    }
+    (freedom >= FREEDOM_MIN).then(|| (distances / freedom).max(1.0))
+}
+
 /// Counts per second without the last second, which is incomplete.
 fn counts(cpu: &JitterCpu) -> Vec<u64> {
     let whole = cpu.seconds.len().saturating_sub(1);
@@ -80,6 +115,33 @@ mod tests {
         assert_eq!(of_cpu([cpu(&[0; 100])].iter()), None);
         assert_eq!(of_cpu([JitterCpu::default()].iter()), None);
         assert_eq!(of_all(&[]), None);
+    }
+
+    fn windowed(counts: &[u64]) -> Windowed {
+        Windowed {
+            window_count: counts.len() as u64,
+            count: counts.iter().sum(),
+            square_sum: counts.iter().map(|count| count * count).sum(),
+        }
+    }
+
+    #[test]
+    fn causes_have_their_own_bursts() {
+        let ticks = windowed(&[250; 12]);
+        assert_eq!(of_cause(&[vec![ticks; 64]]), Some(1.0));
+        let burst = windowed(&[0, 0, 0, 0, 0, 0, 90, 0, 0, 0, 0, 0]);
+        let (one, four) = (of_cause(&[vec![burst]]).unwrap(), of_cause(&[vec![burst; 4]]).unwrap());
+        assert!((one - 90.0).abs() < 0.1 && (four - 360.0).abs() < 0.4, "{one} {four}");
+        let series: Vec<JitterCpu> = vec![cpu(&[0, 0, 0, 0, 0, 0, 90, 0, 0, 0, 0, 0])];
+        assert!((of_cpu(series.iter()).unwrap() - one).abs() < 1e-9, "the same as from a series");
+        assert_eq!(of_cause(&[vec![windowed(&[1, 9, 1])]]), None, "too short");
+        assert!(
+            of_cause(&[vec![windowed(&[1; 7])], vec![windowed(&[1; 7])]]).is_some(),
+            "together long enough"
+        );
+        let hostile = Windowed { window_count: 20, count: u64::MAX, square_sum: 0 };
+        assert_eq!(of_cause(&[vec![hostile]]), Some(1.0));
+        assert_eq!(of_cause(&[vec![Windowed { window_count: 0, ..ticks }]]), None, "an earlier version");
     }
 
     /// Each CPU alone resembles independent events, but together they occur at once.

@@ -140,6 +140,38 @@ fn bursts_take_the_verdict_back() {
     assert!(found.all.rate.dispersion.unwrap() > 90.0 && has_doubt(&found, "come in bursts"));
 }
 
+/// A regular cause that vanishes among bursts of others is seen, one that came in a single burst is not.
+#[test]
+fn a_cause_is_compared_with_its_own_bursts() {
+    let mut bursts = run(vec![cpu(1, 60, 200, 0)]);
+    for (at, second) in bursts.cpus[0].seconds.iter_mut().enumerate() {
+        second.count = if at == 7 { 100_000 } else { 0 };
+    }
+    let causes = [(CauseKind::Vector, "local timer", 813), (CauseKind::Softirq, "NET_RX", 813)];
+    let mut before = caused(bursts.clone(), &causes);
+    let of_cpu = &mut before.causes.as_mut().unwrap().cpus[0];
+    of_cpu.window_count = 60;
+    for (total, square_sum) in of_cpu.totals.iter_mut().zip([60 * 14 * 14, 813 * 813]) {
+        (total.windowed_count, total.windowed_square_sum) = (813, square_sum);
+    }
+    let mut after = caused(bursts, &[]);
+    after.causes.as_mut().unwrap().cpus[0].window_count = 60;
+    let verdicts = |found: &Comparison| {
+        let mut all: Vec<_> = found.causes.iter().map(|of| (of.cause.name.clone(), of.verdict)).collect();
+        all.sort_by(|one, other| one.0.cmp(&other.0));
+        all
+    };
+    let (timer, net) = ("local timer".to_owned(), "NET_RX".to_owned());
+    let nothing = CauseVerdict::NoDifferenceShown;
+    assert_eq!(
+        verdicts(&compare(&before, &after).unwrap()),
+        [(net.clone(), nothing), (timer.clone(), CauseVerdict::Vanished)]
+    );
+    // Documents of earlier versions have only the series of all interruptions.
+    before.causes.as_mut().unwrap().cpus[0].window_count = 0;
+    assert_eq!(verdicts(&compare(&before, &after).unwrap()), [(net, nothing), (timer, nothing)]);
+}
+
 #[test]
 fn causes_vanish_only_when_chance_cannot_do_it() {
     use CauseKind::{Hrtimer, Irq, Thread, Work};
