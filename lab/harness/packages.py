@@ -13,14 +13,19 @@ DIST = LAB.parent / "target/dist"
 FILES = ("/usr/bin/lowlat", "/usr/share/man/man1/lowlat.1.gz", "/usr/share/bash-completion/completions/lowlat", "/usr/share/doc/lowlat/copyright")
 
 
+def newest():
+    """The package of `cargo xtask dist --packages`; None if there is none."""
+    return max(DIST.glob("lowlat_*.deb"), default=None)
+
+
 def made(lab):
     """The package of `cargo xtask dist --packages` and one of a later version, in the guest's /lab."""
-    packages = sorted(DIST.glob("lowlat_*.deb"))
-    if not packages:
+    package = newest()
+    if not package:
         raise Skip("target/dist has no Debian package: run cargo xtask dist --packages")
-    lab.guest.give(packages[-1], "lowlat.deb")
+    lab.guest.give(package, "lowlat.deb")
     tree = lab.folder / "later"
-    subprocess.run(["dpkg-deb", "-R", packages[-1], tree], check=True)
+    subprocess.run(["dpkg-deb", "-R", package, tree], check=True)
     control = tree / "DEBIAN/control"
     text = control.read_text()
     version = next(line.split()[1] for line in text.splitlines() if line.startswith("Version:"))

@@ -28,8 +28,8 @@ KNOBS = {
 # The least number of other settings that differ between twins.
 OTHERS_MIN = 15
 SECONDS = 12
-# Emulated CPUs stop for microseconds all the time, in bursts, which would hide everything else.
-THRESHOLD = "50us"
+# Emulated CPUs stop for microseconds all the time.
+THRESHOLD = "10us"
 # Every character is an interrupt of the serial port.
 TALK = "(while :; do echo x; sleep 0.02; done) >/dev/ttyS0 2>/dev/null </dev/null & echo $! >/run/talk"
 # One thread that may run anywhere.

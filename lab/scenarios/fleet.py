@@ -4,9 +4,10 @@ Ansible runs on this host, and reaches the guests through lab/ansible/lab_guest.
 
 import json
 import shutil
+import subprocess
 import tarfile
 
-from harness import tune
+from harness import packages, tune
 from harness.fleet import Fleet
 from harness.scenario import Skip
 
@@ -31,7 +32,13 @@ def run(lab):
 def story(lab, guests):
     binary = lab.guest.share / "lowlat"
     documents = lab.folder / "documents"
-    fleet = Fleet(lab, guests, lowlat_binary=str(binary), lowlat_confirm_within="40m", lowlat_documents_directory=str(documents))
+    variables = {"lowlat_binary": str(binary), "lowlat_confirm_within": "40m", "lowlat_documents_directory": str(documents)}
+    program = "/usr/local/sbin/lowlat"
+    if package := installable(lab, guests):
+        # The binary plans in check mode, before the package is installed.
+        variables["lowlat_package"] = str(package)
+        program = "/usr/bin/lowlat"
+    fleet = Fleet(lab, guests, **variables)
     before = {name: facts(lab, guests, name, "before") for name in guests}
 
     text, changed, _ = fleet.play("rollout", "--check")
@@ -40,7 +47,7 @@ def story(lab, guests):
     lab.check("check mode reports a change of both", all(changed[name] for name in guests), changed)
     for name, guest in guests.items():
         lab.same(before[name], facts(lab, guests, name, "checked"), f"{name} after check mode")
-        lab.check(f"{name} does not have lowlat", guest.run("test -e /usr/local/sbin/lowlat").status != 0)
+        lab.check(f"{name} does not have lowlat", guest.run(f"test -e {program}").status != 0)
         left = guest.run("find /var/lib -maxdepth 1 -name 'lowlat*'").text
         lab.check(f"{name} has no leftover of it", not left, left)
 
@@ -48,7 +55,7 @@ def story(lab, guests):
     first, second = (keepers[name].downs for name in guests)
     lab.need("each server rebooted once", len(first) == len(second) == 1, (first, second))
     lab.check("the second was down only after the first was up", second[0][0] > first[0][1], (first, second))
-    # lowlat's binary, the apply, the reboot, the confirmation.
+    # lowlat, the apply, the reboot, the confirmation.
     lab.check("four tasks changed each", set(changed.values()) == {4}, changed)
     for name, guest in guests.items():
         lab.check(f"{name} has the plan's command line", "isolcpus=" in guest.cmdline, guest.cmdline)
@@ -71,6 +78,22 @@ def story(lab, guests):
         guest.settle()
         lab.same(before[name], facts(lab, guests, name, "after"), f"{name} after the rollback")
         tune.nothing_in_force(lab)
+
+
+def installable(lab, guests):
+    """The Debian package that Ansible installs, if the servers can have what Ansible's apt needs; otherwise None."""
+    package = packages.newest()
+    folder = lab.folder / "python3-apt"
+    folder.mkdir()
+    names = ["python3-apt", "python-apt-common", "distro-info-data"]
+    if not package or subprocess.run(["apt-get", "download", *names], cwd=folder, capture_output=True, check=False).returncode != 0:
+        lab.note("skipped: Ansible installs the binary, not the package: it is not in target/dist, or python3-apt cannot be fetched")
+        return None
+    for guest in guests.values():
+        for path in folder.glob("*.deb"):
+            guest.give(path, path.name)
+        guest.must("dpkg -i /lab/*apt*.deb /lab/distro-info-data*.deb && rm /lab/*.deb")
+    return package
 
 
 def collect(lab, fleet, guests, documents):
