@@ -3,6 +3,7 @@
 use crate::{
     packages,
     run::{cargo, output, run},
+    wheel,
     workspace::Workspace,
 };
 use anyhow::{Context as _, bail};
@@ -18,9 +19,18 @@ pub struct Options {
     /// Also make the packages for Debian and RPM systems, and the list of what the binary was built from
     #[arg(long)]
     packages: bool,
+    /// Make the wheel of the Python module, and nothing else
+    #[arg(long, conflicts_with = "packages")]
+    wheel: bool,
 }
 
 pub fn dist(options: &Options) -> anyhow::Result<()> {
+    let workspace = Workspace::read()?;
+    let dist = workspace.target_directory.join("dist");
+    fs::create_dir_all(&dist).with_context(|| format!("cannot create {}", dist.display()))?;
+    if options.wheel {
+        return wheel::make(&workspace.root, &dist);
+    }
     let target = format!("{ARCH}-unknown-linux-musl");
     // It compiles what is written in C: SQLite and the cryptography.
     if Command::new("musl-gcc").arg("--version").output().is_err() {
@@ -29,7 +39,6 @@ pub fn dist(options: &Options) -> anyhow::Result<()> {
         );
     }
     add_standard_library(&target)?;
-    let workspace = Workspace::read()?;
     let mut build = cargo();
     if options.packages {
         // It records the dependencies in the binary, for scanners of vulnerabilities.
@@ -42,10 +51,7 @@ pub fn dist(options: &Options) -> anyhow::Result<()> {
     }
     run(&mut build)?;
 
-    let folder = &workspace.target_directory;
-    let linked = folder.join(&target).join("dist/lowlat");
-    let dist = folder.join("dist");
-    fs::create_dir_all(&dist).with_context(|| format!("cannot create {}", dist.display()))?;
+    let linked = workspace.target_directory.join(&target).join("dist/lowlat");
     split(&linked, &dist)?;
     let binary = dist.join("lowlat");
     let bytes = fs::metadata(&binary).with_context(|| format!("cannot read {}", binary.display()))?.len();

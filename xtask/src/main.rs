@@ -5,6 +5,7 @@ mod check;
 mod dist;
 mod packages;
 mod run;
+mod wheel;
 mod workspace;
 
 use clap::{Parser, Subcommand};

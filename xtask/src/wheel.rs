@@ -1,0 +1,32 @@
+//! `cargo xtask dist --wheel`: the Python module. It is built apart from the binary, because Python loads it into a process
+//! that uses glibc.
+
+use crate::run::run;
+use anyhow::Context as _;
+use std::{env, path::Path, process::Command};
+
+/// Python's programs that make the wheel, with their versions. Zig links against the symbols of an older glibc than this
+/// system's.
+const TOOLS: &[&str] = &["maturin==1.16.0", "ziglang==0.17.1"];
+/// The systems on which it runs: glibc 2.28 and later, as in Debian 10 and RHEL 8.
+const SYSTEMS: &str = "manylinux_2_28";
+/// Python's environment with the tools.
+const FOLDER: &str = "target/tools/wheel";
+
+/// Makes the wheel in `dist`.
+pub fn make(root: &Path, dist: &Path) -> anyhow::Result<()> {
+    let programs = root.join(FOLDER).join("bin");
+    if !programs.join("maturin").exists() {
+        run(Command::new("python3").args(["-m", "venv"]).arg(root.join(FOLDER)))
+            .context("cannot make an environment for Python\nhint: install python3-venv (Debian, Ubuntu)")?;
+        run(Command::new(programs.join("pip")).args(["install", "--quiet"]).args(TOOLS))?;
+    }
+    let mut paths = vec![programs.clone()];
+    paths.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
+    // maturin checks the symbols of the module, and fails if one is of a later glibc.
+    run(Command::new(programs.join("maturin"))
+        .current_dir(root.join("crates/python"))
+        .env("PATH", env::join_paths(paths)?)
+        .args(["build", "--release", "--locked", "--strip", "--zig", "--compatibility", SYSTEMS, "--out"])
+        .arg(dist))
+}
