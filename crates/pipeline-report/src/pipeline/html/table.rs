@@ -43,7 +43,7 @@ pub fn table(group: &[&MeasuredRow<'_>], name: &str) -> Markup {
                         th scope="col" class="left" { "Row" } th scope="col" { "Ticks/s" } th scope="col" { "Ticks" }
                         th scope="col" { "Market data" } th scope="col" { "Order" } th scope="col" { "Tick to order" }
                         th scope="col" { "p50" } th scope="col" { "p99" } th scope="col" { "p99.9" } th scope="col" { "Max" }
-                        th scope="col" { "CPUs" } th scope="col" { "Switches" } th scope="col" { "Wakes" } th scope="col" { "Faults" }
+                        th scope="col" { "CPUs" } th scope="col" { "Switches" } th scope="col" { "Wakes" } th scope="col" { "Page faults" }
                     } }
                     tbody { @for row in group { (table_row(row)) } }
                 }
