@@ -42,7 +42,7 @@ pub fn dist(options: &Options) -> anyhow::Result<()> {
     let mut build = cargo();
     if options.packages {
         // It records the dependencies in the binary, for scanners of vulnerabilities.
-        let auditable = packages::tool("cargo-auditable")?;
+        let auditable = packages::path_with(packages::AUDITABLE)?;
         build.env("PATH", auditable).arg("auditable");
     }
     build.args(["build", "--profile", "dist", "--locked", "-p", "lowlat", "--target", &target]);

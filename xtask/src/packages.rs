@@ -11,13 +11,12 @@ use std::{
     process::Command,
 };
 
-/// Programs that make packages, with their versions.
-const TOOLS: &[(&str, &str)] = &[
-    ("cargo-auditable", "0.7.7"),
-    ("cargo-cyclonedx", "0.5.9"),
-    ("cargo-deb", "3.8.0"),
-    ("cargo-generate-rpm", "0.21.1"),
-];
+/// A program that makes packages, and its version.
+type Tool = (&'static str, &'static str);
+pub const AUDITABLE: Tool = ("cargo-auditable", "0.7.7");
+const COMPONENTS: Tool = ("auditable2cdx", "0.1.0");
+const DEB: Tool = ("cargo-deb", "3.8.0");
+const RPM: Tool = ("cargo-generate-rpm", "0.21.1");
 const TOOLS_FOLDER: &str = "target/tools";
 
 /// Makes all packages of the binary in `dist`, beside it.
@@ -31,28 +30,22 @@ pub fn make(root: &Path, dist: &Path) -> anyhow::Result<()> {
     texts(dist)?;
     // The commit's time in place of the build's: equal trees give equal packages.
     let time = output(Command::new("git").current_dir(root).args(["log", "-1", "--format=%ct"]))?;
-    let packager = |name: &str| -> anyhow::Result<Command> {
-        let path = tool(name)?;
+    let packager = |tool: Tool| -> anyhow::Result<Command> {
+        let path = path_with(tool)?;
         let mut command = cargo();
         command.current_dir(root).env("PATH", path).env("SOURCE_DATE_EPOCH", time.trim());
-        command.arg(name.trim_start_matches("cargo-"));
+        command.arg(tool.0.trim_start_matches("cargo-"));
         Ok(command)
     };
-    run(packager("cargo-deb")?
-        .args(["--package", "lowlat", "--no-build", "--no-strip", "--output"])
-        .arg(dist))?;
+    run(packager(DEB)?.args(["--package", "lowlat", "--no-build", "--no-strip", "--output"]).arg(dist))?;
     // Older systems cannot unpack the default, zstd.
     let arguments = ["--package", "crates/cli", "--payload-compress", "gzip", "--output"];
-    run(packager("cargo-generate-rpm")?.args(arguments).arg(dist))?;
+    run(packager(RPM)?.args(arguments).arg(dist))?;
     components(dist)
 }
 
 /// PATH with the tool, which is installed if it is missing.
-pub fn tool(name: &str) -> anyhow::Result<OsString> {
-    let (_, version) = TOOLS
-        .iter()
-        .find(|(known, _)| *known == name)
-        .context("cannot install it: its version is not listed")?;
+pub fn path_with((name, version): Tool) -> anyhow::Result<OsString> {
     let folder = PathBuf::from(TOOLS_FOLDER);
     if !folder.join("bin").join(name).exists() {
         run(cargo().args([
@@ -88,8 +81,8 @@ fn texts(dist: &Path) -> anyhow::Result<()> {
 /// Writes the list of components that the binary records.
 fn components(dist: &Path) -> anyhow::Result<()> {
     let path = dist.join("lowlat.cdx.json");
-    let text =
-        output(Command::new("auditable2cdx").env("PATH", tool("auditable2cdx")?).arg(dist.join("lowlat")))?;
+    let program = COMPONENTS.0;
+    let text = output(Command::new(program).env("PATH", path_with(COMPONENTS)?).arg(dist.join("lowlat")))?;
     let list: Value =
         serde_json::from_str(&text).context("cannot read the output of auditable2cdx: not JSON")?;
     let count = list["components"].as_array().map_or(0, Vec::len);
