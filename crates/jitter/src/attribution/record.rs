@@ -41,7 +41,7 @@ impl RecordWriter<'_> {
                 entry_exit_ns: self.scale.ns(sum.entry_exit_ticks).min(ns_total),
                 ns_max: self.scale.ns(sum.ticks_max).min(ns_total),
                 windowed_count: sum.windowed_count,
-                windowed_square_sum: sum.windowed_square_sum,
+                windowed_square_sum: sum.windowed_squares,
             })
             .collect();
         totals.sort_by(|a, b| b.ns_total.cmp(&a.ns_total).then_with(|| a.cause.cmp(&b.cause)));

@@ -19,7 +19,7 @@ pub(super) struct Sum {
     open_count: u64,
     /// Interruptions in closed windows, and the sum over the windows of their squared numbers.
     pub(super) windowed_count: u64,
-    pub(super) windowed_square_sum: u64,
+    pub(super) windowed_squares: u64,
 }
 
 impl Sum {
@@ -39,13 +39,13 @@ impl Sum {
         self.entry_exit_ticks = self.entry_exit_ticks.saturating_add(other.entry_exit_ticks);
         self.ticks_max = self.ticks_max.max(other.ticks_max);
         self.windowed_count += other.windowed_count;
-        self.windowed_square_sum = self.windowed_square_sum.saturating_add(other.windowed_square_sum);
+        self.windowed_squares = self.windowed_squares.saturating_add(other.windowed_squares);
     }
 
     fn close_window(&mut self) {
         self.windowed_count += self.open_count;
-        self.windowed_square_sum =
-            self.windowed_square_sum.saturating_add(self.open_count.saturating_mul(self.open_count));
+        self.windowed_squares =
+            self.windowed_squares.saturating_add(self.open_count.saturating_mul(self.open_count));
         self.open_count = 0;
     }
 }

@@ -193,6 +193,7 @@ fn one(cpu: &JitterCpu, is_busy: bool) -> CpuCauses {
     totals.sort_by_key(|total| std::cmp::Reverse(total.ns_total));
     let count = |cause: Cause, count: u64| CounterDelta { cause, count };
     CpuCauses {
+        window_count: 0,
         cpu: cpu.cpu,
         attributed_count: cpu.interruption_count,
         ring_lost_count: 0,

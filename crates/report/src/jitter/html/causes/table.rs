@@ -69,11 +69,13 @@ fn rows(title: &str, causes: &[CauseStudy], anchors: &BTreeMap<&str, String>) ->
                     tbody {
                         tr class="remedy-row" {
                             th scope="rowgroup" colspan="7" class="left remedy" {
-                                @match remedy {
-                                    Some(remedy) => (remedy_text(&shared(remedy, &causes), anchors)),
-                                    None => span class="muted" { "No remedy known" },
+                                div class="in-sight" {
+                                    @match remedy {
+                                        Some(remedy) => (remedy_text(&shared(remedy, &causes), anchors)),
+                                        None => span class="muted" { "No remedy known" },
+                                    }
                                 }
-                                @if causes.len() > 1 { span class="sum" { (sum_text(&causes)) } }
+                                @if causes.len() > 1 { div class="sum in-sight" { (sum_text(&causes)) } }
                             }
                         }
                         @for of in causes { (row(of)) }
