@@ -63,7 +63,7 @@ pub fn dist(options: &Options) -> anyhow::Result<()> {
     if options.packages { packages::make(&workspace.root, &dist) } else { Ok(()) }
 }
 
-/// Settings with which the binary does not depend on the folders of this machine.
+/// Settings with which the binary does not name the folders of this machine.
 fn same_paths(root: &Path, target: &str) -> anyhow::Result<[(String, String); 2]> {
     let home = env::var_os("CARGO_HOME")
         .map_or_else(|| Path::new(&env::var_os("HOME").unwrap_or_default()).join(".cargo"), Into::into);
