@@ -28,7 +28,7 @@ fn overview(documents: &[Named<'_>]) -> Markup {
     let lead = html! { "Each document with its verdict. Follow a name to its full report." };
     let body = html! {
         div class="card flush" {
-            div class="scroll" tabindex="0" role="region" aria-label="Documents" {
+            div class="scroll" tabindex="0" role="region" aria-label="Table of documents" {
                 table class="numbers" {
                     thead { tr {
                         th scope="col" class="left" { "Document" } th scope="col" class="left" { "Host" } th scope="col" { "Score" }
