@@ -1,10 +1,9 @@
 //! `cargo xtask dist --packages`: packages of the static binary, and the list of what it was built from (SBOM).
 
-use crate::run::{cargo, output, run};
+use crate::run::{cargo, output, path_before, run};
 use anyhow::{Context as _, bail};
 use serde_json::Value;
 use std::{
-    env,
     ffi::OsString,
     fs,
     path::{Path, PathBuf},
@@ -57,9 +56,7 @@ pub fn path_with((name, version): Tool) -> anyhow::Result<OsString> {
             TOOLS_FOLDER,
         ]))?;
     }
-    let mut paths = vec![fs::canonicalize(folder.join("bin")).context("cannot find the installed tools")?];
-    paths.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
-    Ok(env::join_paths(paths)?)
+    path_before(fs::canonicalize(folder.join("bin")).context("cannot find the installed tools")?)
 }
 
 /// Man pages and completions, as the binary itself prints them.

@@ -3,6 +3,8 @@
 use anyhow::{Context as _, bail};
 use std::{
     env,
+    ffi::OsString,
+    path::PathBuf,
     process::{Command, Stdio},
 };
 
@@ -25,6 +27,12 @@ pub fn output(command: &mut Command) -> anyhow::Result<String> {
         bail!("{line}: {}", output.status);
     }
     String::from_utf8(output.stdout).with_context(|| format!("{line}: the output is not UTF-8"))
+}
+
+/// PATH with a folder before all others.
+pub fn path_before(folder: PathBuf) -> anyhow::Result<OsString> {
+    let others = env::var_os("PATH").unwrap_or_default();
+    Ok(env::join_paths([folder].into_iter().chain(env::split_paths(&others)))?)
 }
 
 /// The cargo that runs this program, so that both use one toolchain.

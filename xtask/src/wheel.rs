@@ -1,9 +1,9 @@
 //! `cargo xtask dist --wheel`: the Python module. It is built apart from the binary, because Python loads it into a process
 //! that uses glibc.
 
-use crate::run::run;
+use crate::run::{path_before, run};
 use anyhow::Context as _;
-use std::{env, path::Path, process::Command};
+use std::{path::Path, process::Command};
 
 /// Python's programs that make the wheel, with their versions. Zig links against the symbols of an older glibc than this
 /// system's.
@@ -21,12 +21,10 @@ pub fn make(root: &Path, dist: &Path) -> anyhow::Result<()> {
             .context("cannot make an environment for Python\nhint: install python3-venv (Debian, Ubuntu)")?;
         run(Command::new(programs.join("pip")).args(["install", "--quiet"]).args(TOOLS))?;
     }
-    let mut paths = vec![programs.clone()];
-    paths.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
     // maturin checks the symbols of the module, and fails if one is of a later glibc.
     run(Command::new(programs.join("maturin"))
         .current_dir(root.join("crates/python"))
-        .env("PATH", env::join_paths(paths)?)
+        .env("PATH", path_before(programs)?)
         .args(["build", "--release", "--locked", "--strip", "--zig", "--compatibility", SYSTEMS, "--out"])
         .arg(dist))
 }

@@ -40,7 +40,8 @@ impl Dictionary {
     }
 
     /// Number of its entries.
-    pub fn entry_count(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn entry_count(&self) -> usize {
         self.texts.len() + self.patterns.len()
     }
 
@@ -126,16 +127,16 @@ impl<'a> Lookup<'a> {
             if !text.contains(between) {
                 return None;
             }
-            let parts: Vec<&str> = text.split(between).collect();
             let is_sentences = *joint == "。";
             let whole =
-                |part: &str| self.found(part).or_else(|| is_sentences.then(|| self.in_parts(part)).flatten());
-            if !parts.iter().any(|part| whole(part).is_some()) {
+                |part| self.found(part).or_else(|| is_sentences.then(|| self.in_parts(part)).flatten());
+            let parts: Vec<(&str, Option<String>)> =
+                text.split(between).map(|part| (part, whole(part))).collect();
+            if parts.iter().all(|(_, found)| found.is_none()) {
                 return None;
             }
-            let translated: Vec<String> =
-                parts.iter().map(|part| whole(part).unwrap_or_else(|| self.text(part))).collect();
-            Some(translated.join(joint))
+            let translated = parts.into_iter().map(|(part, found)| found.unwrap_or_else(|| self.text(part)));
+            Some(translated.collect::<Vec<_>>().join(joint))
         })
     }
 }

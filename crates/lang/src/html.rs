@@ -16,6 +16,8 @@ const VERBATIM: [&str; 3] = ["script", "style", "pre"];
 /// Attributes that people read or hear, and words for the page's script.
 const ATTRIBUTES: [&str; 5] =
     [" title=\"", " aria-label=\"", " data-label=\"", " placeholder=\"", " data-say-"];
+/// Begins the value of an attribute.
+const VALUE: &str = "=\"";
 /// Marks an element that is not translated.
 const NOT: &str = "translate=\"no\"";
 
@@ -106,10 +108,8 @@ impl Writer<'_> {
     fn attributes(&mut self, tag: &str) -> String {
         let mut out = String::new();
         let mut rest = tag;
-        while let Some((at, attribute)) = first_attribute(rest) {
-            let value_at =
-                at + rest.get(at..).and_then(|found| found.find("=\"")).map_or(attribute.len(), |to| to + 2);
-            let (before, from) = rest.split_at(value_at);
+        while let Some(at) = first_value(rest) {
+            let (before, from) = rest.split_at(at);
             let (value, after) = from.split_at(from.find('"').unwrap_or(from.len()));
             out.push_str(before);
             let marks = Marks::default();
@@ -171,9 +171,10 @@ fn fragments(text: &str, marks: &Marks<'_>, lookup: &Lookup<'_>) -> String {
     out
 }
 
-/// Returns the first attribute of a tag that is translated, with its place.
-fn first_attribute(tag: &str) -> Option<(usize, &'static str)> {
-    ATTRIBUTES.iter().filter_map(|attribute| Some((tag.find(attribute)?, *attribute))).min()
+/// Returns where the value of a tag's first attribute begins that is translated.
+fn first_value(tag: &str) -> Option<usize> {
+    let at = ATTRIBUTES.iter().filter_map(|attribute| tag.find(attribute)).min()?;
+    Some(at + tag.get(at..)?.find(VALUE)? + VALUE.len())
 }
 
 /// Returns the text up to the next tag, the tag, and what follows.

@@ -81,6 +81,7 @@ fn parted<'a>(group: &LayerGroup<'a>) -> Vec<Part<'a>> {
     let mut parts = vec![Part { fold: None, findings: shown }];
     parts.extend(reasons.iter().map(of_reason));
     parts.push(Part { fold: Some(rest_text(group)), findings: done });
+    parts.retain(|part| !part.findings.is_empty());
     parts
 }
 
@@ -124,7 +125,7 @@ fn layer(group: &LayerGroup<'_>, at: usize) -> Markup {
     html! {
         section class="layer" data-layer=(group.layer.word()) aria-labelledby=(title_id) {
             h3 id=(title_id) { (layer_title(group.layer.word())) span class="count" { (counts(group)) } }
-            @for (part, Part { fold, findings }) in parts.iter().enumerate().filter(|(_, part)| !part.findings.is_empty()) {
+            @for (part, Part { fold, findings }) in parts.iter().enumerate() {
                 @let rows = html! { @for (place, finding) in findings.iter().enumerate() { (row(finding, &anchor(at, part, place))) } };
                 @match fold {
                     Some(fold) => details class="rest" { summary { (fold) } (rows) },

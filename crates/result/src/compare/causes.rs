@@ -129,11 +129,7 @@ fn by_windows(side: &Side) -> BTreeMap<Cause, Vec<Vec<Windowed>>> {
                 let runs = found.entry(same_in_every_run(&of.cause)).or_default();
                 runs.resize_with(side.runs.len(), Vec::new);
                 if let Some(run) = runs.get_mut(at) {
-                    run.push(Windowed {
-                        window_count: cpu.window_count,
-                        count: of.windowed_count,
-                        square_sum: of.windowed_square_sum,
-                    });
+                    run.push(Windowed::of(cpu.window_count, of.windowed_count, of.windowed_square_sum));
                 }
             }
         }

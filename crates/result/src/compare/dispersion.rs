@@ -35,28 +35,43 @@ pub(super) fn greater(a: Option<f64>, b: Option<f64>) -> Option<f64> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Windowed {
     /// Windows of about a second in which it was counted.
-    pub(super) window_count: u64,
+    window_count: f64,
     /// Interruptions with it in them.
-    pub(super) count: u64,
+    count: f64,
     /// Sum of the squared numbers of each window.
-    pub(super) square_sum: u64,
+    square_sum: f64,
+}
+
+impl Windowed {
+    pub(super) fn of(window_count: u64, count: u64, square_sum: u64) -> Self {
+        Self { window_count: window_count as f64, count: count as f64, square_sum: square_sum as f64 }
+    }
+
+    fn of_series(counts: &[u64]) -> Self {
+        let counts_as_f64 = || counts.iter().map(|count| *count as f64);
+        Self {
+            window_count: counts.len() as f64,
+            count: counts_as_f64().sum(),
+            square_sum: counts_as_f64().map(|count| count * count).sum(),
+        }
+    }
 }
 
 /// The dispersion of one cause over all CPUs, by run; `None` if the runs are too short or did not count it by windows.
 ///
+/// Pearson's estimate: the squared distances from the mean, divided by the mean and the degrees of freedom; at least 1.
 /// Only squares of each CPU are known, not how the CPUs vary together. The result is that of CPUs which vary in step, as
 /// broadcasts make them: never too small, and 1 for what is regular on each CPU, such as ticks.
 pub(super) fn of_cause(runs: &[Vec<Windowed>]) -> Option<f64> {
     let (mut distances, mut freedom) = (0.0, 0.0);
     for run in runs {
-        let of_windows = run.iter().filter(|of| of.window_count >= 2 && of.count > 0);
+        let of_windows = run.iter().filter(|of| of.window_count >= 2.0 && of.count > 0.0);
         let (mut spread, mut mean, mut windows) = (0.0, 0.0, f64::INFINITY);
         for of in of_windows {
-            let (count, window_count) = (of.count as f64, of.window_count as f64);
             // Squared distances from the mean; in a hostile document they could be below zero.
-            spread += (of.square_sum as f64 - count * count / window_count).max(0.0).sqrt();
-            mean += count / window_count;
-            windows = windows.min(window_count);
+            spread += (of.square_sum - of.count * of.count / of.window_count).max(0.0).sqrt();
+            mean += of.count / of.window_count;
+            windows = windows.min(of.window_count);
         }
         if mean > 0.0 {
             distances += spread * spread / mean;
@@ -73,20 +88,10 @@ fn counts(cpu: &JitterCpu) -> Vec<u64> {
     cpu.seconds.iter().take(whole).map(|second| second.count.min(u64::from(u32::MAX))).collect()
 }
 
-/// Pearson's estimate: the squared distances from the mean, divided by the mean and the degrees of freedom;
-/// at least 1.
+/// The dispersion of series of counts, one of each run.
 fn of_series(series: impl Iterator<Item = Vec<u64>>) -> Option<f64> {
-    let (mut distances, mut freedom) = (0.0, 0.0);
-    for counts in series {
-        let sum: u64 = counts.iter().sum();
-        if sum == 0 || counts.len() < 2 {
-            continue;
-        }
-        let mean = sum as f64 / counts.len() as f64;
-        distances += counts.iter().map(|count| (*count as f64 - mean).powi(2) / mean).sum::<f64>();
-        freedom += counts.len() as f64 - 1.0;
-    }
-    (freedom >= FREEDOM_MIN).then(|| (distances / freedom).max(1.0))
+    let runs: Vec<Vec<Windowed>> = series.map(|counts| vec![Windowed::of_series(&counts)]).collect();
+    of_cause(&runs)
 }
 
 #[cfg(test)]
@@ -118,11 +123,8 @@ mod tests {
     }
 
     fn windowed(counts: &[u64]) -> Windowed {
-        Windowed {
-            window_count: counts.len() as u64,
-            count: counts.iter().sum(),
-            square_sum: counts.iter().map(|count| count * count).sum(),
-        }
+        let squares = counts.iter().map(|count| count * count).sum();
+        Windowed::of(counts.len() as u64, counts.iter().sum(), squares)
     }
 
     #[test]
@@ -139,9 +141,9 @@ mod tests {
             of_cause(&[vec![windowed(&[1; 7])], vec![windowed(&[1; 7])]]).is_some(),
             "together long enough"
         );
-        let hostile = Windowed { window_count: 20, count: u64::MAX, square_sum: 0 };
+        let hostile = Windowed::of(20, u64::MAX, 0);
         assert_eq!(of_cause(&[vec![hostile]]), Some(1.0));
-        assert_eq!(of_cause(&[vec![Windowed { window_count: 0, ..ticks }]]), None, "an earlier version");
+        assert_eq!(of_cause(&[vec![Windowed { window_count: 0.0, ..ticks }]]), None, "an earlier version");
     }
 
     /// Each CPU alone resembles independent events, but together they occur at once.

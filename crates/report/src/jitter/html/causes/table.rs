@@ -12,6 +12,7 @@ use lowlat_text::page::micro;
 use lowlat_text::page::svg::cut;
 use lowlat_text::units::{clean, count, duration, percent, plural};
 use maud::{Markup, html};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Number of causes with a row, whatever their share.
@@ -106,17 +107,23 @@ fn by_remedy(causes: &[CauseStudy]) -> Vec<(Option<&Remedy>, Vec<&CauseStudy>)> 
             None => groups.push((of.remedy.as_ref(), vec![of])),
         }
     }
-    groups.sort_by_key(|(_, group)| {
-        std::cmp::Reverse(group.iter().fold(0u64, |sum, of| sum.saturating_add(of.ns_total)))
-    });
+    groups.sort_by_key(|(_, group)| Reverse(ns_total(group)));
     groups
+}
+
+fn ns_total(causes: &[&CauseStudy]) -> u64 {
+    causes.iter().fold(0, |sum, of| sum.saturating_add(of.ns_total))
 }
 
 /// Returns "3 causes, 4.2 ms, 12 %".
 fn sum_text(causes: &[&CauseStudy]) -> String {
-    let total = causes.iter().fold(0u64, |sum, of| sum.saturating_add(of.ns_total));
     let share: f64 = causes.iter().map(|of| of.share).sum();
-    micro(&format!("{}, {}, {}", plural(causes.len(), "cause"), duration(total), percent(share * 100.0)))
+    micro(&format!(
+        "{}, {}, {}",
+        plural(causes.len(), "cause"),
+        duration(ns_total(causes)),
+        percent(share * 100.0)
+    ))
 }
 
 fn row(of: &CauseStudy) -> Markup {
