@@ -10,7 +10,7 @@ import sys
 
 HOST = pathlib.Path(os.environ.get("FAKE_HOST") or pathlib.Path(__file__).parent)
 DOCUMENTS = pathlib.Path("@DOCUMENTS@")
-STOCK = {"plan": None, "boots": 0, "applied_in": None, "waits": False, "drifted": False, "faulty": False, "rolled_back_in": None}
+STOCK = {"plan": None, "boots": 0, "applied_in": None, "waits": False, "drifted": False, "faulty": False, "rolled_back_in": None, "within_s": 600}
 
 
 def document(name):
@@ -45,7 +45,7 @@ def plan(state):
 def status(state):
     value = document("status.json")
     if state["plan"]:
-        confirmation = {"kind": "waiting", "within_s": 600, "left_s": 599} if state["waits"] else {"kind": "not_needed"}
+        confirmation = {"kind": "waiting", "within_s": state["within_s"], "left_s": state["within_s"] - 1} if state["waits"] else {"kind": "not_needed"}
         value["in_force"] = {
             "known": {
                 "plan_id": "d0ba3b03678bb204",

@@ -154,6 +154,18 @@ class FleetTest(unittest.TestCase):
         self.assertEqual(self.calls("desk2"), [], run.text)
         self.assertFalse((self.top / "desk2/lowlat").exists())
 
+    def test_a_start_without_end_fails_before_the_host_rolls_back(self):
+        systemctl = self.top / "desk1/bin/systemctl"
+        systemctl.parent.mkdir()
+        systemctl.write_text("#!/bin/sh\nexec sleep 600\n")
+        systemctl.chmod(0o755)
+        self.put("desk1", within_s=4)
+        run = self.play("rollout")
+        self.assertNotEqual(run.status, 0)
+        self.assertIn("systemd is still starting units after 2 seconds", run.text)
+        self.assertEqual(self.calls("desk1")[-1], "reboot", run.text)
+        self.assertTrue(self.state("desk1")["waits"])
+
     def test_drift_is_repaired_without_the_switch(self):
         self.put("desk1", plan="complete", applied_in=0, boots=1, drifted=True)
         run = self.passes(self.play("rollout"))
@@ -204,6 +216,25 @@ class FleetTest(unittest.TestCase):
         files = " ".join(f"{self.top}/documents/{host}.result.json" for host in both)
         self.assertEqual(self.calls("controller"), [f"report fleet {files} --html {self.top}/page.html"])
         self.assertTrue((self.top / "page.html").exists())
+
+    def test_the_page_has_no_results_of_an_earlier_run(self):
+        shutil.copy(self.binary, self.top / "desk1/lowlat")
+        # desk2 fails, because it does not have lowlat; desk3 is unreachable.
+        (self.top / "documents").mkdir()
+        for host in ("desk2", "desk3"):
+            (self.top / f"documents/{host}.result.json").write_text("{}\n")
+        controller = self.top / "controller"
+        controller.mkdir()
+        shutil.copy(self.binary, controller / "lowlat")
+        page = {"lowlat_controller_program": str(controller / "lowlat"), "lowlat_report": str(self.top / "page.html")}
+        run = self.play("collect", hosts=("desk1", "desk2", "desk3"), lowlat_documents=["result"], **page)
+        self.assertNotEqual(run.status, 0)
+        self.assertRegex(run.text, r"desk3 .*unreachable=1")
+        self.assertEqual(self.calls("controller"), [f"report fleet {self.top}/documents/desk1.result.json --html {self.top}/page.html"], run.text)
+        self.assertTrue((self.top / "documents/desk2.result.json").exists())
+        run = self.passes(self.play("collect", lowlat_documents=["verification"], **page))
+        self.assertIn("page.html is not written: this run collected no result document", run.text)
+        self.assertEqual(self.calls("controller"), [])
 
     def test_the_rollback_reboots_and_is_idempotent(self):
         self.put("desk1", plan="complete", applied_in=0, boots=1)

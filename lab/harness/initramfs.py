@@ -1,4 +1,4 @@
-"""An initial RAM disk with Python, one script and lowlat, made of this host's own files: a kernel boots it in seconds."""
+"""An initial RAM disk with Python, a script and lowlat, made of this host's own files: a kernel boots it in seconds."""
 
 import pathlib
 import re
@@ -46,8 +46,8 @@ def modules(tree):
     return order
 
 
-def build(out, modules_tree, config, release, script, lowlat):
-    """Writes the archive; `script` becomes the first process."""
+def build(out, modules_tree, config, release, scripts, lowlat):
+    """Writes the archive; the first script becomes the first process, the others are modules that it imports."""
     said = subprocess.run([PYTHON, "-I", "-S", "-c", f"import sys; {LIST}"], check=True, capture_output=True, text=True).stdout
     sources = [pathlib.Path(line) for line in said.split()]
     programs = [str(PYTHON.resolve()), str(lowlat), *(str(path) for path in sources if path.suffix == ".so")]
@@ -57,7 +57,9 @@ def build(out, modules_tree, config, release, script, lowlat):
     files[str(PYTHON)] = PYTHON.resolve().read_bytes()
     files["/lowlat"] = lowlat.read_bytes()
     files[f"/boot/config-{release}"] = config.read_bytes()
-    files["/init"] = b"#!/usr/bin/python3 -ISB\n" + script.read_bytes()
+    # Python finds modules beside the script, so not -I; -E and -s are the rest of it.
+    files["/init"] = b"#!/usr/bin/python3 -EsSB\n" + scripts[0].read_bytes()
+    files.update({f"/{path.name}": path.read_bytes() for path in scripts[1:]})
     loaded = modules(modules_tree)
     for name, content in loaded.items():
         files[f"/modules/{name}.ko"] = content

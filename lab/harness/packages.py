@@ -9,23 +9,36 @@ from .machine import LAB
 from .scenario import Skip
 
 DIST = LAB.parent / "target/dist"
+HINT = "run cargo xtask dist --packages, then lab/run --lowlat target/dist/lowlat"
 # What the package must bring.
 FILES = ("/usr/bin/lowlat", "/usr/share/man/man1/lowlat.1.gz", "/usr/share/bash-completion/completions/lowlat", "/usr/share/doc/lowlat/copyright")
 
 
-def newest():
-    """The package of `cargo xtask dist --packages`; None if there is none."""
-    return max(DIST.glob("lowlat_*.deb"), default=None)
+def deb(lab, tree):
+    """The Debian package of `cargo xtask dist --packages`, unpacked into the new folder `tree`."""
+    return unpacked(lab, tree, "lowlat_*.deb", lambda package: subprocess.run(["dpkg-deb", "-R", package, tree], check=True))
+
+
+def unpacked(lab, tree, pattern, unpack):
+    """The newest package of target/dist with such a name, which `unpack` puts into `tree`. It must contain the binary that
+    the guest has."""
+    package = max(DIST.glob(pattern), key=lambda path: path.stat().st_mtime, default=None)
+    if not package:
+        raise Skip(f"target/dist has no {pattern}: {HINT}")
+    unpack(package)
+    if digest((tree / "usr/bin/lowlat").read_bytes()) != digest(lab.guest.binary.read_bytes()):
+        raise Skip(f"{package.name} does not contain {lab.guest.binary}: {HINT}")
+    return package
+
+
+def digest(content):
+    return hashlib.sha256(content).hexdigest()
 
 
 def made(lab):
     """The package of `cargo xtask dist --packages` and one of a later version, in the guest's /lab."""
-    package = newest()
-    if not package:
-        raise Skip("target/dist has no Debian package: run cargo xtask dist --packages")
-    lab.guest.give(package, "lowlat.deb")
     tree = lab.folder / "later"
-    subprocess.run(["dpkg-deb", "-R", package, tree], check=True)
+    lab.guest.give(deb(lab, tree), "lowlat.deb")
     control = tree / "DEBIAN/control"
     text = control.read_text()
     version = next(line.split()[1] for line in text.splitlines() if line.startswith("Version:"))
@@ -39,23 +52,29 @@ def files(tree):
     paths = [path for path in tree.rglob("*") if path.is_file() and "DEBIAN" not in path.parts and "doc" not in path.parts and "licenses" not in path.parts]
     names = {path: str(path.relative_to(tree)).removesuffix(".gz").replace("vendor-completions", "site-functions") for path in paths}
     content = {path: subprocess.run(["zcat", path], check=True, capture_output=True).stdout if path.suffix == ".gz" else path.read_bytes() for path in paths}
-    return {names[path]: (path.stat().st_mode & 0o777, hashlib.sha256(content[path]).hexdigest()) for path in paths}
+    return {names[path]: (path.stat().st_mode & 0o777, digest(content[path])) for path in paths}
 
 
 def rpm(lab):
     """Compares the RPM package with Debian's, and gives its script before removal to the guest."""
-    packages = sorted(DIST.glob("lowlat-*.rpm"))
-    if not packages or not shutil.which("rpm2cpio") or not shutil.which("cpio"):
-        lab.note("skipped: the RPM package: it is not in target/dist, or rpm2cpio or cpio is not installed")
-        return False
     tree = lab.folder / "rpm"
     tree.mkdir()
-    archive = subprocess.run(["rpm2cpio", packages[-1]], check=True, capture_output=True).stdout
-    subprocess.run(["cpio", "--quiet", "-idm"], input=archive, cwd=tree, check=True)
-    deb, own = files(lab.folder / "later"), files(tree)
-    differing = sorted(name for name in {*deb, *own} if deb.get(name) != own.get(name))
-    lab.check(f"the RPM package has the {len(deb)} files of Debian's", not differing, differing)
-    script = subprocess.run(["rpm", "-qp", "--nosignature", "--qf", "%{PREUN}", packages[-1]], check=True, capture_output=True, text=True).stdout
+
+    def unpack(package):
+        archive = subprocess.run(["rpm2cpio", package], check=True, capture_output=True).stdout
+        subprocess.run(["cpio", "--quiet", "-idm"], input=archive, cwd=tree, check=True)
+
+    try:
+        if missing := [name for name in ("rpm", "rpm2cpio", "cpio") if not shutil.which(name)]:
+            raise Skip(f"{', '.join(missing)} not installed")
+        package = unpacked(lab, tree, "lowlat-*.rpm", unpack)
+    except Skip as reason:
+        lab.skip("the RPM package", reason)
+        return False
+    debian, own = files(lab.folder / "later"), files(tree)
+    differing = sorted(name for name in {*debian, *own} if debian.get(name) != own.get(name))
+    lab.check(f"the RPM package has the {len(debian)} files of Debian's", not differing, differing)
+    script = subprocess.run(["rpm", "-qp", "--nosignature", "--qf", "%{PREUN}", package], check=True, capture_output=True, text=True).stdout
     (lab.guest.share / "preun").write_text(script)
     return True
 

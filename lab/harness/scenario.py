@@ -78,6 +78,8 @@ class Lab:
     def __init__(self, name, guest, folder, is_all, ride=None):
         self.name, self.guest, self.folder, self.is_all = name, guest, folder, is_all
         self.failures, self.checks, self.looks = 0, 0, 0
+        self.skips = []
+        """Parts that cannot be run here, each with the reason."""
         self.refused = ()
         """Words that identify what this machine's kernel always rejects."""
         self._ride = ride
@@ -103,6 +105,11 @@ class Lab:
         """A check without which later ones are meaningless."""
         if not self.check(what, holds, seen):
             raise Stop(what)
+
+    def skip(self, what, why):
+        """Notes a part of the scenario that cannot be run here; the summary counts it as skipped."""
+        self.skips.append(f"{what}: {why}")
+        self.note(f"skipped: {what}: {why}")
 
     def note(self, text):
         print(f"     {text}", file=self.log, flush=True)

@@ -27,6 +27,8 @@ class Result:
     seconds: float
     checks: int
     detail: str
+    skips: list = dataclasses.field(default_factory=list)
+    """Parts that were skipped, each with the reason."""
 
 
 class Clock:
@@ -118,14 +120,15 @@ def run(scenario, lab, clock):
     lab.log.flush()
     seconds = time.monotonic() - start
     clock.say(scenario.name, f"{outcome} after {seconds:.0f} s, {lab.checks} checks{f': {detail}' if detail else ''}")
-    return Result(scenario.name, outcome, seconds, lab.checks, detail)
+    return Result(scenario.name, outcome, seconds, lab.checks, detail, lab.skips)
 
 
 def table(results, clock):
     """The summary; its last line is for .ci/run."""
     rows = [f"{r.name:18} {r.outcome:8} {r.seconds:6.0f} s {r.checks:5} checks  {r.detail[:120]}" for r in results]
-    count = {word: sum(r.outcome == word for r in results) for word in ("passed", "failed", "skipped")}
-    rows += [f"skipped: lab/run: {r.name}: {r.detail}" for r in results if r.outcome == "skipped"]
+    count = {word: sum(r.outcome == word for r in results) for word in ("passed", "failed")}
+    skips = [f"skipped: lab/run: {r.name}: {why}" for r in results for why in ([r.detail] if r.outcome == "skipped" else []) + r.skips]
+    rows += skips
     rows.append(f"{clock.elapsed() / 60:.0f} minutes; logs are in target/lab/runs/")
-    rows.append(f"{count['passed']} passed, {count['failed']} failed, {count['skipped']} skipped")
+    rows.append(f"{count['passed']} passed, {count['failed']} failed, {len(skips)} skipped")
     return "\n".join(["", *rows])

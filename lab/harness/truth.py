@@ -1,7 +1,7 @@
 """lab/truth: what each kernel of Debian does with each setting, by effect, as data for the project."""
 
 import argparse
-import importlib.util
+import importlib
 import json
 import pathlib
 import shutil
@@ -14,7 +14,9 @@ from . import machine as machines
 TOP = machines.LAB.parent
 OUT = TOP / "target/lab/truth"
 DATA = TOP / "fixtures/truth"
-SCRIPT = machines.LAB / "guest/effects.py"
+GUEST = machines.LAB / "guest"
+# The guest's first process, and the module that it imports.
+SCRIPTS = (GUEST / "effects.py", GUEST / "kernel.py")
 REAL_TIME = "linux-image-rt-amd64"
 KERNELS = {
     "5.10": ("bullseye", kernels.META), "6.1": ("bookworm", kernels.META), "6.12": ("trixie", kernels.META),
@@ -29,10 +31,8 @@ ANSWERS = ("effective", "accepted", "refused", "ignored", "absent", "not seen")
 
 def effects():
     """The guest's script, for its tables."""
-    spec = importlib.util.spec_from_file_location("effects", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    sys.path.append(str(GUEST))
+    return importlib.import_module("effects")
 
 
 def prepare(name, lowlat):
@@ -49,7 +49,7 @@ def prepare(name, lowlat):
     modules = next(place for place in places[1:] if (place / "kernel").is_dir())
     config = find((f"config-{release}", "config"))
     ram = folder / "initramfs"
-    initramfs.build(ram, modules / "kernel", config, release, SCRIPT, lowlat)
+    initramfs.build(ram, modules / "kernel", config, release, SCRIPTS, lowlat)
     return find((f"vmlinuz-{release}", "vmlinuz")), ram
 
 

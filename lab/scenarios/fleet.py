@@ -82,12 +82,15 @@ def story(lab, guests):
 
 def installable(lab, guests):
     """The Debian package that Ansible installs, if the servers can have what Ansible's apt needs; otherwise None."""
-    package = packages.newest()
     folder = lab.folder / "python3-apt"
     folder.mkdir()
     names = ["python3-apt", "python-apt-common", "distro-info-data"]
-    if not package or subprocess.run(["apt-get", "download", *names], cwd=folder, capture_output=True, check=False).returncode != 0:
-        lab.note("skipped: Ansible installs the binary, not the package: it is not in target/dist, or python3-apt cannot be fetched")
+    try:
+        package = packages.deb(lab, lab.folder / "package")
+        if subprocess.run(["apt-get", "download", *names], cwd=folder, capture_output=True, check=False).returncode != 0:
+            raise Skip("apt-get cannot download python3-apt")
+    except Skip as reason:
+        lab.skip("the package (Ansible installs the binary)", reason)
         return None
     for guest in guests.values():
         for path in folder.glob("*.deb"):

@@ -42,15 +42,21 @@ pub fn dist(options: &Options) -> anyhow::Result<()> {
     let mut build = cargo();
     if options.packages {
         // It records the dependencies in the binary, for scanners of vulnerabilities.
-        let auditable = packages::path_with(packages::AUDITABLE)?;
+        let auditable = packages::path_with(&workspace.root, packages::AUDITABLE)?;
         build.env("PATH", auditable).arg("auditable");
     }
     build.args(["build", "--profile", "dist", "--locked", "-p", "lowlat", "--target", &target]);
     for (what, with) in same_paths(&workspace.root, &target)? {
         build.arg("--config").arg(format!("{what}={with}"));
     }
+    // Cargo would ignore the flags of `same_paths`.
+    for name in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"] {
+        build.env_remove(name);
+    }
     run(&mut build)?;
 
+    // They contain another binary.
+    packages::remove(&dist)?;
     let linked = workspace.target_directory.join(&target).join("dist/lowlat");
     split(&linked, &dist)?;
     let binary = dist.join("lowlat");

@@ -10,14 +10,14 @@ use std::{path::Path, process::Command};
 const TOOLS: &[&str] = &["maturin==1.16.0", "ziglang==0.17.1"];
 /// The systems on which it runs: glibc 2.28 and later, as in Debian 10 and RHEL 8.
 const SYSTEMS: &str = "manylinux_2_28";
-/// Python's environment with the tools.
-const FOLDER: &str = "target/tools/wheel";
 
 /// Makes the wheel in `dist`.
 pub fn make(root: &Path, dist: &Path) -> anyhow::Result<()> {
-    let programs = root.join(FOLDER).join("bin");
+    // Python's environment with the tools of these versions.
+    let folder = root.join("target/tools").join(TOOLS.join("-").replace("==", "-"));
+    let programs = folder.join("bin");
     if !programs.join("maturin").exists() {
-        run(Command::new("python3").args(["-m", "venv"]).arg(root.join(FOLDER)))
+        run(Command::new("python3").args(["-m", "venv"]).arg(&folder))
             .context("cannot make an environment for Python\nhint: install python3-venv (Debian, Ubuntu)")?;
         run(Command::new(programs.join("pip")).args(["install", "--quiet"]).args(TOOLS))?;
     }
