@@ -171,7 +171,7 @@ pub(super) fn wanted_values(
 }
 
 /// "AMD EPYC 7F32 8-Core Processor": four characters that start with 7 and end with 2.
-fn is_epyc_7002(model: &str) -> bool {
+pub(super) fn is_epyc_7002(model: &str) -> bool {
     let is_number = |word: &str| word.len() == 4 && word.starts_with('7') && word.ends_with('2');
     model.contains("EPYC") && model.split_whitespace().any(is_number)
 }

@@ -263,8 +263,8 @@ fn refused(place: &Place<'_>) -> Result<BTreeMap<String, String>, BiosError> {
             continue;
         }
         let Some(arguments) = message.member("MessageArgs") else { continue };
-        for (index, argument) in arguments.array("an array of texts")?.iter().enumerate() {
-            let attribute = arguments.item(index, argument).text("a text")?;
+        // Some controllers put values among the names, as numbers.
+        for attribute in arguments.array("an array of texts")?.iter().filter_map(Value::as_str) {
             refused.insert(attribute.to_owned(), id.to_owned());
         }
     }

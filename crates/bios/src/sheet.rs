@@ -1,11 +1,11 @@
 //! The settings of a profile in the order of the BIOS menus, for people who set them by hand.
 
 use super::{
-    judge::{is_weakening, wanted_values},
+    judge::{is_epyc_7002, is_weakening, wanted_values},
     table::{self, WORKLOAD_PROFILE},
 };
 use lowlat_catalogue::CATALOGUE;
-use lowlat_host::Profile;
+use lowlat_host::{HostSnapshot, Profile, Reading};
 use lowlat_settings::Setting;
 use serde::Serialize;
 
@@ -117,6 +117,9 @@ pub struct BiosSheet {
     pub schema_version: u32,
     /// The profile.
     pub profile: Profile,
+    /// Why the menus may not be those of the host; `None` if they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub caution: Option<String>,
     /// Menus with at least one setting.
     pub menus: Vec<SheetMenu>,
     /// Names of the settings that the profile leaves as they are.
@@ -188,13 +191,57 @@ impl BiosSheet {
                 .collect();
             menus.extend((!rows.is_empty()).then_some(SheetMenu { title, rows }));
         }
-        Self { document: Self::DOCUMENT, schema_version: Self::SCHEMA_VERSION, profile, menus, left_open }
+        Self {
+            document: Self::DOCUMENT,
+            schema_version: Self::SCHEMA_VERSION,
+            profile,
+            caution: None,
+            menus,
+            left_open,
+        }
+    }
+
+    /// Lists the settings of a profile for a host, with a caution if its menus may be others.
+    pub fn of_host(profile: Profile, host: &HostSnapshot) -> Self {
+        let processor = host.cpu.model_name.known().map(String::as_str);
+        Self { caution: caution(host), ..Self::of(profile, processor) }
     }
 
     /// Every setting, in order.
     pub fn rows(&self) -> impl Iterator<Item = &SheetRow> {
         self.menus.iter().flat_map(|menu| &menu.rows)
     }
+}
+
+/// Why the menus may not be those of a host: they are those of the guide's kind of server.
+fn caution(host: &HostSnapshot) -> Option<String> {
+    const MENUS_OF: &str = "the menu names are those of HPE ProLiant servers with EPYC 7002 processors";
+    if host.virtualization.is_virtual == Reading::Known(true) {
+        return Some(format!(
+            "This host is a virtual machine, and {MENUS_OF}. Only the operator of its host can set them."
+        ));
+    }
+    let name = |reading: &Reading<String>| {
+        reading.known().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
+    };
+    let (vendor, product) = (name(&host.firmware.system_vendor), name(&host.firmware.system_product));
+    let processor = name(&host.cpu.model_name);
+    let is_hpe = matches!(vendor.as_deref(), Some("HPE" | "Hewlett Packard Enterprise"));
+    let is_proliant = is_hpe && product.as_deref().is_some_and(|product| product.contains("ProLiant"));
+    if is_proliant && processor.as_deref().is_some_and(is_epyc_7002) {
+        return None;
+    }
+    let vendor =
+        vendor.filter(|vendor| !product.as_deref().is_some_and(|product| product.starts_with(vendor)));
+    let server = [product, vendor].into_iter().flatten().collect::<Vec<_>>().join(" by ");
+    let found = [Some(server).filter(|server| !server.is_empty()), processor];
+    let found = found.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    let here = if found.is_empty() {
+        "The hardware of this host is not known".to_owned()
+    } else {
+        format!("The hardware of this host is {found}")
+    };
+    Some(format!("{here}, and {MENUS_OF}. Its setup may have other names and values, or lack a setting."))
 }
 
 /// The row of a setting; `None` if the profile has no preference.
@@ -245,6 +292,32 @@ mod tests {
         assert_eq!(iommu.risk, Some("security"));
         assert!(iommu.caution().unwrap().starts_with("Risk: security. "));
         assert_eq!(sheet.rows().count() + sheet.left_open.len(), table::rows().count());
+    }
+
+    #[test]
+    fn other_hosts_than_the_guide_s_get_a_caution() {
+        let known = |text: &str| Reading::Known(text.to_owned());
+        let caution_of = |vendor: &str, product: &str, model: &str| {
+            let mut host = HostSnapshot::default();
+            host.firmware.system_vendor = known(vendor);
+            host.firmware.system_product = known(product);
+            host.cpu.model_name = known(model);
+            caution(&host)
+        };
+        let (rome, proliant) = ("AMD EPYC 7F32 8-Core Processor", "ProLiant DL385 Gen10 Plus");
+        assert_eq!(caution_of("HPE", proliant, rome), None);
+        let milan = caution_of("HPE", proliant, "AMD EPYC 7343 16-Core Processor").unwrap();
+        assert!(milan.starts_with(
+            "The hardware of this host is ProLiant DL385 Gen10 Plus by HPE, AMD EPYC 7343 16-Core Processor, and the menu"
+        ));
+        let dell = caution_of("Dell Inc.", "PowerEdge R630", "Intel(R) Xeon(R) CPU E5-2680 v3 @ 2.50GHz");
+        assert!(dell.unwrap().contains("is PowerEdge R630 by Dell Inc., Intel(R) Xeon(R)"));
+        assert!(caution_of("HP", "HP EliteBook", "").unwrap().contains("is HP EliteBook, and"));
+        let mut host = HostSnapshot::default();
+        assert!(caution(&host).unwrap().starts_with("The hardware of this host is not known, and"));
+        host.virtualization.is_virtual = Reading::Known(true);
+        assert!(caution(&host).unwrap().starts_with("This host is a virtual machine, and"));
+        assert_eq!(BiosSheet::of_host(Profile::Trading, &host).caution, caution(&host));
     }
 
     #[test]

@@ -214,5 +214,5 @@ fn doubts(record: &C2cRecord) -> Vec<String> {
 
 /// What differs from the kernel's topology, and what makes the figures doubtful, each under its head.
 pub(super) fn notes(record: &C2cRecord, topology: &Topology) -> [(&'static str, Vec<String>); 2] {
-    [("Not as the kernel says", differences(record, topology)), ("Doubtful", doubts(record))]
+    [("Not as the kernel says", differences(record, topology)), ("Caveats", doubts(record))]
 }

@@ -38,7 +38,7 @@ pub fn clusters_text(record: &ClustersRecord, host: &HostSnapshot, width: usize)
         out.push('\n');
         out.push_str(&columns::table(table(record, &figures), width));
     }
-    add_sentences(&mut out, (YELLOW, "Doubtful"), &doubts(record), width);
+    add_sentences(&mut out, (YELLOW, "Caveats"), &doubts(record), width);
     let placement = placement(record, host);
     if !placement.is_empty() {
         add_heading(&mut out, "Placement to use");

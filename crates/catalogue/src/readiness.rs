@@ -65,15 +65,18 @@ pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         id: "readiness.cmdline",
         change: |_, _| {
-            Proposal::not(WhyLeftOut::ByAnother, "it summarizes the boot rows, which are planned one by one")
+            Proposal::not(
+                WhyLeftOut::ByAnother,
+                "it summarizes the boot settings, which are planned one by one",
+            )
         },
         name: "/proc/cmdline",
         reason: "Every parameter of the profile must be on the kernel's actual command line. A boot loader \
                  that lost one reports nothing.",
         impact: Impact::Medium,
-        effective: "Every boot row is good or does not apply.",
-        trading: Want::State("no boot row has a fault"),
-        guide: Want::State("no boot row has a fault"),
+        effective: "Every boot setting is good or does not apply.",
+        trading: Want::State("no boot setting is wrong"),
+        guide: Want::State("no boot setting is wrong"),
         hazard: "The guide checks it by eye.",
         sources: &[SECTION_1_8],
         judge: cmdline,
@@ -144,10 +147,12 @@ fn cmdline(context: &Context<'_>, _: &Setting) -> Judgement {
         .collect();
     let good = findings.iter().filter(|finding| finding.verdict == Verdict::Good).count();
     let judgement = if faults.is_empty() {
-        Judgement::good(format!("{good} boot rows are good"))
+        let are = if good == 1 { "setting is" } else { "settings are" };
+        Judgement::good(format!("{good} boot {are} good"))
     } else {
         let named = judge::some_of(&faults, 8);
-        Judgement::wrong(format!("boot rows with a fault ({}): {named}", faults.len()), "see these rows")
+        let are = if faults.len() == 1 { "setting is" } else { "settings are" };
+        Judgement::wrong(format!("{} boot {are} wrong: {named}", faults.len()), "")
     };
     judgement.at("/proc/cmdline")
 }

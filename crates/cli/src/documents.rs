@@ -73,8 +73,8 @@ pub fn read(path: &Path) -> anyhow::Result<ResultDocument> {
             head.lowlat_version
         );
     }
-    let document: ResultDocument =
-        serde_json::from_slice(&bytes).with_context(|| format!("{shown} is damaged"))?;
+    let document: ResultDocument = serde_json::from_slice(&bytes)
+        .with_context(|| format!("{shown} is damaged\nhint: copy it again, or measure again"))?;
     // An older form has become today's by being read, and is written as that.
     Ok(ResultDocument { schema_version: ResultDocument::SCHEMA_VERSION, ..document })
 }

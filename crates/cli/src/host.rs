@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use clap::Args;
 use lowlat_catalogue::CATALOGUE;
-use lowlat_host::{Allocation, HostSnapshot, Profile, Role, RoleFile};
+use lowlat_host::{Allocation, HostSnapshot, Profile, Role, RoleError, RoleFile};
 use lowlat_sys::{Root, snapshot};
 use std::path::{Path, PathBuf};
 
@@ -35,12 +35,12 @@ impl HostArgs {
     /// Reads the host and the role.
     pub fn read(&self) -> anyhow::Result<Host> {
         let root = Root::open(&self.root)?;
-        let role_file = self.role.as_deref().map(read_role).transpose()?;
+        let role_file = self.role.as_deref().map(|path| anyhow::Ok((path, read_role(path)?))).transpose()?;
         let snapshot = snapshot::read(&root, CATALOGUE);
         let mut role = match role_file {
-            Some(file) => file
+            Some((path, file)) => file
                 .resolve(&snapshot, &CATALOGUE.ids().collect::<Vec<_>>())
-                .map_err(|error| anyhow::anyhow!("the role does not fit this host\n{error}"))?,
+                .map_err(|error| refused(path, "it does not fit this host", &error))?,
             None => Role::default(),
         };
         role.profile = self.profile.unwrap_or(role.profile);
@@ -90,9 +90,33 @@ fn read_role(path: &Path) -> anyhow::Result<RoleFile> {
     let built_in = ROLES.iter().find(|(name, _)| path.as_os_str() == *name && !path.exists());
     let text = match built_in {
         Some((_, text)) => (*text).to_owned(),
-        None => std::fs::read_to_string(path)
-            .with_context(|| format!("cannot read role file {}", path.display()))?,
+        None => std::fs::read_to_string(path).with_context(|| {
+            format!(
+                "cannot read role file {}\nhint: name a TOML file, or the built-in role guide-57037",
+                path.display()
+            )
+        })?,
     };
     RoleFile::parse(&path.display().to_string(), &text)
-        .map_err(|error| anyhow::anyhow!("the role file is invalid\n{error}"))
+        .map_err(|error| refused(path, "it is invalid", &error))
+}
+
+/// Longest line of a role file in an error, in characters.
+const QUOTE_CHARS_MAX: usize = 76;
+
+/// Returns the error of a role file, without the end of a long line that it quotes.
+fn refused(path: &Path, why: &str, error: &RoleError) -> anyhow::Error {
+    let is_gutter = |c: char| c == ' ' || c.is_ascii_digit();
+    let quoted = |line: &str| match line.char_indices().nth(QUOTE_CHARS_MAX) {
+        Some((end, _)) if line.trim_start_matches(is_gutter).starts_with('|') => {
+            format!("{}...", &line[..end])
+        }
+        _ => line.to_owned(),
+    };
+    let lines: Vec<String> = error.to_string().lines().map(quoted).collect();
+    anyhow::anyhow!(
+        "cannot use role file {}: {why}\n{}\nhint: correct this line; `lowlat audit --help` lists the keys at --role",
+        path.display(),
+        lines.join("\n")
+    )
 }

@@ -20,18 +20,16 @@ fn main() -> ExitCode {
     lowlat_sys::output::report_size_limit();
     let word = std::env::args_os().nth(1);
     if word.is_none() {
-        return commands::standing::run().map_or_else(
-            |error| {
-                output::talk(&format!("lowlat: {}", in_words(&error)));
-                Exit::from(&error).into()
-            },
-            ExitCode::from,
-        );
+        return show_standing();
     }
     let matches = commands::cli_for(word.as_deref()).try_get_matches().unwrap_or_else(|error| refuse(&error));
-    let Some((name, arguments)) = matches.subcommand() else { return Exit::Error.into() };
+    let Some((name, arguments)) = matches.subcommand() else { return show_standing() };
     let command = commands::COMMANDS.iter().find(|command| command.name == name);
-    match command.map(|command| (command.run)(arguments)) {
+    let run = |command: &commands::Subcommand| {
+        results::keep_inputs(arguments)?;
+        (command.run)(arguments)
+    };
+    match command.map(run) {
         Some(Ok(exit)) => exit.into(),
         Some(Err(error)) => {
             output::talk(&format!("lowlat {name}: {}", in_words(&error)));
@@ -41,15 +39,31 @@ fn main() -> ExitCode {
     }
 }
 
+/// Runs `lowlat` without a command.
+fn show_standing() -> ExitCode {
+    commands::standing::run().map_or_else(
+        |error| {
+            output::talk(&format!("lowlat: {}", in_words(&error)));
+            Exit::from(&error).into()
+        },
+        ExitCode::from,
+    )
+}
+
 /// Prints the usage error or the help, and ends the process.
 fn refuse(error: &clap::Error) -> ! {
     let is_unsafe = |argument: OsString| argument.to_string_lossy().contains(printable::is_unsafe);
-    if error.use_stderr() && std::env::args_os().any(is_unsafe) {
-        // clap quotes arguments unescaped, among its own colours.
-        output::talk(error.render().to_string().trim_end());
-        std::process::exit(error.exit_code());
+    if !error.use_stderr() {
+        error.exit();
     }
-    error.exit()
+    let words = error.render();
+    if std::env::args_os().any(is_unsafe) {
+        // clap quotes arguments unescaped, among its own colours.
+        output::talk(words.to_string().trim_end());
+    } else {
+        output::talk_of_usage(&words.ansi().to_string());
+    }
+    std::process::exit(error.exit_code());
 }
 
 /// The error with its causes, each once, and the first hint on a separate line below.

@@ -115,13 +115,53 @@ pub fn json_line(value: &impl Serialize) -> anyhow::Result<String> {
 /// Prints a message on stderr. It may contain outside names, paths or answers, so control characters are escaped.
 /// A failure to write is ignored: there is no other channel to report it on.
 pub fn talk(text: &str) {
-    let line = format!("{}\n", printable::lines(text));
+    let line = format!("{}\n", for_stderr(&printable::lines(text)));
     let _ = io::stderr().write_all(line.as_bytes());
 }
 
 /// Prints a text of lowlat-report on stderr, with its colours.
 pub fn talk_painted(text: &str) {
-    let _ = writeln!(anstream::stderr(), "{}", own_styles(text));
+    let _ = writeln!(anstream::stderr(), "{}", for_stderr(&own_styles(text)));
+}
+
+/// Prints an error of clap about the command line on stderr, with its colours.
+pub fn talk_of_usage(text: &str) {
+    let _ = write!(anstream::stderr(), "{}", for_stderr(text));
+}
+
+/// Returns the text wrapped at the width of the terminal on stderr, or unchanged for a pipe or a file.
+fn for_stderr(text: &str) -> Cow<'_, str> {
+    stderr_columns().map_or(Cow::Borrowed(text), |columns| Cow::Owned(wrapped(text, columns)))
+}
+
+/// Indent of a continued line, more than that of its first line.
+const HANG: usize = 2;
+
+/// Wraps each line at spaces. A word that is longer than the width stays whole, because people copy paths and commands.
+fn wrapped(text: &str, width: usize) -> String {
+    let mut out = String::with_capacity(text.len() + 64);
+    for line in text.split_inclusive('\n') {
+        let indent = line.len() - line.trim_start_matches(' ').len() + HANG;
+        let mut column = 0;
+        for word in line.split_inclusive(' ') {
+            if column > indent && column + columns(word.trim_end()) > width {
+                out.truncate(out.trim_end_matches(' ').len());
+                out.push('\n');
+                out.extend(std::iter::repeat_n(' ', indent));
+                column = indent;
+            }
+            out.push_str(word);
+            column += columns(word);
+        }
+    }
+    out
+}
+
+/// Returns the number of columns of a text, which may contain styles.
+fn columns(text: &str) -> usize {
+    let mut parts = text.split('\u{1b}');
+    let first = parts.next().unwrap_or_default().chars().count();
+    first + parts.map(|part| part.split_once('m').map_or(0, |(_, rest)| rest.chars().count())).sum::<usize>()
 }
 
 /// Codes of the styles in lowlat's own texts: reset, bold, dim, and the colours of verdicts.
@@ -194,6 +234,17 @@ pub fn width() -> usize {
     bounded(Some(terminal).filter(|columns| *columns > 0).or_else(named))
 }
 
+/// As [`width`], for a text that is laid out for stderr.
+pub fn stderr_width() -> usize {
+    stderr_columns().map_or_else(width, |columns| bounded(Some(columns)))
+}
+
+/// Returns the columns of the terminal on stderr, if it is one.
+fn stderr_columns() -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(io::stderr()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
+}
+
 fn bounded(columns: Option<usize>) -> usize {
     columns.filter(|columns| *columns > 0).map_or(100, |columns| columns.clamp(60, 160))
 }
@@ -205,6 +256,20 @@ mod tests {
     #[test]
     fn widths_are_bounded() {
         assert_eq!([None, Some(0), Some(1), Some(72), Some(9_999)].map(bounded), [100, 100, 60, 72, 160]);
+    }
+
+    #[test]
+    fn messages_are_wrapped_at_words() {
+        let text =
+            "lowlat x: cannot read a-file-of-a-long-name: no such file\nhint: name one\n  - a row of words\n";
+        assert_eq!(
+            wrapped(text, 24),
+            "lowlat x: cannot read\n  a-file-of-a-long-name:\n  no such file\nhint: name one\n  - a row of words\n"
+        );
+        assert_eq!(wrapped(text, 80), text);
+        assert_eq!(wrapped("/a/long/path/without/spaces", 10), "/a/long/path/without/spaces");
+        assert_eq!(wrapped("\u{1b}[1merror:\u{1b}[0m wrong\n", 12), "\u{1b}[1merror:\u{1b}[0m wrong\n");
+        assert_eq!(wrapped("\u{1b}[1merror:\u{1b}[0m wrong\n", 11), "\u{1b}[1merror:\u{1b}[0m\n  wrong\n");
     }
 
     #[test]

@@ -2,13 +2,64 @@
 
 use crate::arguments::PageArgs;
 use crate::output::{json_line, json_lines, talk};
+use anyhow::bail;
+use clap::ArgMatches;
 use jiff::Timestamp;
 use lowlat_result::ResultDocument;
 use lowlat_sys::output::{self, Access, OutputDirectory, OutputError};
-use std::path::{Path, PathBuf};
+use std::{
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+/// Arguments of all commands that name a file to write. Every other path is an input.
+const OUTPUTS: [&str; 11] = [
+    "before",
+    "cached",
+    "capture",
+    "hlog",
+    "html",
+    "json",
+    "out",
+    "placement",
+    "report",
+    "result",
+    "textfile",
+];
 
 /// Highest number tried for a numbered file.
 const NUMBER_MAX: u32 = 999;
+
+/// Refuses a command that would overwrite one of its inputs. Files are compared by device and inode, so it does not
+/// matter how their paths are written. Directories, pipes and devices are not overwritten.
+pub fn keep_inputs(command: &ArgMatches) -> anyhow::Result<()> {
+    let identity = |path: &Path| {
+        let found = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+        Some((found.dev(), found.ino()))
+    };
+    let (mut outputs, mut inputs) = (Vec::new(), Vec::new());
+    let mut level = Some(command);
+    while let Some(matches) = level {
+        for id in matches.ids() {
+            // Values of other types, and groups of arguments, are no paths.
+            let paths = matches.try_get_many::<PathBuf>(id.as_str()).ok().flatten();
+            for (path, found) in paths.into_iter().flatten().filter_map(|path| Some((path, identity(path)?)))
+            {
+                if OUTPUTS.contains(&id.as_str()) {
+                    outputs.push((id.as_str(), path, found));
+                } else {
+                    inputs.push(found);
+                }
+            }
+        }
+        level = matches.subcommand().map(|(_, matches)| matches);
+    }
+    let Some((id, path, _)) = outputs.into_iter().find(|(.., found)| inputs.contains(found)) else {
+        return Ok(());
+    };
+    let option = if id == "capture" { String::new() } else { format!(" with --{id}") };
+    bail!("cannot write {}: it is also an input\nhint: name another file{option}", path.display());
+}
 
 /// File to write at the end of a run. It is checked before the run, so that an unwritable directory fails at once and
 /// not after hours.
@@ -179,6 +230,60 @@ pub fn in_words(error: &OutputError, otherwise: &str) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::any::TypeId;
+
+    /// Arguments that name a file to read or to append to, a directory, or the start of new names.
+    const OTHERS: [&str; 34] = [
+        "a",
+        "archive",
+        "b",
+        "ca",
+        "compare",
+        "credentials_file",
+        "dir",
+        "file",
+        "files",
+        "folder",
+        "from",
+        "import",
+        "into",
+        "itch",
+        "left",
+        "log",
+        "master",
+        "password_file",
+        "pins",
+        "plan",
+        "program",
+        "raw",
+        "record",
+        "registry",
+        "release",
+        "restore",
+        "right",
+        "role",
+        "root",
+        "save",
+        "scenario",
+        "state_dir",
+        "store",
+        "ticks",
+    ];
+
+    #[test]
+    fn every_path_is_an_input_or_an_output() {
+        let mut commands = vec![crate::commands::cli()];
+        while let Some(command) = commands.pop() {
+            commands.extend(command.get_subcommands().cloned());
+            for argument in command.get_arguments() {
+                if argument.get_value_parser().type_id() == TypeId::of::<PathBuf>() {
+                    let id = argument.get_id().as_str();
+                    let is_output = OUTPUTS.contains(&id);
+                    assert_ne!(is_output, OTHERS.contains(&id), "{} {id}", command.get_name());
+                }
+            }
+        }
+    }
 
     #[test]
     fn a_file_is_checked_before_the_run_and_a_refusal_has_a_hint() {

@@ -1,7 +1,12 @@
 //! What cannot be read gives an answer or a clear error, never a panic.
 
 use crate::common;
-use std::{fs, path::Path};
+use rustix::{
+    io::ioctl_fionbio,
+    pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt},
+    termios::{Winsize, tcsetwinsize},
+};
+use std::{fs, io::Read, path::Path};
 
 /// Exit code 2 and an error that names the path; a panic would be 101.
 fn refused(arguments: &[&str], parts: &[&str]) {
@@ -29,8 +34,80 @@ fn roots_that_are_no_host_are_refused() {
     fs::create_dir(at("no-host")).unwrap();
     refused(&["audit", "--root", &at("none")], &["none", "capture file"]);
     refused(&["audit", "--root", &at("junk")], &["junk", "07", "tar archive"]);
-    refused(&["audit", "--root", &at("empty")], &["empty", "tar archive"]);
+    refused(
+        &["audit", "--root", &at("empty")],
+        &["empty", "it is empty, expected a tar archive", "\nhint: "],
+    );
     refused(&["audit", "--root", &at("no-host")], &["no-host", "neither proc/ nor sys/"]);
+}
+
+#[test]
+fn inputs_are_not_overwritten() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/results/jitter.json");
+    let (_, capture) = common::fixtures().into_iter().next().expect("a fixture");
+    let (a, b, host, link) = (at("a.json"), at("b.json"), at("host.tar.gz"), at("link.json"));
+    for (from, to) in [(&results, &a), (&results, &b), (&capture, &host)] {
+        fs::copy(from, to).unwrap();
+    }
+    std::os::unix::fs::symlink(&a, &link).unwrap();
+    let before = [&a, &b, &host].map(|file| fs::read(file).unwrap());
+    for (arguments, output, hint) in [
+        (&["report", "render", &a, "--html", &a][..], &a, " with --html"),
+        (&["report", "compare", &a, &b, "--html", &b], &b, " with --html"),
+        (&["report", "fleet", &a, &b, "--html", &b], &b, " with --html"),
+        (&["jitter", "--from", &a, "--report", &a], &a, " with --report"),
+        (&["jitter", "--from", &link, "--result", &a], &a, " with --result"),
+        (&["jitter", "--compare", &a, &b, "--result", &b], &b, " with --result"),
+        (&["assess", "--root", &host, "--report", &host], &host, " with --report"),
+        (&["tune", "plan", "--root", &host, "--out", &host], &host, " with --out"),
+        (&["host", "capture", &host, "--root", &host], &host, ""),
+    ] {
+        let message = format!("cannot write {output}: it is also an input\nhint: name another file{hint}\n");
+        refused(arguments, &[&message]);
+    }
+    assert_eq!([&a, &b, &host].map(|file| fs::read(file).unwrap()), before);
+}
+
+#[test]
+fn messages_are_wrapped_on_terminals_alone() {
+    let outside = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+    grantpt(&outside).unwrap();
+    unlockpt(&outside).unwrap();
+    tcsetwinsize(&outside, Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+    let name = ptsname(&outside, Vec::new()).unwrap();
+    let inside = fs::File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    ioctl_fionbio(&outside, true).unwrap();
+    let mut terminal = fs::File::from(outside);
+    for arguments in
+        [&["jitter", "--gate", "foo"][..], &["workload", "run", "nope"], &["jitter", "--duration", "0"]]
+    {
+        let piped = common::text(&common::lowlat(arguments).stderr);
+        let mut command = std::process::Command::new(common::binary());
+        let status =
+            command.args(arguments).env("NO_COLOR", "1").stderr(inside.try_clone().unwrap()).status();
+        assert_eq!(status.unwrap().code(), Some(2));
+        let mut shown = Vec::new();
+        assert!(terminal.read_to_end(&mut shown).is_err(), "the terminal stays open");
+        let shown = common::text(&shown).replace('\r', "");
+        assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&shown), words(&piped));
+    }
+}
+
+#[test]
+fn the_quoted_line_of_a_role_file_is_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let role = dir.path().join("role.toml").display().to_string();
+    fs::write(&role, format!("isolated = {}", "x".repeat(5_000))).unwrap();
+    let said = common::text(&common::lowlat(&["audit", "--role", &role]).stderr);
+    assert!(
+        said.contains("1 | isolated = xxx") && said.contains("xxx...\n") && said.contains("\nhint: "),
+        "{said}"
+    );
+    assert!(said.lines().all(|line| line.len() < 200), "{said}");
 }
 
 #[test]

@@ -157,3 +157,21 @@ fn the_inventory_of_every_archive_shows_each_cache_and_each_distance() {
         assert_eq!(distances, nodes, "{name}: {text}");
     }
 }
+
+/// Intel's driver on an old kernel calls them C0, NHM-C1, NHM-C3 and NHM-C6.
+#[test]
+fn a_plan_leaves_the_shallow_idle_states_of_old_drivers_enabled() {
+    let name = "40intel64-2g2n4c+pcilocality";
+    let Some((_, path)) = common::topologies().into_iter().find(|(found, _)| found == name) else {
+        eprintln!(
+            "skipped: idle states of an old driver: no {name} beside the checkout (LOWLAT_TOPOLOGIES names it)"
+        );
+        return;
+    };
+    let output = common::lowlat(&["tune", "plan", "--root", &path.display().to_string()]);
+    let plan = common::text(&output.stdout);
+    for state in ["NHM-C3", "NHM-C6"] {
+        assert!(plan.contains(&format!("+ {state} on CPUs 4-39: disabled")), "{state}: {plan}");
+    }
+    assert!(!plan.contains("NHM-C1") && !plan.contains("C0 on"), "{plan}");
+}

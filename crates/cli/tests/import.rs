@@ -51,6 +51,24 @@ fn harmful_values_are_named_with_the_wanted_ones() {
 }
 
 #[test]
+fn parameters_that_the_kernel_ignores_and_values_that_cannot_be_parsed_are_findings() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("tuned.conf");
+    let (_, host) = fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-stock").unwrap();
+    for (text, piece) in [
+        ("[bootloader]\ncmdline_x=isolcpus=abc\n", "boot.isolcpus: wanted managed_irq,domain,1-7,9-15"),
+        ("[sysctl]\nvm.stat_interval=abc\n", "Cannot be parsed\n  [sysctl] vm.stat_interval"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let arguments = ["import", "tuned", file.to_str().unwrap(), "--root", host.to_str().unwrap()];
+        let output = lowlat(&arguments);
+        let shown = crate::common::text(&output.stdout);
+        assert_eq!(output.status.code(), Some(1), "{shown}");
+        assert!(shown.contains(piece), "{shown}");
+    }
+}
+
+#[test]
 fn a_file_that_cannot_be_used_says_so() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("tuned.conf");
@@ -64,7 +82,17 @@ fn a_file_that_cannot_be_used_says_so() {
     std::fs::write(&file, "[main]\ninclude=no-such-profile\n").unwrap();
     assert!(refused("tuned").contains("includes the profile no-such-profile"));
     std::fs::write(&file, "nothing here\n").unwrap();
-    assert!(refused("tuned").contains("it sets nothing\nhint: "));
+    assert!(
+        refused("tuned").contains("line 1 is not in a section: \"nothing here\"\nhint: pass a TuneD profile")
+    );
+    std::fs::write(&file, "[main]\nsummary=empty\n").unwrap();
+    assert!(refused("tuned").contains("it sets nothing\nhint: pass a TuneD profile"));
+    std::fs::write(&file, "{\"a\": 1}\n").unwrap();
+    assert!(
+        refused("lltune")
+            .contains("no part of it can be judged (a: lowlat has no counterpart)\nhint: pass LLTune")
+    );
+    assert!(refused("rt-conf").contains("hint: pass rt-conf"));
     std::fs::write(&file, "a: [\n").unwrap();
     assert!(refused("lltune").contains("as a file of lltune"));
     assert!(refused("ansible").contains("tuned, lltune, rt-conf"));

@@ -8,23 +8,26 @@ fn fixture(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/results").join(name).display().to_string()
 }
 
-/// A copy of the jitter document in which every sampler ran for a part of the time: the same interruptions, at a higher
-/// rate.
-fn worse(folder: &Path, part: u64) -> PathBuf {
+/// A copy of the jitter document with a regular series, in which every sampler ran for a part of the time: the same
+/// interruptions, at a higher rate.
+fn regular(folder: &Path, part: u64) -> String {
     let text = std::fs::read_to_string(fixture("jitter.json")).expect("a fixture");
     let mut document: Value = serde_json::from_str(&text).expect("JSON");
     for cpu in document["jitter"]["cpus"].as_array_mut().expect("CPUs") {
         cpu["runtime_ns"] = (cpu["runtime_ns"].as_u64().expect("a time") / part).into();
+        let count = cpu["interruption_count"].as_u64().expect("a count") / 20;
+        let second = serde_json::json!({ "count": count, "ns_total": 0, "ns_max": 0 });
+        cpu["seconds"] = vec![second; 21].into();
     }
-    let path = folder.join("worse.json");
+    let path = folder.join(format!("a-{part}-th.json"));
     std::fs::write(&path, document.to_string()).expect("a file");
-    path
+    path.display().to_string()
 }
 
 #[test]
 fn a_worse_document_fails_with_code_1_and_the_same_one_does_not() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (good, worse) = (fixture("jitter.json"), worse(folder.path(), 4).display().to_string());
+    let (good, worse) = (regular(folder.path(), 1), regular(folder.path(), 4));
     let compare =
         |after: &str, arguments: &[&str]| lowlat(&[&["report", "compare", &good, after], arguments].concat());
     let failed = compare(&worse, &["--fail-if-worse", "5%"]);

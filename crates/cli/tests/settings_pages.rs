@@ -257,7 +257,7 @@ fn preface(layer: Layer) -> (&'static str, &'static str) {
             "Values below `/proc/sys`. A plan sets them at once and keeps them in one file of `/etc/sysctl.d`.",
         ),
         Layer::Debugfs => (
-            "Scheduler and debug knobs",
+            "Scheduler and debug settings",
             "Values below `/sys/kernel/debug`, which lockdown hides. `lowlat.service` sets them again at each boot.",
         ),
         Layer::Sysfs => {
@@ -265,7 +265,9 @@ fn preface(layer: Layer) -> (&'static str, &'static str) {
         }
         Layer::Memory => ("Memory", "Huge pages, memory modules, swap."),
         Layer::Irq => ("Interrupts", "Which CPUs handle the interrupts of devices."),
-        Layer::Kthread => ("Kernel threads", "Which CPUs kernel threads and workqueues may use."),
+        Layer::Kthread => {
+            ("Kernel threads and workqueues", "Which CPUs kernel threads and workqueues may use.")
+        }
         Layer::Nic => (
             "Network interfaces",
             "Queues, rings, coalescing and links. [Prepare a NIC for trading](../tasks/network.md) uses them.",

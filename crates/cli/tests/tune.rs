@@ -211,5 +211,9 @@ fn a_capture_file_cannot_be_written_to() {
     let (_, capture) = fixtures().into_iter().next().unwrap();
     let output = common::lowlat(&["tune", "apply", "--yes", "--root", capture.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("is a capture file"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("it is a capture, which is read-only\nhint: "),
+        "{}",
+        text(&output.stderr)
+    );
 }

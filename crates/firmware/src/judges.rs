@@ -3,7 +3,7 @@
 use lowlat_host::{CpuSet, Reading, cmdline::CommandLine, kernel_version::KernelVersion};
 use lowlat_settings::{
     Context, Judgement, Setting, Verdict,
-    judge::{command_line, is_virtual, missing, satisfies},
+    judge::{command_line, is_polling, is_shallow, is_virtual, missing, satisfies},
 };
 
 /// A firmware setting as the operating system sees it: the vendor's word for the value, and the evidence for
@@ -183,6 +183,9 @@ pub(super) fn enabled_cores(context: &Context<'_>, _: &Setting) -> Judgement {
 
 pub(super) fn iommu(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/sys/class/iommu";
+    if is_virtual(context) {
+        return unseen(context, "").at(PATH);
+    }
     let count = match &context.host.firmware.iommu_count {
         Reading::Known(count) => *count,
         other => return missing(other, PATH),
@@ -284,8 +287,9 @@ pub(super) fn idle_states(context: &Context<'_>, setting: &Setting) -> Judgement
     }
     let names: Vec<&str> = cpu.idle_states.iter().map(|state| state.name.as_str()).collect();
     let value = match () {
-        () if names.iter().all(|name| *name == "POLL") => "No C-states",
-        () if names.iter().all(|name| matches!(*name, "POLL" | "C1")) => "C1 State",
+        () if names.iter().all(|name| is_polling(name)) => "No C-states",
+        () if is_virtual(context) => return unseen(context, "").at(PATH),
+        () if cpu.idle_states.iter().all(|state| is_shallow(context.host, state)) => "C1 State",
         () => "C6 State",
     };
     let by = if names.is_empty() { "no idle states".into() } else { format!("states {}", names.join(", ")) };

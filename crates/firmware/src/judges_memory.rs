@@ -1,8 +1,11 @@
 //! What the operating system can see of memory, NUMA and proximity settings.
 
-use super::judges::{FirmwareValue, unseen};
+use super::{
+    NODES,
+    judges::{FirmwareValue, unseen},
+};
 use lowlat_host::{
-    Reading, Topology,
+    CpuSet, Reading, Topology,
     topology::{Cache, Node},
 };
 use lowlat_settings::{Context, Judgement, Setting, judge::missing};
@@ -60,6 +63,34 @@ fn cpu_nodes(topology: &Topology) -> Vec<&Node> {
     topology.nodes.iter().filter(|node| !node.cpus.is_empty()).collect()
 }
 
+/// Why the number of nodes does not show the setting, if so. AMD's processors have it since family 23.
+fn has_no_memory_domains(context: &Context<'_>) -> Option<Judgement> {
+    let cpu = &context.host.cpu;
+    match (&cpu.vendor, &cpu.family) {
+        (Reading::Known(_), _) if cpu.is_intel() => Some(Judgement::unknown(
+            "on Intel processors sub-NUMA clustering decides it; check the BIOS setup or use Redfish",
+        )),
+        (Reading::Known(_), Reading::Known(family)) if cpu.is_amd() && *family < 23 => {
+            Some(Judgement::not_applicable(format!(
+                "AMD processors have it since family 23; this one is of family {family}"
+            )))
+        }
+        (Reading::Known(_), Reading::Known(_)) if cpu.is_amd() => None,
+        (Reading::Known(vendor), _) if !cpu.is_amd() => Some(Judgement::not_applicable(format!(
+            "a setting of AMD and Intel processors only; this one is {vendor}"
+        ))),
+        (Reading::Known(_), unread) => Some(missing(unread, "/proc/cpuinfo")),
+        (unread, _) => Some(missing(unread, "/proc/cpuinfo")),
+    }
+}
+
+/// Nodes that are possible but not online. Their memory and CPUs are not among those that the kernel shows.
+fn nodes_offline(context: &Context<'_>) -> Option<CpuSet> {
+    // The kernel writes sets of nodes as it writes sets of CPUs.
+    let set = |at: usize| CpuSet::parse_list(context.host.file(NODES[at]).known()?.trim()).ok();
+    Some(set(0)?.difference(&set(1)?)).filter(|offline| !offline.is_empty())
+}
+
 /// Whether each node with CPUs is exactly one last-level cache.
 fn nodes_are_llcs(nodes: &[&Node], llcs: &[&Cache]) -> bool {
     nodes.len() == llcs.len() && nodes.iter().all(|node| llcs.iter().any(|llc| llc.cpus == node.cpus))
@@ -67,6 +98,13 @@ fn nodes_are_llcs(nodes: &[&Node], llcs: &[&Cache]) -> bool {
 
 pub(super) fn numa_domains(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/sys/devices/system/node";
+    if let Some(judgement) = has_no_memory_domains(context) {
+        return judgement.at(PATH);
+    }
+    if let Some(offline) = nodes_offline(context) {
+        return Judgement::unknown(format!("possible NUMA nodes that are not online: {offline}"))
+            .at(NODES[1]);
+    }
     let topology = &context.host.topology;
     let (nodes, packages) = (cpu_nodes(topology), topology.packages.len());
     if nodes.is_empty() || packages == 0 {

@@ -26,6 +26,9 @@ use lowlat_settings::{Impact, Layer, Setting, Want};
 /// The part of the guide that contains the setup tables.
 const GUIDE: &str = "guide 57037 section 3.2.2";
 
+/// Sets of the NUMA nodes that can exist, and of those online.
+const NODES: &[&str] = &["/sys/devices/system/node/possible", "/sys/devices/system/node/online"];
+
 /// Common values of the rows.
 const ROW: Setting = Setting {
     layer: Layer::Firmware,

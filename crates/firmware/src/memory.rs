@@ -1,6 +1,6 @@
 //! Memory menu.
 
-use super::{EPYC, GUIDE, ROW, judges, judges_memory};
+use super::{EPYC, GUIDE, NODES, ROW, judges, judges_memory};
 use lowlat_settings::{Impact, Risk, Setting, Want};
 
 /// The rows.
@@ -162,6 +162,7 @@ pub const SETTINGS: &[Setting] = &[
                  place each thread near its memory and its NIC.",
         cost: "One domain: accesses have the average distance to memory, never the shortest.",
         effective: "numactl -H: nodes with CPUs per package.",
+        reads: NODES,
         trading: Want::Value("One memory domain per socket"),
         guide: Want::Value("One memory domain per socket"),
         hazard: "The guide tested only this value. Four domains have the shortest distance to local memory. \

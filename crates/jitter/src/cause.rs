@@ -193,7 +193,7 @@ pub struct CpuCauses {
     /// Interruptions that could not be matched: the ring between sampler and collector was full, or the trace
     /// could no longer be read.
     pub ring_lost_count: u64,
-    /// Whole windows of about a second in which interruptions were counted; 0 in documents of earlier versions.
+    /// Whole seconds of the run in which interruptions were counted; 0 in documents of earlier versions.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub window_count: u64,
     /// Attributed interruptions that contained a kernel event.
@@ -241,10 +241,10 @@ pub struct CauseTotal {
     pub entry_exit_ns: u64,
     /// Maximum in one interruption.
     pub ns_max: u64,
-    /// Interruptions with it in the [`CpuCauses::window_count`] whole windows.
+    /// Interruptions with it in the [`CpuCauses::window_count`] whole seconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub windowed_count: u64,
-    /// Sum over these windows of their squared number: how much it comes in bursts.
+    /// Sum over these seconds of their squared number: how much it comes in bursts.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub windowed_square_sum: u64,
 }

@@ -339,6 +339,14 @@ pub enum Warning {
         /// Interruptions without cause.
         count: u64,
     },
+    /// Interruptions arrived after their time had been searched for groups.
+    #[error(
+        "{count} interruptions arrived too late to be compared with those of other CPUs; they are in no group."
+    )]
+    GroupsLate {
+        /// Interruptions in no group.
+        count: u64,
+    },
     /// Names of kernel functions are unknown.
     #[error("Functions are shown as addresses: /proc/kallsyms could not be read ({error}).")]
     FunctionsUnnamed {

@@ -18,6 +18,8 @@ pub struct Interval {
     pub threads: Reading<Vec<RanThread>>,
     /// Packets that each interface lost since its driver was loaded, by the kernel's name of the counter.
     pub drops: BTreeMap<String, BTreeMap<String, u64>>,
+    /// Ticks per second of the kernel's accounting, in which steal time is counted.
+    pub ticks_per_s: u64,
     /// CPU time that lowlat used, on all CPUs.
     pub own_cpu_ns: u64,
     /// What is unknown, one sentence each.

@@ -1,11 +1,14 @@
 //! A catalogue and how texts are looked up in it.
 
-use crate::pattern::{Marks, Pattern};
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use crate::pattern::{Marks, Pattern, is_reserved};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeSet, HashMap};
 
 /// Where a text that has no entry is split, with what joins its parts: sentences, parts of sentences.
 const SPLITS: [(&str, &str); 4] = [(". ", "。"), ("; ", "；"), (": ", "："), (", ", "，")];
+
+/// Maximum nesting of texts in holes. Deeper ones stay as they are.
+const NESTING_MAX: usize = 8;
 
 /// A catalogue: texts and patterns with their translations.
 #[derive(Debug, Default)]
@@ -44,10 +47,29 @@ impl Dictionary {
     pub(crate) fn entry_count(&self) -> usize {
         self.texts.len() + self.patterns.len()
     }
+}
 
-    /// Whether a text without markup has a translation.
-    pub fn has(&self, text: &str) -> bool {
-        Lookup::new(self, &Marks::default()).found(text).is_some()
+/// Texts that were looked up, with their translations; `None` without an entry.
+type Seen = RefCell<HashMap<String, Option<String>>>;
+
+/// The memory of all lookups of a page.
+#[derive(Debug, Default)]
+pub struct Memory {
+    /// Texts without marks.
+    seen: Seen,
+    /// The texts that had no entry, if they are collected.
+    misses: Option<RefCell<BTreeSet<String>>>,
+}
+
+impl Memory {
+    /// Returns a memory that collects the texts without an entry.
+    pub fn with_misses() -> Self {
+        Self { misses: Some(RefCell::default()), ..Self::default() }
+    }
+
+    /// Returns the texts that had no entry.
+    pub fn misses(self) -> BTreeSet<String> {
+        self.misses.map(RefCell::into_inner).unwrap_or_default()
     }
 }
 
@@ -56,19 +78,16 @@ impl Dictionary {
 pub struct Lookup<'a> {
     dictionary: &'a Dictionary,
     marks: &'a Marks<'a>,
-    misses: RefCell<BTreeSet<String>>,
-    seen: RefCell<BTreeMap<String, Option<String>>>,
+    memory: &'a Memory,
+    /// Texts with marks.
+    seen: Seen,
+    nesting: Cell<usize>,
 }
 
 impl<'a> Lookup<'a> {
     /// Starts lookups.
-    pub fn new(dictionary: &'a Dictionary, marks: &'a Marks<'a>) -> Self {
-        Self { dictionary, marks, misses: RefCell::default(), seen: RefCell::default() }
-    }
-
-    /// Returns the texts that had no entry.
-    pub fn misses(self) -> BTreeSet<String> {
-        self.misses.into_inner()
+    pub fn new(dictionary: &'a Dictionary, marks: &'a Marks<'a>, memory: &'a Memory) -> Self {
+        Self { dictionary, marks, memory, seen: Seen::default(), nesting: Cell::new(0) }
     }
 
     /// Returns a text's translation: as a whole or, failing that, of its sentences and their parts. A part without an
@@ -77,15 +96,21 @@ impl<'a> Lookup<'a> {
         if !text.contains(|character: char| character.is_ascii_alphabetic()) {
             return text.to_owned();
         }
-        self.found(text).or_else(|| self.in_parts(text)).unwrap_or_else(|| {
-            self.misses.borrow_mut().insert(text.to_owned());
-            text.to_owned()
-        })
+        self.found(text).or_else(|| self.in_parts(text)).unwrap_or_else(|| self.missed(text))
+    }
+
+    /// Returns a text as it is, and notes it.
+    fn missed(&self, text: &str) -> String {
+        if let Some(misses) = &self.memory.misses {
+            misses.borrow_mut().insert(text.replace(is_reserved, "…"));
+        }
+        text.to_owned()
     }
 
     /// Returns the translation of a whole text.
     pub fn found(&self, text: &str) -> Option<String> {
-        if let Some(seen) = self.seen.borrow().get(text) {
+        let memory = if text.contains(is_reserved) { &self.seen } else { &self.memory.seen };
+        if let Some(seen) = memory.borrow().get(text) {
             return seen.clone();
         }
         let key = spelled(text);
@@ -97,7 +122,7 @@ impl<'a> Lookup<'a> {
                 .entry(&capitalized(&key))
                 .or_else(|| Some(self.either(&format!("{key}."))?.trim_end_matches('。').to_owned())),
         });
-        self.seen.borrow_mut().insert(text.to_owned(), found.clone());
+        memory.borrow_mut().insert(text.to_owned(), found.clone());
         found
     }
 
@@ -113,7 +138,19 @@ impl<'a> Lookup<'a> {
         self.dictionary
             .patterns
             .iter()
-            .find_map(|pattern| pattern.apply(key, self.marks, |part| self.text(part)))
+            .find_map(|pattern| pattern.apply(key, self.marks, |part| self.nested(part)))
+    }
+
+    /// Returns the translation of a text in a hole.
+    fn nested(&self, text: &str) -> String {
+        let nesting = self.nesting.get();
+        if nesting >= NESTING_MAX {
+            return self.missed(text);
+        }
+        self.nesting.set(nesting + 1);
+        let translated = self.text(text);
+        self.nesting.set(nesting);
+        translated
     }
 
     /// Returns a text with its parts translated, if at least one of them has an entry.
@@ -142,7 +179,7 @@ impl<'a> Lookup<'a> {
 }
 
 /// Returns a text as keys spell it: with plain spaces, and `us` for microseconds.
-fn spelled(text: &str) -> String {
+pub fn spelled(text: &str) -> String {
     text.replace('\u{a0}', " ").replace("µs", "us")
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Reads only what maud writes: tags are closed, and `<`, `>`, `&` and quotes are escaped in texts and attributes.
 
-use crate::dictionary::{Dictionary, Lookup};
-use crate::pattern::Marks;
+use crate::dictionary::{Dictionary, Lookup, Memory};
+use crate::pattern::{Marks, is_reserved};
 use lowlat_text::page::micro;
 use std::collections::BTreeSet;
 
@@ -21,18 +21,20 @@ const VALUE: &str = "=\"";
 /// Marks an element that is not translated.
 const NOT: &str = "translate=\"no\"";
 
-/// A translated page.
-#[derive(Debug)]
-pub struct Page {
-    /// The page.
-    pub text: String,
-    /// The texts that have no entry in the catalogue, in English. Names are among them.
-    pub misses: BTreeSet<String>,
+/// Translates an English page. `language` is the code for the page's `lang` attribute.
+pub fn translated(page: &str, language: &str, dictionary: &Dictionary) -> String {
+    write(page, language, dictionary, &Memory::default())
 }
 
-/// Translates an English page. `language` is the code for the page's `lang` attribute.
-pub fn translated(page: &str, language: &str, dictionary: &Dictionary) -> Page {
-    let mut writer = Writer { dictionary, out: String::with_capacity(page.len()), misses: BTreeSet::new() };
+/// Returns the texts of an English page that have no entry in the catalogue. Names are among them.
+pub fn misses(page: &str, dictionary: &Dictionary) -> BTreeSet<String> {
+    let memory = Memory::with_misses();
+    write(page, "", dictionary, &memory);
+    memory.misses()
+}
+
+fn write(page: &str, language: &str, dictionary: &Dictionary, memory: &Memory) -> String {
+    let mut writer = Writer { dictionary, memory, out: String::with_capacity(page.len()) };
     let mut unit = Unit::default();
     let mut rest = page;
     while let Some((text, tag, after)) = next_tag(rest) {
@@ -65,7 +67,7 @@ pub fn translated(page: &str, language: &str, dictionary: &Dictionary) -> Page {
     }
     unit.text.push_str(&unescaped(rest));
     writer.flush(&unit);
-    Page { text: writer.out, misses: writer.misses }
+    writer.out
 }
 
 /// A text with its inline markup.
@@ -85,27 +87,24 @@ struct Tag<'a> {
 
 struct Writer<'a> {
     dictionary: &'a Dictionary,
+    memory: &'a Memory,
     out: String,
-    misses: BTreeSet<String>,
 }
 
 impl Writer<'_> {
     /// Writes a text and its markup.
     fn flush(&mut self, unit: &Unit<'_>) {
         let Unit { text, marks } = unit;
-        let lookup = Lookup::new(self.dictionary, marks);
+        let lookup = Lookup::new(self.dictionary, marks, self.memory);
         let is_edge = |character: char| character.is_whitespace() || marks.is_mark(character);
         let translated = within(text, char::is_whitespace, |core| lookup.found(core))
             .or_else(|| within(text, is_edge, |core| lookup.found(core)))
             .unwrap_or_else(|| fragments(text, marks, &lookup));
         self.out.push_str(&marks.html(&set(text, &translated)));
-        self.misses.extend(lookup.misses().into_iter().map(|miss| {
-            miss.chars().map(|character| if marks.is_mark(character) { '…' } else { character }).collect()
-        }));
     }
 
     /// Returns a tag with the attributes translated that people read.
-    fn attributes(&mut self, tag: &str) -> String {
+    fn attributes(&self, tag: &str) -> String {
         let mut out = String::new();
         let mut rest = tag;
         while let Some(at) = first_value(rest) {
@@ -113,10 +112,9 @@ impl Writer<'_> {
             let (value, after) = from.split_at(from.find('"').unwrap_or(from.len()));
             out.push_str(before);
             let marks = Marks::default();
-            let lookup = Lookup::new(self.dictionary, &marks);
+            let lookup = Lookup::new(self.dictionary, &marks, self.memory);
             let text = unescaped(value);
             out.push_str(&marks.html(&set(&text, &lookup.text(&text))));
-            self.misses.extend(lookup.misses());
             rest = after;
         }
         out + rest
@@ -211,10 +209,11 @@ fn element<'a>(page: &'a str, at: usize, tag: Tag<'a>) -> (&'a str, &'a str) {
     from.split_at(end)
 }
 
-/// Returns the characters that maud escaped.
+/// Returns the characters that maud escaped. One that could stand for a mark is replaced, lest it repeat markup.
 fn unescaped(text: &str) -> String {
+    let text = text.replace(is_reserved, "\u{fffd}");
     if !text.contains('&') {
-        return text.to_owned();
+        return text;
     }
     text.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&amp;", "&")
 }

@@ -4,8 +4,13 @@
 
 use std::ops::Range;
 
-/// First character that stands for a mark: the first of the supplementary private use area.
+/// First character that stands for a mark: the first of the supplementary private use areas.
 const MARK_FIRST: u32 = 0xF_0000;
+
+/// Whether a character can stand for a mark. A page's texts must not contain such characters.
+pub fn is_reserved(character: char) -> bool {
+    u32::from(character) >= MARK_FIRST
+}
 
 /// The inline markup of a text.
 #[derive(Debug, Default)]
@@ -159,14 +164,54 @@ impl Pattern {
     }
 }
 
+/// Returns how the holes or tags of a translation differ from those of its key, of which each is used once. `{}` and
+/// `{1}` take any hole.
+#[cfg(test)]
+pub fn difference(key: &str, translation: &str) -> Option<String> {
+    let (key, translation) = (pieces(key), pieces(translation));
+    let holes = |pieces: &[Piece]| {
+        let holes = pieces.iter().filter_map(|piece| match piece {
+            Piece::Hole { kind, place } => Some((*place, *kind)),
+            _ => None,
+        });
+        let mut holes: Vec<(usize, Kind)> = holes.collect();
+        holes.sort_by_key(|(place, _)| *place);
+        holes
+    };
+    let tags = |pieces: &[Piece]| {
+        let tags = pieces.iter().filter_map(|piece| match piece {
+            Piece::Tag(name) => Some(name.clone()),
+            _ => None,
+        });
+        let mut tags: Vec<String> = tags.collect();
+        tags.sort();
+        tags
+    };
+    let (wanted, found) = (holes(&key), holes(&translation));
+    let is_same = |((place, kind), (other_place, other)): (&(usize, Kind), &(usize, Kind))| {
+        place == other_place && (other == kind || *other == Kind::Any)
+    };
+    if wanted.len() != found.len() || !wanted.iter().zip(&found).all(is_same) {
+        return Some(format!("holes {found:?} instead of {wanted:?}"));
+    }
+    let (wanted, found) = (tags(&key), tags(&translation));
+    (wanted != found).then(|| format!("tags {found:?} instead of {wanted:?}"))
+}
+
 /// What a text has in the places of a key.
 #[derive(Debug, Default)]
 struct Found {
     holes: Vec<Range<usize>>,
     tags: Vec<char>,
+    /// For each hole, the last end that was tried. Whether the pieces after a hole fit depends only on its end, so no
+    /// end is tried twice: the time is linear in the length of the text.
+    tried: Vec<usize>,
+    /// Characters tried in holes.
+    #[cfg(test)]
+    step_count: usize,
 }
 
-/// Whether the text from `at` fits the pieces.
+/// Whether the text from `at` fits the pieces. The starts at which a hole is tried only increase.
 fn fit(pieces: &[Piece], text: &str, at: usize, marks: &Marks<'_>, found: &mut Found) -> bool {
     let Some(rest) = text.get(at..) else { return false };
     let Some((first, others)) = pieces.split_first() else { return rest.is_empty() };
@@ -186,18 +231,26 @@ fn fit(pieces: &[Piece], text: &str, at: usize, marks: &Marks<'_>, found: &mut F
             fits
         }
         Piece::Hole { kind, .. } => {
-            let ends =
-                rest.char_indices().map(|(start, character)| (start + character.len_utf8(), character));
-            for (length, character) in ends {
-                let before = rest.get(..length - character.len_utf8()).unwrap_or_default();
-                if !kind.takes(before, character) {
+            let hole = found.holes.len();
+            if found.tried.len() == hole {
+                found.tried.push(0);
+            }
+            let from = at.max(found.tried[hole]);
+            for (start, character) in text.get(from..).unwrap_or_default().char_indices() {
+                #[cfg(test)]
+                {
+                    found.step_count += 1;
+                }
+                let (start, end) = (from + start, from + start + character.len_utf8());
+                if !kind.takes(text.get(at..start).unwrap_or_default(), character) {
                     return false;
                 }
+                found.tried[hole] = end;
                 if !kind.is_whole(character) {
                     continue;
                 }
-                found.holes.push(at..at + length);
-                if fit(others, text, at + length, marks, found) {
+                found.holes.push(at..end);
+                if fit(others, text, end, marks, found) {
                     return true;
                 }
                 found.holes.pop();
@@ -277,6 +330,49 @@ mod tests {
         assert_eq!(apply("{n} {w} on {n}", "{2}/{3}", "1 a on 7, 2 b on 8"), None);
         assert_eq!(apply("wants {}.", "{}", "wants a.b. c.").unwrap(), "A.B. C");
         assert!(Pattern::parse("a { b", "").is_none());
+    }
+
+    #[test]
+    fn steps_are_linear_in_the_length_of_a_text() {
+        let key = "{} for {}, interruptions of {} or longer, counter {}: {}, {n} per second.";
+        let pieces = pieces(key);
+        let hole_count = key.matches('{').count();
+        for part in [
+            "a for 1, interruptions of 2 or longer, counter b: c, 3 per second ",
+            " for , interruptions of  or longer, counter : , ",
+            " for 1, interruptions of ",
+            ": a, ",
+            ". A for ",
+            "7",
+        ] {
+            let text = part.repeat(20_000 / part.len());
+            let mut found = Found::default();
+            assert!(!fit(&pieces, &text, 0, &Marks::default(), &mut found), "{part:?}");
+            assert!(
+                found.step_count <= 2 * hole_count * text.len(),
+                "{} steps for {part:?}",
+                found.step_count
+            );
+        }
+    }
+
+    #[test]
+    fn a_translation_has_the_holes_and_tags_of_its_key() {
+        for same in ["{n}<b>{}</b>", "{}<b>{}</b>", "<b>{2}</b>{1}"] {
+            assert_eq!(difference("{n} <b>{w}</b>", same), None, "{same}");
+        }
+        for other in [
+            "{n}",
+            "{w}<b>{n}</b>",
+            "{n}<b>{w}</b>{}",
+            "{1}<b>{1}</b>",
+            "{1}<b>{3}</b>",
+            "{n}{w}",
+            "{n}<b>{w}</b><i>",
+        ] {
+            assert!(difference("{n} <b>{w}</b>", other).is_some(), "{other}");
+        }
+        assert!(difference("plain", "{}").is_some());
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub fn net_choice_text(record: &ChoiceRecord, width: usize) -> String {
         add_wrapped(&mut out, &clean(&command), 4, width);
     }
     add_sentences(&mut out, (BOLD, "Not available"), &left_out(record), width);
-    add_sentences(&mut out, (YELLOW, "Doubtful"), &doubts(record, &study), width);
+    add_sentences(&mut out, (YELLOW, "Caveats"), &doubts(record, &study), width);
     out
 }
 
@@ -37,7 +37,7 @@ pub(super) fn headline(record: &ChoiceRecord, study: &ChoiceStudy) -> String {
     let Some((choice, of)) = chosen else { return "No mode was measured".to_owned() };
     let figures = format!("p99 {}, CPU {}", time(of.p99_ns), percent(of.cpu_share.map(|of| of.median)));
     if choice.meets {
-        let note = if study.is_unsafe { "; the choice is unsafe" } else { "" };
+        let note = if study.is_unsafe { "; the choice is unreliable" } else { "" };
         return format!("{} is the cheapest mode that meets {goal}: {figures}{note}", choice.mode);
     }
     format!("No mode meets {goal}; {} comes closest: {figures}, {}", choice.mode, by_how_much(record, of))
@@ -171,7 +171,7 @@ pub(super) fn commands(record: &ChoiceRecord, study: &ChoiceStudy) -> Vec<(&'sta
                 choice.mode.client_arguments()
             ),
         ),
-        ("Run an application that waits so", format!("lowlat run {} -- CMD", choice.mode.run_arguments())),
+        ("Run an application in this mode", format!("lowlat run {} -- CMD", choice.mode.run_arguments())),
     ]
 }
 
@@ -190,19 +190,16 @@ pub(super) fn doubts(record: &ChoiceRecord, study: &ChoiceStudy) -> Vec<String> 
         |places: &[u32]| places.iter().map(|place| (place + 1).to_string()).collect::<Vec<_>>().join(", ");
     if !record.unsteady.is_empty() {
         doubts.push(format!(
-            "The choice is unsafe: the control moved in round {}, also when it was repeated.",
+            "The choice is unreliable: the control changed, even when repeated, in rounds: {}.",
             rounds(&record.unsteady)
         ));
     } else if let Some(ratio) = study.control_ratio.filter(|_| study.is_unsafe) {
         doubts.push(format!(
-            "The choice is unsafe: the control moved by a factor of {ratio:.1} (at most {CONTROL_RATIO_MAX}) between rounds."
+            "The choice is unreliable: the control changed by a factor of {ratio:.1} (at most {CONTROL_RATIO_MAX}) between rounds."
         ));
     }
     if !record.repeated.is_empty() {
-        doubts.push(format!(
-            "Round {} was repeated because the control moved in it.",
-            rounds(&record.repeated)
-        ));
+        doubts.push(format!("Rounds repeated because the control changed: {}.", rounds(&record.repeated)));
     }
     for mode in &record.modes {
         let lost: u64 = mode.rounds.iter().map(|round| round.lost_count).sum();
@@ -314,8 +311,8 @@ mod tests {
         for part in [
             "--wait busy-poll --busy-poll 100us",
             "--mode spin -- CMD",
-            "The choice is unsafe: the control moved in round 3",
-            "; the choice is unsafe",
+            "The choice is unreliable: the control changed, even when repeated, in rounds: 3",
+            "; the choice is unreliable",
         ] {
             assert!(words.contains(part), "{part}: {words}");
         }

@@ -30,7 +30,7 @@ pub fn net_compare_text(record: &CompareRecord, width: usize) -> String {
     for sentence in verdicts(record, &study) {
         add_wrapped(&mut out, &clean(&sentence), 2, width);
     }
-    add_sentences(&mut out, (YELLOW, "Doubtful"), &doubts(record, &study), width);
+    add_sentences(&mut out, (YELLOW, "Caveats"), &doubts(record, &study), width);
     out
 }
 
@@ -306,7 +306,7 @@ mod tests {
         ] {
             assert!(words.contains(part), "{part}: {words}");
         }
-        assert!(!words.contains("Doubtful"), "{words}");
+        assert!(!words.contains("Caveats"), "{words}");
         assert!(
             shown(&record(1.0, &[32])).starts_with("B: no difference shown: p50 1.00 [1.00, 1.00], mean")
         );

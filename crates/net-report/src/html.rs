@@ -46,7 +46,7 @@ pub(super) fn doubtful(doubts: &[String]) -> Markup {
     html! {
         @if !doubts.is_empty() {
             div class="note" {
-                p { b { "Doubtful" } }
+                p { b { "Caveats" } }
                 ul class="sentences" { @for doubt in doubts { li { (micro(&clean(doubt))) } } }
             }
         }

@@ -53,7 +53,7 @@ fn add_log(out: &mut String, log: &SfntLog, width: usize) {
     out.push_str(&columns::table(columns_of(&sizes, &figures, &percentile), width));
     let doubts = doubts(log);
     if !doubts.is_empty() {
-        out.push_str(&format!("{}\n", paint(YELLOW, "Doubtful")));
+        out.push_str(&format!("{}\n", paint(YELLOW, "Caveats")));
         for doubt in doubts {
             add_wrapped(out, &clean(&doubt), 2, width);
         }
@@ -112,7 +112,7 @@ mod tests {
             "tcp over 127.0.0.1, 17 sizes: half round trip of 32 bytes 6.83 us at the",
             "bytes mean min median p99 max stddev iterations",
             "32 6.89 us 6.12 us 6.83 us 7.88 us 15.8 us 384 ns 723,000",
-            "Doubtful",
+            "Caveats",
             "The longest is 15.773 us.",
         ] {
             assert!(words.contains(part), "{part}: {text}");

@@ -23,7 +23,7 @@ pub fn pingpong_text(record: &PingpongRecord, width: usize) -> String {
     }
     add_detail(&mut out, &control(record), width);
     parts::add_parts(&mut out, record, width);
-    add_sentences(&mut out, (YELLOW, "Doubtful"), &doubts(record), width);
+    add_sentences(&mut out, (YELLOW, "Caveats"), &doubts(record), width);
     out
 }
 
@@ -153,7 +153,7 @@ pub(super) fn doubts(record: &PingpongRecord) -> Vec<String> {
     let mut doubts: Vec<String> = record.unsound.iter().map(ToString::to_string).collect();
     if let Some(ratio) = record.control_ratio().filter(|ratio| *ratio > CONTROL_RATIO_MAX) {
         doubts.push(format!(
-            "The control moved by a factor of {ratio:.1} during the run, so figures of its sizes are not comparable."
+            "The control changed by a factor of {ratio:.1} during the run, so do not compare figures of different sizes."
         ));
     }
     for size in record.sizes.iter().filter(|size| size.lost_count > 0) {
@@ -221,7 +221,7 @@ mod tests {
             "bytes mean min p50 p99 p99.9 max round trips",
             "32 7.00 us 5.00 us 7.00 us 8.96 us 9.00 us 9.00 us 4,000",
             "a cache line takes 60 ns to 240 ns between CPUs 1 and 0",
-            "The control moved by a factor of 4.0",
+            "The control changed by a factor of 4.0",
             "Messages go over lo",
         ] {
             assert!(words.contains(part), "{part}: {text}");

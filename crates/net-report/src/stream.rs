@@ -35,7 +35,7 @@ pub fn stream_text(record: &StreamRecord, width: usize) -> String {
         out.push_str(&columns::table(columns_of(&rates), width));
     }
     add_detail(&mut out, &control(&record.set_up), width);
-    add_sentences(&mut out, (YELLOW, "Doubtful"), &doubts(record), width);
+    add_sentences(&mut out, (YELLOW, "Caveats"), &doubts(record), width);
     out
 }
 

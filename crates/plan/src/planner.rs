@@ -74,7 +74,7 @@ impl Gathered {
         }
         if proposal.is_empty() {
             if proposal.left_out.is_empty() {
-                self.leave(setting, WhyLeftOut::Kernel, &stands_without_effect(finding));
+                self.leave(setting, why_without_effect(setting), &stands_without_effect(finding));
             }
             return;
         }
@@ -237,6 +237,14 @@ fn fine_in_words(finding: &Finding) -> String {
         ("", because) => because.to_owned(),
         (observed, "") => observed.to_owned(),
         (observed, because) => format!("{observed}: {because}"),
+    }
+}
+
+/// Only what the kernel takes is unsupported by it; services and their files are outside it.
+fn why_without_effect(setting: &Setting) -> WhyLeftOut {
+    match setting.layer {
+        Layer::Service => WhyLeftOut::YourChoice,
+        _ => WhyLeftOut::Kernel,
     }
 }
 

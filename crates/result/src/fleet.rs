@@ -1,12 +1,13 @@
 //! Many hosts by their documents: groups of hosts with the same verdicts, and how each group differs from most hosts.
 
 use crate::ResultDocument;
+use lowlat_host::statistics::RateInterval;
 use lowlat_settings::Verdict;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A host's interruptions stand out if they are this many times as frequent as those of the middle host.
+/// A host's interruptions stand out if they are surely this many times as frequent as those of the middle host.
 const NOISY_RATIO: f64 = 3.0;
 /// Fewest measured hosts of which one can stand out.
 const MEASURED_MIN: usize = 3;
@@ -20,6 +21,8 @@ pub struct FleetHost {
     pub product: String,
     /// The kernel's release; empty if unknown.
     pub kernel: String,
+    /// Start of the run, RFC 3339, UTC.
+    pub started_at: String,
     /// The score of its settings, 0 to 100.
     pub score_percent: Option<u8>,
     /// The verdict on each setting that applies to it, by id.
@@ -29,7 +32,9 @@ pub struct FleetHost {
     #[serde(skip)]
     pub wanted: BTreeMap<String, String>,
     /// Interruptions per second and CPU; `None` if they were not measured.
-    pub interruptions_per_s: Option<f64>,
+    pub rate: Option<RateInterval>,
+    /// Interruptions of at least this length count; `None` if they were not measured.
+    pub threshold_ns: Option<u64>,
     /// The longest interruption.
     pub length_ns_max: Option<u64>,
 }
@@ -38,11 +43,13 @@ impl FleetHost {
     /// Takes from a document what the fleet needs; the document can then be dropped.
     pub fn of(name: &str, document: &ResultDocument) -> Self {
         let findings = document.audit.findings.iter();
-        let study = document.jitter().and_then(|jitter| jitter.study.as_ref()).map(|study| &study.all);
+        let study = document.jitter().and_then(|jitter| jitter.study.as_ref());
+        let all = study.map(|study| &study.all);
         Self {
             name: name.to_owned(),
             product: document.snapshot.firmware.system_product.text().to_owned(),
             kernel: document.snapshot.kernel.release.text().to_owned(),
+            started_at: document.started_at.clone(),
             score_percent: document.audit.score.percent,
             verdicts: findings
                 .clone()
@@ -53,8 +60,9 @@ impl FleetHost {
                 .filter(|finding| finding.verdict.is_fault())
                 .map(|finding| (finding.id.clone(), finding.wanted.clone()))
                 .collect(),
-            interruptions_per_s: study.and_then(|all| all.rate).map(|rate| rate.per_s),
-            length_ns_max: study.and_then(|all| all.length_ns_max),
+            rate: all.and_then(|all| all.rate),
+            threshold_ns: study.map(|study| study.threshold_ns),
+            length_ns_max: all.and_then(|all| all.length_ns_max),
         }
     }
 }
@@ -94,8 +102,12 @@ pub struct Fleet {
     pub groups: Vec<FleetGroup>,
     /// Settings at fault: first those at fault on the fewest hosts.
     pub findings: Vec<FleetFinding>,
+    /// Rates are compared between hosts with this threshold, the most frequent one.
+    pub threshold_ns: Option<u64>,
+    /// Measured hosts with another threshold, as places in `hosts`.
+    pub other_threshold: Vec<usize>,
     /// The middle rate of interruptions per second and CPU; `None` if fewer than three hosts measured it.
-    pub interruptions_per_s_median: Option<f64>,
+    pub rate_median: Option<RateInterval>,
     /// Hosts with a rate far above the middle one, the highest first, as places in `hosts`.
     pub noisy: Vec<usize>,
 }
@@ -125,8 +137,18 @@ impl Fleet {
             (Reverse(group.differs.len()), Reverse(group.faults.len()), group.hosts.first().copied())
         });
         let findings = findings(&hosts);
-        let (interruptions_per_s_median, noisy) = noisy(&hosts);
-        Self { hosts, groups, findings, interruptions_per_s_median, noisy }
+        let threshold_ns = usual_threshold(&hosts);
+        let is_other = |host: &FleetHost| host.rate.is_some() && host.threshold_ns != threshold_ns;
+        let other_threshold =
+            (0..).zip(&hosts).filter(|(_, host)| is_other(host)).map(|(at, _)| at).collect();
+        let (rate_median, noisy) = noisy(&hosts, threshold_ns);
+        Self { hosts, groups, findings, threshold_ns, other_threshold, rate_median, noisy }
+    }
+
+    /// The host whose document is the oldest; `None` if no document says when it was made.
+    pub fn oldest(&self) -> Option<&FleetHost> {
+        let dated = self.hosts.iter().filter(|host| !host.started_at.is_empty());
+        dated.min_by(|x, y| x.started_at.cmp(&y.started_at))
     }
 
     /// Hosts whose verdicts are those of most hosts.
@@ -170,24 +192,38 @@ fn findings(hosts: &[FleetHost]) -> Vec<FleetFinding> {
     found
 }
 
-/// The middle rate, and the hosts far above it.
-fn noisy(hosts: &[FleetHost]) -> (Option<f64>, Vec<usize>) {
-    let mut rates: Vec<(f64, usize)> =
-        hosts.iter().enumerate().filter_map(|(at, host)| Some((host.interruptions_per_s?, at))).collect();
-    rates.sort_by(|x, y| y.0.total_cmp(&x.0).then(x.1.cmp(&y.1)));
+/// The most frequent threshold of measured hosts; of equally frequent ones the lowest.
+fn usual_threshold(hosts: &[FleetHost]) -> Option<u64> {
+    let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
+    for threshold_ns in hosts.iter().filter(|host| host.rate.is_some()).filter_map(|host| host.threshold_ns) {
+        *counts.entry(threshold_ns).or_default() += 1;
+    }
+    counts.into_iter().max_by_key(|(threshold_ns, count)| (*count, Reverse(*threshold_ns))).map(|(ns, _)| ns)
+}
+
+/// The middle rate, of an even number the lower one, and the hosts whose rates are surely far above it.
+fn noisy(hosts: &[FleetHost], threshold_ns: Option<u64>) -> (Option<RateInterval>, Vec<usize>) {
+    let compared = hosts.iter().enumerate().filter(|(_, host)| host.threshold_ns == threshold_ns);
+    let mut rates: Vec<(RateInterval, usize)> =
+        compared.filter_map(|(at, host)| Some((host.rate?, at))).collect();
+    rates.sort_by(|x, y| y.0.per_s.total_cmp(&x.0.per_s).then(x.1.cmp(&y.1)));
     let Some((median, _)) = rates.get(rates.len() / 2).copied().filter(|_| rates.len() >= MEASURED_MIN)
     else {
         return (None, Vec::new());
     };
-    let far = rates.iter().take_while(|(rate, _)| *rate > median * NOISY_RATIO);
-    (Some(median), far.map(|(_, at)| *at).collect())
+    // A middle host without interruptions may have had some in a longer run.
+    let far = |rate: &RateInterval| {
+        rate.per_s_low > median.per_s * NOISY_RATIO && rate.per_s_low > median.per_s_high
+    };
+    (Some(median), rates.iter().filter(|(rate, _)| far(rate)).map(|(_, at)| *at).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn host(name: &str, verdicts: &[(&str, Verdict)], rate: Option<f64>) -> FleetHost {
+    /// A host with this many interruptions in a thousand core-seconds.
+    fn host(name: &str, verdicts: &[(&str, Verdict)], count: Option<u64>) -> FleetHost {
         let verdicts: BTreeMap<String, Verdict> =
             verdicts.iter().map(|(id, verdict)| ((*id).to_owned(), *verdict)).collect();
         let faults = verdicts.iter().filter(|(_, verdict)| verdict.is_fault());
@@ -195,10 +231,12 @@ mod tests {
             name: name.to_owned(),
             product: String::new(),
             kernel: String::new(),
+            started_at: String::new(),
             score_percent: None,
             wanted: faults.map(|(id, _)| (id.clone(), "0".to_owned())).collect(),
             verdicts,
-            interruptions_per_s: rate,
+            rate: count.and_then(|count| RateInterval::of(count, 1_000.0)),
+            threshold_ns: count.map(|_| 1_000),
             length_ns_max: None,
         }
     }
@@ -208,9 +246,9 @@ mod tests {
         use Verdict::{Good, Unknown, Wrong};
         let usual = [("a", Good), ("b", Wrong)];
         let mut hosts: Vec<FleetHost> =
-            (0..8).map(|at| host(&format!("desk{at}"), &usual, Some(1.0))).collect();
-        hosts.push(host("odd", &[("a", Wrong), ("b", Good)], Some(2.0)));
-        hosts.push(host("half", &[("a", Unknown), ("b", Wrong)], Some(9.0)));
+            (0..8).map(|at| host(&format!("desk{at}"), &usual, Some(1_000))).collect();
+        hosts.push(host("odd", &[("a", Wrong), ("b", Good)], Some(2_000)));
+        hosts.push(host("half", &[("a", Unknown), ("b", Wrong)], Some(9_000)));
         let fleet = Fleet::of(hosts);
         let groups: Vec<(Vec<usize>, Vec<&str>)> = fleet
             .groups
@@ -222,18 +260,33 @@ mod tests {
         let findings: Vec<(&str, usize, usize)> =
             fleet.findings.iter().map(|of| (of.id.as_str(), of.fault_count, of.applies_count)).collect();
         assert_eq!(findings, [("a", 1, 10), ("b", 9, 10)], "the rarest fault first");
-        assert_eq!((fleet.interruptions_per_s_median, fleet.noisy), (Some(1.0), vec![9]));
+        assert_eq!((fleet.rate_median.map(|rate| rate.per_s), fleet.noisy), (Some(1.0), vec![9]));
     }
 
     /// A setting that does not apply to a host does not make it an outlier, and two hosts have no middle.
     #[test]
     fn absent_settings_and_too_few_hosts_judge_nothing() {
         use Verdict::{Good, Wrong};
-        let hosts =
-            vec![host("a", &[("x", Good), ("y", Wrong)], Some(1.0)), host("b", &[("x", Good)], Some(99.0))];
+        let hosts = vec![
+            host("a", &[("x", Good), ("y", Wrong)], Some(1_000)),
+            host("b", &[("x", Good)], Some(99_000)),
+        ];
         let fleet = Fleet::of(hosts);
         assert!(fleet.groups.iter().all(|group| group.differs.is_empty()), "{:?}", fleet.groups);
-        assert_eq!((fleet.alike_count(), fleet.interruptions_per_s_median, fleet.noisy.len()), (2, None, 0));
+        assert_eq!((fleet.alike_count(), fleet.rate_median, fleet.noisy.len()), (2, None, 0));
         assert_eq!(Fleet::of(Vec::new()), Fleet::default());
+    }
+
+    /// One interruption among hosts without any is chance, and a lower threshold counts more of them.
+    #[test]
+    fn noisy_hosts_are_those_that_surely_have_more_at_the_same_threshold() {
+        let mut hosts: Vec<FleetHost> = (0..5).map(|at| host(&format!("desk{at}"), &[], Some(0))).collect();
+        hosts.push(host("one", &[], Some(1)));
+        hosts.push(host("many", &[], Some(50)));
+        hosts.push(FleetHost { threshold_ns: Some(100), ..host("finer", &[], Some(90_000)) });
+        hosts.push(host("unmeasured", &[], None));
+        let fleet = Fleet::of(hosts);
+        assert_eq!((fleet.threshold_ns, fleet.noisy, fleet.other_threshold), (Some(1_000), vec![6], vec![7]));
+        assert_eq!(fleet.rate_median.map(|rate| rate.per_s), Some(0.0));
     }
 }

@@ -71,12 +71,20 @@ pub struct Judgement {
     pub because: String,
     /// Paths or interfaces where it was seen.
     pub seen_at: Vec<String>,
+    /// Whether only the running kernel contradicts a boot parameter that is valid: a reboot can put it in force.
+    pub can_await_reboot: bool,
 }
 
 impl Judgement {
     /// Creates a judgement without a place.
     pub fn new(verdict: Verdict, observed: impl Into<String>, because: impl Into<String>) -> Self {
-        Self { verdict, observed: observed.into(), because: because.into(), seen_at: Vec::new() }
+        Self {
+            verdict,
+            observed: observed.into(),
+            because: because.into(),
+            seen_at: Vec::new(),
+            can_await_reboot: false,
+        }
     }
 
     /// Creates a judgement "as wanted".
@@ -97,6 +105,11 @@ impl Judgement {
     /// Creates a judgement "not applicable" with its reason.
     pub fn not_applicable(because: impl Into<String>) -> Self {
         Self::new(Verdict::NotApplicable, "", because)
+    }
+
+    /// Creates a judgement "ineffective" of a valid boot parameter that the running kernel does not show in force.
+    pub fn not_in_force(observed: impl Into<String>, because: impl Into<String>) -> Self {
+        Self { can_await_reboot: true, ..Self::new(Verdict::Ineffective, observed, because) }
     }
 
     /// Adds a place where it was seen.

@@ -36,11 +36,16 @@ pub struct Context<'a> {
 
 /// Judges one setting: first whether it applies to the profile and the kernel, then with its own judge.
 pub fn judge_one(context: &Context<'_>, setting: &Setting) -> Finding {
-    let want = setting.want(context.profile);
-    let wanted = want.text(context);
-    let judgement = judge::inapplicable(context, setting, &want, wanted.as_deref())
-        .unwrap_or_else(|| (setting.judge)(context, setting));
+    let wanted = setting.want(context.profile).text(context);
+    let judgement = judgement(context, setting);
     let is_guide = context.profile == Profile::Guide57037;
     let is_risk_accepted = context.role.accepts(setting.id);
     Finding::of(setting, judgement, wanted.unwrap_or_default(), is_guide, is_risk_accepted)
+}
+
+/// Judges one setting as [`judge_one`] does, without the texts of the catalogue.
+pub fn judgement(context: &Context<'_>, setting: &Setting) -> Judgement {
+    let want = setting.want(context.profile);
+    judge::inapplicable(context, setting, &want, want.text(context).as_deref())
+        .unwrap_or_else(|| (setting.judge)(context, setting))
 }

@@ -229,7 +229,7 @@ impl Sizing<'_> {
             if tried.not_tried.is_some() || self.is_stopped() {
                 break;
             }
-            match self.made(parameters, "huge pages, usual pages", number, runner, watch) {
+            match self.made(parameters, "huge pages, 4 KiB pages", number, runner, watch) {
                 Ok(run) if run.is_cut_short => {}
                 Ok(run) if parameters.may_use_huge_pages => tried.huge.push(run),
                 Ok(run) => tried.usual.push(run),

@@ -1,9 +1,13 @@
 //! One CPU in an interval, and the verdict on it.
 
 use lowlat_host::CpuId;
-use lowlat_jitter::{Cause, CauseKind, CounterDelta, steal_ticks, timeslices, watch::SampledCpu};
+use lowlat_jitter::{
+    Cause, CauseKind, CounterDelta, steal_ticks, timeslices,
+    watch::{Interval, SampledCpu},
+};
 use lowlat_plan::verify::Verification;
 use serde::Serialize;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Verdict on a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -36,11 +40,6 @@ impl State {
             Self::Shared => "shared",
         }
     }
-
-    /// Whether something disturbs a CPU that is kept quiet.
-    pub fn is_disturbed(self) -> bool {
-        matches!(self, Self::Intruder | Self::Ticking | Self::Interrupted)
-    }
 }
 
 /// What happened on one CPU in an interval.
@@ -65,6 +64,55 @@ pub struct CpuRow {
     pub sampled: Option<SampledCpu>,
 }
 
+/// Shortest time by which a CPU is judged. In a shorter interval, two interrupts would be a steady source.
+const JUDGED_NS_MIN: u64 = 1_000_000_000;
+
+/// Interrupts of one CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Interrupts {
+    /// All of them.
+    all: u64,
+    /// Those of the CPU's timer.
+    ticks: u64,
+}
+
+impl Interrupts {
+    fn of(counted: &[CounterDelta]) -> Self {
+        Self { all: count(counted, is_interrupt), ticks: count(counted, is_tick) }
+    }
+}
+
+/// The latest intervals with their lengths, as many as a verdict takes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Recent(VecDeque<(u64, BTreeMap<CpuId, Interrupts>)>);
+
+impl Recent {
+    /// Adds an interval, and removes those that no verdict needs any more.
+    pub(crate) fn add(&mut self, interval: &Interval) {
+        let of_cpu = |(cpu, counted): (&CpuId, &Vec<CounterDelta>)| (*cpu, Interrupts::of(counted));
+        self.0.push_back((interval.elapsed_ns, interval.counted.iter().map(of_cpu).collect()));
+        while let Some((oldest_ns, _)) = self.0.front()
+            && self.elapsed_ns() - oldest_ns >= JUDGED_NS_MIN
+        {
+            self.0.pop_front();
+        }
+    }
+
+    /// Their total length.
+    pub(crate) fn elapsed_ns(&self) -> u64 {
+        self.0.iter().map(|(elapsed_ns, _)| elapsed_ns).sum()
+    }
+
+    /// All interrupts of a CPU in them.
+    pub(crate) fn of(&self, cpu: CpuId) -> Interrupts {
+        let of_cpu = self.0.iter().filter_map(|(_, interrupts)| interrupts.get(&cpu));
+        of_cpu.fold(Interrupts::default(), |sum, more| Interrupts {
+            all: sum.all + more.all,
+            ticks: sum.ticks + more.ticks,
+        })
+    }
+}
+
 /// Part of a row that decides the verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Judged {
@@ -72,8 +120,10 @@ pub(crate) struct Judged {
     pub(crate) is_quiet: bool,
     /// Whether an intruder ran there.
     pub(crate) has_intruder: bool,
-    /// Length of the interval.
-    pub(crate) elapsed_ns: u64,
+    /// Length of the recent intervals.
+    pub(crate) recent_ns: u64,
+    /// Its interrupts in them.
+    pub(crate) recent: Interrupts,
     /// Whether switches between threads are counted.
     pub(crate) counts_switches: bool,
 }
@@ -86,17 +136,13 @@ impl CpuRow {
         sampled: Option<SampledCpu>,
         judged: Judged,
     ) -> Self {
-        let count = |is: &dyn Fn(&Cause) -> bool| -> u64 {
-            counted.iter().filter(|delta| is(&delta.cause)).map(|delta| delta.count).sum()
-        };
-        let interrupts = count(&is_interrupt);
         Self {
             cpu,
-            state: state(interrupts, count(&is_tick), judged),
-            interrupts,
-            softirqs: count(&|cause| cause.kind == CauseKind::Softirq),
-            switches: judged.counts_switches.then(|| count(&|cause| *cause == timeslices())),
-            steal_ticks: count(&|cause| *cause == steal_ticks()),
+            state: state(judged),
+            interrupts: count(counted, is_interrupt),
+            softirqs: count(counted, |cause| cause.kind == CauseKind::Softirq),
+            switches: judged.counts_switches.then(|| count(counted, |cause| *cause == timeslices())),
+            steal_ticks: count(counted, |cause| *cause == steal_ticks()),
             causes: counted
                 .iter()
                 .filter(|delta| is_interrupt(&delta.cause) || delta.cause.kind == CauseKind::Softirq)
@@ -107,16 +153,22 @@ impl CpuRow {
     }
 }
 
-fn state(interrupts: u64, ticks: u64, judged: Judged) -> State {
-    // More than this is a running tick or a steady source: the rule of `tune verify`.
-    let is_steady = |count| per_second(count, judged.elapsed_ns) > Verification::ticks_per_s_max() as f64;
+fn state(judged: Judged) -> State {
+    // More than this is a running tick or a steady source: the rule of `tune verify`. At the start of a watch, the rest
+    // of the first second counts as quiet.
+    let judged_ns = judged.recent_ns.max(JUDGED_NS_MIN);
+    let is_steady = |count| per_second(count, judged_ns) > Verification::ticks_per_s_max() as f64;
     match judged {
         Judged { is_quiet: false, .. } => State::Shared,
         Judged { has_intruder: true, .. } => State::Intruder,
-        _ if is_steady(ticks) => State::Ticking,
-        _ if is_steady(interrupts) => State::Interrupted,
+        _ if is_steady(judged.recent.ticks) => State::Ticking,
+        _ if is_steady(judged.recent.all) => State::Interrupted,
         _ => State::Quiet,
     }
+}
+
+fn count(counted: &[CounterDelta], is: fn(&Cause) -> bool) -> u64 {
+    counted.iter().filter(|delta| is(&delta.cause)).map(|delta| delta.count).sum()
 }
 
 /// Whether the cause is an interrupt that no other row of /proc/interrupts contains: TLB flushes are function calls,
@@ -148,18 +200,17 @@ mod tests {
     use super::*;
     use lowlat_jitter::{cause_of_irq, cause_of_row, cause_of_softirq};
 
-    const SECOND: u64 = 1_000_000_000;
-
     fn row(counted: &[(Cause, u64)], judged: Judged) -> CpuRow {
         let counted: Vec<CounterDelta> = counted
             .iter()
             .map(|(cause, count)| CounterDelta { cause: cause.clone(), count: *count })
             .collect();
-        CpuRow::of(3, &counted, None, judged)
+        CpuRow::of(3, &counted, None, Judged { recent: Interrupts::of(&counted), ..judged })
     }
 
     fn judged(is_quiet: bool, has_intruder: bool) -> Judged {
-        Judged { is_quiet, has_intruder, elapsed_ns: SECOND, counts_switches: true }
+        let recent = Interrupts::default();
+        Judged { is_quiet, has_intruder, recent_ns: JUDGED_NS_MIN, recent, counts_switches: true }
     }
 
     #[test]

@@ -14,9 +14,6 @@ use prometheus_client::{
 };
 use std::fmt;
 
-/// Kernel's accounting ticks per second (USER_HZ).
-const STEAL_TICKS_PER_S: f64 = 100.0;
-
 /// Names of all samples, as a query uses them.
 pub const METRICS: [&str; 19] = [
     "lowlat_build_info",
@@ -177,11 +174,7 @@ fn of_cpus(watch: &Watch) -> Vec<Family> {
         counter(
             "lowlat_cpu_steal_seconds",
             "Time that the hypervisor took",
-            totals
-                .steal_ticks
-                .iter()
-                .map(|(id, ticks)| (vec![cpu(*id)], *ticks as f64 / STEAL_TICKS_PER_S))
-                .collect(),
+            totals.steal_ns.iter().map(|(id, ns)| (vec![cpu(*id)], seconds(*ns))).collect(),
         ),
         gauge(
             "lowlat_intruders",

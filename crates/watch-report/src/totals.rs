@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 /// Series of one metric at most. Further causes and threads are summed under [`OTHER`].
 const SERIES_MAX: usize = 10_000;
+const NS_PER_S: u64 = 1_000_000_000;
 /// Name of what has no series of its own.
 const OTHER: &str = "other";
 
@@ -59,8 +60,8 @@ pub struct Totals {
     pub events: BTreeMap<(CpuId, CauseLabel), u64>,
     /// Switches between threads.
     pub switches: BTreeMap<CpuId, u64>,
-    /// Steal time in ticks of the kernel's accounting.
-    pub steal_ticks: BTreeMap<CpuId, u64>,
+    /// Time that the hypervisor took.
+    pub steal_ns: BTreeMap<CpuId, u64>,
     /// Time that intruders ran for on quiet CPUs, by name.
     pub intruder_ns: BTreeMap<(CpuId, String), u64>,
     /// Interruptions of sampled CPUs.
@@ -75,11 +76,13 @@ impl Totals {
     pub(crate) fn add(&mut self, step: &Step, rows: &[CpuRow], threads: &[(Place, RanThread)]) {
         self.elapsed_ns = self.elapsed_ns.saturating_add(step.interval.elapsed_ns);
         self.own_cpu_ns = self.own_cpu_ns.saturating_add(step.interval.own_cpu_ns);
+        let tick_ns = NS_PER_S / step.interval.ticks_per_s.max(1);
         for row in rows {
             if let Some(switches) = row.switches {
                 *self.switches.entry(row.cpu).or_default() += switches;
             }
-            *self.steal_ticks.entry(row.cpu).or_default() += row.steal_ticks;
+            let steal = self.steal_ns.entry(row.cpu).or_default();
+            *steal = steal.saturating_add(row.steal_ticks.saturating_mul(tick_ns));
             for delta in &row.causes {
                 let label = CauseLabel::of(&delta.cause);
                 *series(&mut self.events, (row.cpu, label), (row.cpu, CauseLabel::other())) += delta.count;

@@ -1,7 +1,7 @@
 //! The state of a watch: the last interval, sums since the start, and the latest events.
 
 use crate::{
-    cpu_row::{CpuRow, Judged, State},
+    cpu_row::{CpuRow, Judged, Recent, State},
     event::{Event, Events, Level},
     totals::Totals,
 };
@@ -99,6 +99,8 @@ pub struct Watch {
     pub events: VecDeque<Event>,
     /// Sums since the start.
     pub totals: Totals,
+    /// The intervals that the verdicts rest on.
+    recent: Recent,
 }
 
 impl Watch {
@@ -113,6 +115,7 @@ impl Watch {
         let is_first = self.interval_count == 0;
         let threads = self.placed(&step.interval);
         self.note_intruders(&threads, &mut events);
+        self.recent.add(&step.interval);
         let rows = self.rows_of(&step, &threads);
         for row in &rows {
             let before = self.rows.iter().find(|before| before.cpu == row.cpu);
@@ -179,7 +182,8 @@ impl Watch {
             let judged = Judged {
                 is_quiet: self.subject.quiet.contains(cpu),
                 has_intruder: intruders(threads).any(|thread| thread.cpu == cpu),
-                elapsed_ns: step.interval.elapsed_ns,
+                recent_ns: self.recent.elapsed_ns(),
+                recent: self.recent.of(cpu),
                 counts_switches: step.interval.counts_switches,
             };
             CpuRow::of(cpu, counted, sampled, judged)

@@ -68,6 +68,7 @@ pub fn quiet_step(number: u64) -> Step {
             counts_switches: true,
             threads: Reading::Known(Vec::new()),
             drops: BTreeMap::from([("eth0".to_owned(), nic.clone()), ("lo".to_owned(), BTreeMap::new())]),
+            ticks_per_s: 250,
             own_cpu_ns: 4_000_000,
             doubts: Vec::new(),
         },

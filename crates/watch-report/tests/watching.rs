@@ -1,9 +1,10 @@
 //! What a watch concludes from its intervals: verdicts, events, sums, JSON, metrics.
 
 use crate::host::{
-    bad_step, bad_watch, quiet_step, row, sampled_watch, settings, subject, swappiness, thread,
+    bad_step, bad_watch, quiet_step, row, sampled_watch, settings, subject, swappiness, thread, vector,
 };
 use lowlat_host::Reading;
+use lowlat_jitter::{CounterDelta, steal_ticks};
 use lowlat_plan::verify::Standing;
 use lowlat_watch_report::{Level, Line, METRICS, State, Step, Watch, classic, open_metrics};
 
@@ -23,6 +24,45 @@ fn cpus_get_a_verdict() {
     assert_eq!(intruders, [812, 47], "neither the pinned md nor the ksoftirqd of CPU 5");
     let counts: Vec<(State, usize)> = watch.states();
     assert_eq!(counts, [(Intruder, 2), (Interrupted, 1), (Quiet, 3)]);
+}
+
+#[test]
+fn a_cpu_is_judged_by_a_second_of_short_intervals() {
+    let mut watch = Watch::new(subject("3", "3"));
+    // Intervals of 100 ms with this many interrupts of the timer, and the verdicts after each.
+    let mut states = |counts: &[u64]| -> Vec<State> {
+        let state = |count: &u64| {
+            let mut step = quiet_step(watch.interval_count);
+            step.interval.elapsed_ns = 100_000_000;
+            step.interval.counted = [(3, vec![vector("LOC", *count)])].into();
+            watch.take(step);
+            watch.rows[0].state
+        };
+        counts.iter().map(state).collect()
+    };
+    assert_eq!(states(&[2, 0, 3, 0, 0, 2, 0, 1, 0, 2]), [State::Quiet; 10], "10 in a second");
+    assert_eq!(states(&[3, 0]), [State::Ticking; 2], "11 in the last second");
+    assert_eq!(states(&[0, 0, 0]), [State::Quiet; 3], "8 of them are left");
+    let ticking = states(&[10; 12]);
+    assert_eq!(ticking[1..], [State::Ticking; 11], "a tick of 100 Hz: {ticking:?}");
+    assert_eq!(
+        states(&[0; 9])[7..],
+        [State::Ticking, State::Quiet],
+        "the last interval of ticks ends the second"
+    );
+    assert_eq!(watch.events.len(), 4, "{:?}", events(&watch));
+}
+
+#[test]
+fn steal_time_is_counted_in_the_ticks_of_the_host() {
+    let mut watch = Watch::new(subject("3", "3"));
+    for number in 0..2 {
+        let mut step = quiet_step(number);
+        let stolen = CounterDelta { cause: steal_ticks(), count: 5 };
+        step.interval.counted.insert(3, vec![stolen]);
+        watch.take(step);
+    }
+    check(&open_metrics(&watch), "lowlat_cpu_steal_seconds_total{cpu=\"3\"}", 0.04);
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub fn gains(record: &WorkloadRecord) -> Vec<(&'static Published, Vec<Explained>
     PUBLISHED.iter().filter(is_measured).map(|gain| (gain, gain.explained(record))).collect()
 }
 
-/// "Placement and idle states alone make 4 of 6 published gains here".
+/// "Placement and idle states alone account for 4 of 6 published gains here".
 pub fn headline(record: &WorkloadRecord) -> String {
     let gains = gains(record);
     if gains.iter().all(|(_, explained)| explained.is_empty()) {
@@ -56,7 +56,11 @@ pub fn headline(record: &WorkloadRecord) -> String {
     let whole = gains.iter().filter(|(_, explained)| {
         explained.iter().map(Explained::part).max().is_some_and(|part| part == Part::All)
     });
-    format!("Placement and idle states alone make {} of {} published gains here", whole.count(), gains.len())
+    format!(
+        "Placement and idle states alone account for {} of {} published gains here",
+        whole.count(),
+        gains.len()
+    )
 }
 
 /// "UnixBench Pipe-based Context Switching: published 12.21x (figure 5)".
@@ -260,7 +264,7 @@ mod tests {
     fn each_gain_is_taken_apart_with_its_published_figure_beside_it() {
         let text = anstream::adapter::strip_str(&text(&record(), false, 80)).to_string();
         for wanted in [
-            "Placement and idle states alone make 1 of 2 published gains here\n",
+            "Placement and idle states alone account for 1 of 2 published gains here\n",
             "System V Message Passing: published 2.75x (figure 5)\n",
             "pipe           1  same CPU         yes      459,",
             "pipe with place=pack: no clusters.",

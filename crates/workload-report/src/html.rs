@@ -30,7 +30,7 @@ pub fn section(record: &WorkloadRecord, has_clusters: bool) -> Section {
     };
     let body = html! {
         (notes("Not measured", &not_measured(record)))
-        (notes("Doubtful", &record.warnings))
+        (notes("Caveats", &record.warnings))
         @match record.purpose {
             Purpose::Run => { (figures(record)) }
             Purpose::Compare => { (comparison(record)) }

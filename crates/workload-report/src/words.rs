@@ -88,7 +88,7 @@ pub fn how(record: &WorkloadRecord) -> String {
 /// Adds what is missing and what is doubtful.
 pub fn add_notes(out: &mut String, record: &WorkloadRecord, width: usize) {
     add_sentences(out, (YELLOW, "Not measured"), &not_measured(record), width);
-    add_sentences(out, (YELLOW, "Doubtful"), &record.warnings, width);
+    add_sentences(out, (YELLOW, "Caveats"), &record.warnings, width);
 }
 
 /// One sentence for each reason.

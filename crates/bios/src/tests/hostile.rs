@@ -74,6 +74,16 @@ fn errors_name_file_place_and_what_was_expected() {
 }
 
 #[test]
+fn values_among_the_names_of_a_rejected_change_are_ignored() {
+    let mut reader = BiosReader::default();
+    let bios = r#"{"Attributes": {"ProcSMT": "Enabled"}, "@Redfish.Settings": {"Messages": [
+        {"MessageId": "Bios.1.0.Bad", "MessageArgs": ["ProcSMT", 3, null, true, {}]}]}}"#;
+    reader.add("bios.json", bios.as_bytes()).unwrap();
+    let refused = reader.finish().unwrap().refused;
+    assert_eq!(refused.into_iter().collect::<Vec<_>>(), [("ProcSMT".to_owned(), "Bad".to_owned())]);
+}
+
+#[test]
 fn sizes_are_bounded() {
     let mut reader = BiosReader::default();
     let error = reader.add("big.json", &vec![b' '; BYTES_MAX + 1]).unwrap_err().to_string();

@@ -1,7 +1,7 @@
 //! Clock sources and the tick's phase.
 
 use super::{BOOT, GUIDE, NETWORK_LATENCY, PARAMETERS};
-use lowlat_settings::{Context, Impact, Judgement, Needs, Risk, Setting, Verdict, Want, change, judge};
+use lowlat_settings::{Context, Impact, Judgement, Needs, Risk, Setting, Want, change, judge};
 
 pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
@@ -98,8 +98,7 @@ fn clocksource(context: &Context<'_>, _: &Setting) -> Judgement {
     let in_use = context.host.cpu.clocksource.text();
     let judgement = match line.last("clocksource") {
         None => Judgement::good("not on the command line"),
-        Some("tsc") if !matches!(in_use, "" | "tsc") => Judgement::new(
-            Verdict::Ineffective,
+        Some("tsc") if !matches!(in_use, "" | "tsc") => Judgement::not_in_force(
             format!("clocksource=tsc, but {in_use} is in use"),
             "the kernel found the time stamp counter unusable; see its log",
         ),

@@ -7,9 +7,6 @@ use lowlat_settings::{
     judge,
 };
 
-/// Idle states with a negligible wake-up cost: polling, and the processor's first state.
-const SHALLOW_STATES: [&str; 3] = ["POLL", "C1", "C1_ACPI"];
-
 const INTEL_IDLE_DOC: &str = "kernel Documentation/admin-guide/pm/intel_idle.rst";
 
 pub(crate) const SETTINGS: &[Setting] = &[
@@ -148,10 +145,9 @@ fn idle_in_force(context: &Context<'_>, because: &str) -> judge::InForce {
     } else {
         &context.allocation.isolated
     };
-    let is_deep = |name: &str| !SHALLOW_STATES.contains(&name);
     let deep: Vec<String> = states
         .iter()
-        .filter(|state| is_deep(&state.name) && !state.cpus_enabled.is_disjoint(watched))
+        .filter(|state| !judge::is_shallow(context.host, state) && !state.cpus_enabled.is_disjoint(watched))
         .map(|state| state.name.clone())
         .collect();
     if deep.is_empty() {

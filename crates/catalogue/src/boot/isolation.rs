@@ -149,7 +149,7 @@ fn first_process(context: &Context<'_>, _: &Setting) -> Judgement {
         Judgement::good(observed)
     } else if context.host.kernel.tokens().has("tuned.non_isolcpus") {
         let because = "the parameter is on the command line, but nothing in the initial RAM disk reads it";
-        Judgement::new(Verdict::Ineffective, observed, because)
+        Judgement::not_in_force(observed, because)
     } else {
         Judgement::wrong(observed, format!("so every process may run on isolated {reached:#}"))
     };

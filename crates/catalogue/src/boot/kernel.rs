@@ -3,7 +3,7 @@
 use super::{BOOT, PARAMETERS};
 use lowlat_host::{Reading, cmdline::CommandLine, kernel_version::KernelVersion};
 use lowlat_settings::{
-    Context, Impact, Judgement, Needs, Risk, Setting, Verdict, Want,
+    Context, Impact, Judgement, Needs, Risk, Setting, Want,
     change::{Proposal, WhyLeftOut},
     judge,
 };
@@ -238,11 +238,9 @@ fn iommu_pt(context: &Context<'_>, _: &Setting) -> Judgement {
     let is_asked = line.all("iommu").flatten().any(|value| value.split(',').any(|word| word == "pt"));
     match context.host.file(IOMMU_TYPE) {
         Reading::Known(kind) if kind == "identity" => Judgement::good("identity"),
-        Reading::Known(kind) if is_asked => Judgement::new(
-            Verdict::Ineffective,
-            format!("iommu=pt, but {kind}"),
-            "the kernel translates addresses",
-        ),
+        Reading::Known(kind) if is_asked => {
+            Judgement::not_in_force(format!("iommu=pt, but {kind}"), "the kernel translates addresses")
+        }
         Reading::Known(kind) => Judgement::wrong(kind, "each buffer of a device is mapped and unmapped"),
         Reading::Absent if is_asked => Judgement::good("iommu=pt"),
         other => return judge::missing(&other, IOMMU_TYPE),

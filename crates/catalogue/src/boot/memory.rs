@@ -2,7 +2,7 @@
 
 use super::{BOOT, GUIDE};
 use lowlat_host::{Reading, cmdline::CommandLine};
-use lowlat_settings::{Context, Impact, Judgement, Setting, Verdict, Want, change, compare, judge};
+use lowlat_settings::{Context, Impact, Judgement, Setting, Want, change, compare, judge};
 
 const GUIDE_PAGE_BYTES: u64 = 2 << 20;
 const HUGETLB_DOC: &str = "kernel Documentation/admin-guide/mm/hugetlbpage.rst";
@@ -121,8 +121,7 @@ fn hugepages(context: &Context<'_>, setting: &Setting) -> Judgement {
         None => Judgement::wrong("not on the command line", ""),
         Some(count) if count != wanted => Judgement::wrong(format!("hugepages={count}"), ""),
         Some(count) => match pool_of(context, GUIDE_PAGE_BYTES) {
-            Some(pool) if pool < wanted => Judgement::new(
-                Verdict::Ineffective,
+            Some(pool) if pool < wanted => Judgement::not_in_force(
                 format!("hugepages={count}, but the pool has {pool}"),
                 "the kernel found too little contiguous free memory, or the pool was changed later",
             ),

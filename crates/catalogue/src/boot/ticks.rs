@@ -184,5 +184,10 @@ fn rcu_threads_exist(context: &Context<'_>, judgement: Judgement) -> Judgement {
     }
     let because =
         "no kernel thread named rcuop or rcuos is running: the kernel did not offload the callbacks";
-    Judgement { verdict: Verdict::Ineffective, because: because.to_owned(), ..judgement }
+    Judgement {
+        verdict: Verdict::Ineffective,
+        because: because.to_owned(),
+        can_await_reboot: true,
+        ..judgement
+    }
 }

@@ -93,8 +93,9 @@ fn fault(context: &Context<'_>, bad: &[(&Irq, CpuSet)], known: usize) -> Judgeme
         .is_some_and(|unit| unit.active.text() == "active");
     let mut why = Vec::new();
     if managed > 0 {
+        let are = if managed == 1 { "is" } else { "are" };
         why.push(format!(
-            "{managed} are managed by the kernel and cannot be moved; isolcpus=managed_irq keeps them off \
+            "{managed} {are} managed by the kernel and cannot be moved; isolcpus=managed_irq keeps them off \
              isolated CPUs"
         ));
     }

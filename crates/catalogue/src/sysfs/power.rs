@@ -5,8 +5,9 @@ use lowlat_settings::{
     Context, Impact, Judgement, Layer, Risk, Setting, Verdict, Want,
     change::{self, Proposal, WhyLeftOut},
     judge::{
+        IDLE_DESCRIPTIONS,
         each::{One, isolated, judge_each},
-        is_virtual, missing,
+        is_shallow, is_virtual, missing,
     },
 };
 use std::collections::BTreeMap;
@@ -30,6 +31,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         impact: Impact::High,
         effective: "the usage counters of the deeper states in cpuidle/state*/usage do not increase on the \
                     isolated CPUs.",
+        reads: IDLE_DESCRIPTIONS,
         trading: Want::State("no idle state deeper than C1 enabled on isolated CPUs"),
         guide: Want::State("no idle state deeper than C1 enabled on isolated CPUs"),
         hazard: "The guide does this three times on the command line (idle=poll, cpuidle.off=1, \
@@ -138,14 +140,9 @@ pub(crate) const SETTINGS: &[Setting] = &[
     },
 ];
 
-/// Whether an isolated CPU may use the state: polling, halting, or ARM's wait for interrupt.
-fn is_shallow(name: &str) -> bool {
-    matches!(name, "POLL" | "C1" | "C1_ACPI" | "WFI")
-}
-
 /// Deeper states that isolated CPUs may enter, with those CPUs.
 fn deep_on(context: &Context<'_>, isolated: &CpuSet) -> Vec<(String, CpuSet)> {
-    let states = context.host.cpu.idle_states.iter().filter(|state| !is_shallow(&state.name));
+    let states = context.host.cpu.idle_states.iter().filter(|state| !is_shallow(context.host, state));
     states
         .map(|state| (state.name.clone(), state.cpus_enabled.intersection(isolated)))
         .filter(|(_, cpus)| !cpus.is_empty())
@@ -188,7 +185,7 @@ fn deep_states(context: &Context<'_>, _: &Setting) -> Judgement {
 
 fn dma_latency(context: &Context<'_>, _: &Setting) -> Judgement {
     let is_shallow_only =
-        context.host.cpu.idle_states.iter().all(|s| is_shallow(&s.name) || s.cpus_enabled.is_empty());
+        context.host.cpu.idle_states.iter().all(|s| is_shallow(context.host, s) || s.cpus_enabled.is_empty());
     if has_no_idle_states(context).is_some() || is_shallow_only {
         return Judgement::not_applicable(
             "no deeper idle state is enabled, so nothing needs to be prevented",

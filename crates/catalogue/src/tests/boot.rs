@@ -164,7 +164,10 @@ fn isolcpus_needs_its_flags_and_a_recent_kernel() {
     bench("isolcpus=domain,managed_irq,1-7,9-15", "1-7,9-15").says(id, Verdict::Good, &[]);
     bench("isolcpus=domain,1-7,9-15 isolcpus=managed_irq,1-7,9-15", "1-7,9-15").says(id, Verdict::Good, &[]);
     bench("isolcpus=managed_irq,domain,1-7,9-15", "").says(id, Verdict::Ineffective, &["is empty"]);
-    bench("isolcpus=1-7,9-15", "1-7,9-15").says(id, Verdict::Wrong, &["lacks managed_irq and domain"]);
+    bench("isolcpus=1-7,9-15", "1-7,9-15").says(id, Verdict::Wrong, &["| it lacks managed_irq"]);
+    // Without a flag the kernel isolates from load balancing alone.
+    assert_eq!(bench("isolcpus=1-7,9-15", "1-7,9-15").judge(id).because, "it lacks managed_irq");
+    bench("isolcpus=1-7,9-15", "1-7,9-15").kernel(5, 4).says(id, Verdict::Good, &[]);
     bench("isolcpus=managed_irq,1-7,9-15", "").says(id, Verdict::Wrong, &["lacks domain"]);
     bench("quiet", "").says(id, Verdict::Wrong, &[]);
     let old = bench("isolcpus=managed_irq,domain,1-7,9-15", "").kernel(5, 4);

@@ -173,6 +173,6 @@ fn readiness_checks_load_affinity_and_command_line() {
     let id = "readiness.cmdline";
     let line = format!("{GUIDE_LINE} ").replace("processor.max_cstate=0 ", "");
     Bench::guide().says(id, Verdict::Wrong, &["boot.processor.max_cstate"]);
-    Bench::guide().line(&line).says(id, Verdict::Wrong, &["a fault (1)"]);
+    Bench::guide().line(&line).says(id, Verdict::Wrong, &["1 boot setting is wrong"]);
     Bench::trading().says(id, Verdict::Unknown, &["/proc/cmdline"]);
 }

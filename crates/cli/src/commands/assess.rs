@@ -57,14 +57,16 @@ struct Arguments {
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
         .about("Judge and measure this host in about a minute and write a report; change nothing")
-        .after_help(examples(&[
+        .after_help(format!(
+"Exit codes: 0 done, even if settings are at fault; 2 error; 130 interrupted. To fail on faults, use `lowlat audit`.\n\n{}",
+examples(&[
             ("lowlat assess", "Judge and measure this host."),
             (
                 "sudo lowlat assess --duration 10m",
                 "Include facts that only root may read, and measure longer.",
             ),
             ("lowlat assess --root desk7.tar.gz", "Judge a captured host, without a measurement."),
-        ]))
+        ])))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {

@@ -67,18 +67,21 @@ impl FailOn {
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
         .about("Judge every setting of this host and list faults first, by impact")
-        .after_help(examples(&[
-            ("lowlat audit", "Show what keeps this host from being quiet."),
-            ("lowlat audit --explain boot.nohz_full", "Explain one setting in full."),
-            (
-                "lowlat audit --root desk7.tar.gz --profile guide-57037",
-                "Judge a captured host by the AMD/HPE guide.",
-            ),
-            (
-                "lowlat audit --fail-on wrong,unknown --json",
-                "Fail a CI job when a setting is wrong or cannot be checked.",
-            ),
-        ]))
+        .after_help(format!(
+            "Exit codes: 0 no verdict of --fail-on, 1 at least one, 2 error.\n\n{}",
+            examples(&[
+                ("lowlat audit", "Show what keeps this host from being quiet."),
+                ("lowlat audit --explain boot.nohz_full", "Explain one setting in full."),
+                (
+                    "lowlat audit --root desk7.tar.gz --profile guide-57037",
+                    "Judge a captured host by the AMD/HPE guide.",
+                ),
+                (
+                    "lowlat audit --fail-on wrong,unknown --json",
+                    "Fail a CI job when a setting is wrong or cannot be checked.",
+                ),
+            ])
+        ))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {

@@ -73,11 +73,14 @@ impl Spelling {
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
         .about("Print the housekeeping or isolated CPUs as a list, a mask or a systemd set")
-        .after_help(examples(&[
-            ("lowlat cpus isolated", "Print the list for nohz_full= and rcu_nocbs=."),
-            ("lowlat cpus housekeeping --mask", "Print the mask for smp_affinity."),
-            ("lowlat cpus housekeeping --why", "Explain how the CPUs were chosen."),
-        ]))
+        .after_help(format!(
+            "Exit codes: 0 done, 2 error.\n\n{}",
+            examples(&[
+                ("lowlat cpus isolated", "Print the list for nohz_full= and rcu_nocbs=."),
+                ("lowlat cpus housekeeping --mask", "Print the mask for smp_affinity."),
+                ("lowlat cpus housekeeping --why", "Explain how the CPUs were chosen."),
+            ])
+        ))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {

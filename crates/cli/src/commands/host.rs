@@ -40,6 +40,7 @@ struct Show {
 #[derive(Debug, Args)]
 struct Capture {
     /// File to write: a compressed tar of every file read
+    #[arg(id = "capture", value_name = "FILE")]
     file: PathBuf,
     /// Capture this host instead of the running one
     #[arg(long, value_name = "DIR|FILE", default_value = "/")]

@@ -37,12 +37,13 @@ fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
         .about("Judge the configuration of TuneD, LLTune or rt-conf on this host; change nothing")
         .long_about(
-            "Judge the configuration of TuneD, LLTune or rt-conf on this host; change nothing\n\nShows each value that the file \
-             asks for beside the present one, and what the profile says of it. Parts without counterpart are listed with the reason. \
+            "Judge the configuration of TuneD, LLTune or rt-conf on this host; change nothing\n\nShows each value in the file \
+             next to the host's current value, and whether the profile agrees. Parts of the file that lowlat cannot judge are \
+             listed with the reason. \
              Profiles that a TuneD profile includes are read first, from the folder beside it or from TuneD's folders.",
         )
         .after_help(format!(
-            "Exit codes: 0 no value differs from the profile, 1 at least one does, 2 error.\n\n{}",
+            "Exit codes: 0 no value differs from the profile, 1 at least one differs or is invalid, 2 error.\n\n{}",
             examples(&[
                 ("lowlat import tuned /usr/lib/tuned/network-latency/tuned.conf", "Judge a profile of TuneD."),
                 ("lowlat import rt-conf config.yaml --root desk7.tar.gz", "Judge a file on a captured host."),
@@ -65,13 +66,16 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let host = arguments.host.read()?;
     let shown = arguments.file.display();
     let wishes = arguments.tool.read(&texts, &host.snapshot).map_err(|error| {
-        anyhow::anyhow!("cannot read {shown} as a file of {}: {error}", arguments.tool.name())
+        let tool = arguments.tool;
+        anyhow::anyhow!(
+            "cannot read {shown} as a file of {}: {error}\nhint: pass {}",
+            tool.name(),
+            tool.format()
+        )
     })?;
-    anyhow::ensure!(
-        !wishes.requests.is_empty() || !wishes.unread.is_empty(),
-        "cannot import {shown}: it sets nothing\nhint: check that it is a file of {}",
-        arguments.tool.name()
-    );
+    if let Some(why) = wishes.why_empty() {
+        anyhow::bail!("cannot import {shown}: {why}\nhint: pass {}", arguments.tool.format());
+    }
     let import = import::judge(arguments.tool, wishes, &host.context());
     if arguments.json {
         output::print_json(&import)?;
@@ -79,7 +83,8 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         let profile = host.role.profile.name();
         output::print(&lowlat_report::import_text(&import, &shown.to_string(), profile, output::width()))?;
     }
-    Ok(if import.harmful().next().is_some() { Exit::Findings } else { Exit::Clean })
+    let is_clean = import.harmful().next().is_none() && import.invalid().next().is_none();
+    Ok(if is_clean { Exit::Clean } else { Exit::Findings })
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {

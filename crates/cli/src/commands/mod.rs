@@ -73,12 +73,20 @@ pub fn cli_for(word: Option<&OsStr>) -> Command {
     cli_of(typed.map_or(COMMANDS, std::slice::from_ref))
 }
 
+/// The exit codes of all commands.
+pub const EXIT_CODES: &str = "Exit codes: 0 clean, 1 findings or differences, 2 error, 130 interrupted. `tune verify` and \
+                              `run` have more; see their help.";
+
 fn cli_of(members: &[Subcommand]) -> Command {
     group(Command::new("lowlat"), members)
         .bin_name("lowlat")
         .version(env!("CARGO_PKG_VERSION"))
         .about("Turn a stock Linux server into a proven low-latency trading host")
-        .after_help("Exit codes: 0 clean, 1 findings or differences, 2 error, 130 interrupted.\nTo start, run: lowlat assess")
+        .subcommand_required(false)
+        .after_help(format!(
+            "Without a command, lowlat shows where this host stands and what to run next.\n\n{EXIT_CODES}\nTo start, run: \
+             lowlat assess"
+        ))
 }
 
 /// Declares a command that groups subcommands.

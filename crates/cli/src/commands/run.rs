@@ -187,7 +187,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let planned = Launch::plan(&request, &host, &Surroundings { allowed, is_installed, environment })?;
     if !arguments.quiet {
         output::talk_painted(
-            lowlat_report::launch_text(&planned, &host, &profile, output::width()).trim_end(),
+            lowlat_report::launch_text(&planned, &host, &profile, output::stderr_width()).trim_end(),
         );
     }
     if arguments.dry_run {

@@ -84,7 +84,10 @@ fn files_that_are_no_documents_are_refused() {
         &["--from", "newer.json"],
         &["newer.json: it has document version 99", "hint: use lowlat 9.9.9 or later"],
     );
-    refused(&["--from", "damaged.json"], &["damaged.json is damaged", "missing field"]);
+    refused(
+        &["--from", "damaged.json"],
+        &["damaged.json is damaged: missing field", "hint: copy it again, or measure again"],
+    );
     refused(&["--from", "nowhere.json"], &["cannot read nowhere.json", "--result or --json"]);
     refused(&["--from", "."], &["cannot read .", "directory"]);
 }

@@ -16,7 +16,7 @@ fn run(arguments: &[&str]) -> (Option<i32>, String, String) {
 fn a_log_is_shown_with_its_doubts() {
     let (code, text, _) = run(&["--import", published("tcp.txt").to_str().unwrap()]);
     assert_eq!(code, Some(0));
-    for part in ["tcp over 127.0.0.1, 17 sizes", "723,000", "Doubtful", "CPU 1"] {
+    for part in ["tcp over 127.0.0.1, 17 sizes", "723,000", "Caveats", "CPU 1"] {
         assert!(text.contains(part), "{part}: {text}");
     }
 }

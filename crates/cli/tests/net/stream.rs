@@ -43,7 +43,7 @@ fn a_run_gives_a_table_a_document_a_page_and_the_columns_of_sfnt_stream() {
     assert!(sfnt.contains("\n#target\tsend\trecv\tmean\t") && sfnt.contains("\n1000\t"), "{sfnt}");
     // A document of another measurement is refused.
     let output = common::lowlat(&["net", "pingpong", "--from", &result]);
-    assert!(common::text(&output.stderr).contains("holds no round trips"));
+    assert!(common::text(&output.stderr).contains("contains no round trips"));
 }
 
 #[test]

@@ -29,6 +29,8 @@ pub const EVENTS_MAX: usize = 50_000;
 /// Events after an interrupt's start among which the functions that it runs are searched.
 const AHEAD_MAX: usize = 64;
 
+const SECOND_NS: u64 = 1_000_000_000;
+
 /// Parameters of an attributor.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AttributionPlan {
@@ -184,7 +186,7 @@ impl CpuAttributor {
         if main.1.has_event {
             self.note_kernel(length);
         }
-        self.totals.add(&self.replay.parts, main.0);
+        self.totals.add(&self.replay.parts, main.0, at / self.scale.ticks(SECOND_NS).max(1));
         self.senders.add(&self.replay.senders);
         self.keeper.keep(span, self.windows.open(), &self.replay, &self.keys);
         main.1
@@ -317,8 +319,10 @@ impl CpuAttributor {
         all
     }
 
-    /// Returns the causes, with names. The caller adds counters and the SMI count.
-    pub fn finish(self, names: &TraceNames) -> CpuCauses {
+    /// Returns the causes, with names. `run_ns`: how long the sampler ran since the epoch. The caller adds counters and
+    /// the SMI count.
+    pub fn finish(self, names: &TraceNames, run_ns: u64) -> CpuCauses {
+        let whole_seconds = run_ns / SECOND_NS;
         let (event_count, event_lost_count) = self.event_counts();
         let record = RecordWriter {
             scale: self.scale,
@@ -331,11 +335,12 @@ impl CpuAttributor {
             cpu: self.plan.cpu,
             attributed_count: self.attributed_count,
             ring_lost_count: self.ring_lost_count,
-            window_count: self.windows.open(),
+            window_count: whole_seconds,
             kernel_count: self.kernel_count,
             kernel_ns_total: self.scale.ns(self.kernel_ticks),
             kernel_unnamed_ns_total: self.scale.ns(self.kernel_unnamed_ticks),
-            totals: record.totals(self.attributed_ticks, self.totals.finish(self.windows, &self.keys)),
+            totals: record
+                .totals(self.attributed_ticks, self.totals.finish(self.windows, &self.keys, whole_seconds)),
             event_count,
             event_lost_count,
             senders: self.senders.finish(self.scale),

@@ -141,13 +141,6 @@ impl GroupFinder {
         }
     }
 
-    /// States that this CPU's sampler has ended, so nothing more of it will arrive.
-    pub fn end(&mut self, cpu: CpuId) {
-        if let Some(cpu) = self.cpus.get_mut(&cpu) {
-            cpu.complete_until = u64::MAX;
-        }
-    }
-
     /// Processes all interruptions that no later arrival can precede. Call it once per round of the
     /// collector.
     pub fn judge(&mut self) {

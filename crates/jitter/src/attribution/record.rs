@@ -7,7 +7,7 @@ use super::{
     senders::SenderId,
     share::share_out,
     timeline::RawStep,
-    totals::Sum,
+    totals::{BySecond, Sum},
     windows::Windows,
 };
 use crate::{Cause, CausePart, CauseTotal, Explained, Interruption, TimelineStep};
@@ -27,21 +27,21 @@ impl RecordWriter<'_> {
         self.names.cause(self.keys.key(id))
     }
 
-    pub(super) fn totals(&self, ticks: u64, sums: Vec<(CauseKey, Sum)>) -> Vec<CauseTotal> {
-        let parts: Vec<u64> = sums.iter().map(|(_, sum)| sum.ticks).collect();
+    pub(super) fn totals(&self, ticks: u64, sums: Vec<(CauseKey, Sum, BySecond)>) -> Vec<CauseTotal> {
+        let parts: Vec<u64> = sums.iter().map(|(_, sum, _)| sum.ticks).collect();
         let shares = share_out(self.scale.ns(ticks), &parts);
         let mut totals: Vec<CauseTotal> = sums
             .into_iter()
             .zip(shares)
-            .map(|((key, sum), ns_total)| CauseTotal {
+            .map(|((key, sum, by_second), ns_total)| CauseTotal {
                 cause: self.names.cause(key),
                 count: sum.count,
                 main_count: sum.main_count,
                 ns_total,
                 entry_exit_ns: self.scale.ns(sum.entry_exit_ticks).min(ns_total),
                 ns_max: self.scale.ns(sum.ticks_max).min(ns_total),
-                windowed_count: sum.windowed_count,
-                windowed_square_sum: sum.windowed_squares,
+                windowed_count: by_second.count,
+                windowed_square_sum: by_second.square_sum,
             })
             .collect();
         totals.sort_by(|a, b| b.ns_total.cmp(&a.ns_total).then_with(|| a.cause.cmp(&b.cause)));

@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
             let known: Vec<&str> = KEYS.iter().map(|(name, _)| *name).collect();
             let length = if end > 0 { end } else { self.word_length() };
             let ready = READY.map(|ready| ready.name).join(", ");
-            let expected = format!("one of the keys {}, or the ready gate {ready}", known.join(", "));
+            let expected = format!("one of the keys {}, or the built-in gate {ready}", known.join(", "));
             return Err(self.wrong(length, expected));
         };
         self.at += end;

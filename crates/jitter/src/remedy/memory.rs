@@ -105,6 +105,6 @@ pub(super) fn vmstat(case: &Case<'_>) -> Advice {
         Some(seconds) if seconds >= 10 => Advice::Act(format!(
             "{KEY} is {seconds} s already: a CPU that makes no system calls has no counters to fold"
         )),
-        _ => Advice::Act(format!("sysctl -w {KEY}=3600, and in /etc/sysctl.d to keep it")),
+        _ => Advice::Act(format!("sysctl -w {KEY}=10, and in /etc/sysctl.d to keep it")),
     }
 }

@@ -59,6 +59,7 @@ fn every_warning() -> Vec<Warning> {
         Warning::SendersMissed { count: 2 },
         Warning::EventsDropped { cpus: cpus(), count: 900 },
         Warning::NotAnalysed { cpus: cpus(), count: 900 },
+        Warning::GroupsLate { count: 4 },
         Warning::FunctionsUnnamed { error: error() },
         Warning::TraceNotRemoved { error: error() },
         Warning::CountsUnknown { path: "/proc/interrupts", why: "absent".to_owned() },

@@ -149,7 +149,10 @@ impl Default for Table {
 impl Table {
     /// Yields the CPU until it is this thread's turn. Returns false at the end.
     fn wait_for(&self, turn: u32) -> bool {
+        // Acquire: pairs with the Release store of `give`, so a round starts after the other thread's half of the last
+        // handover.
         while self.turn.load(Ordering::Acquire) != turn {
+            // Relaxed: the flag orders nothing.
             if self.is_over.load(Ordering::Relaxed) {
                 return false;
             }
@@ -159,6 +162,7 @@ impl Table {
     }
 
     fn give(&self, turn: u32) {
+        // Release: pairs with the Acquire load of `wait_for`.
         self.turn.store(turn, Ordering::Release);
     }
 }
@@ -168,6 +172,7 @@ struct EndOnDrop<'a>(&'a Table);
 
 impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
+        // Relaxed: the flag orders nothing.
         self.0.is_over.store(true, Ordering::Relaxed);
     }
 }

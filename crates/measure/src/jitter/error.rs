@@ -53,7 +53,7 @@ pub enum JitterError {
         cpus: CpuSet,
     },
     /// The duration is zero.
-    #[error("the duration is zero\nhint: give one such as 10s")]
+    #[error("cannot measure: the duration is zero\nhint: give one such as 10s")]
     ZeroDuration,
     /// Longer than [`DURATION_MAX`].
     #[error("cannot run for {duration:?}: the maximum is {} days", DURATION_MAX.as_secs() / 86_400)]
@@ -63,12 +63,12 @@ pub enum JitterError {
     },
     /// With a threshold of zero each turn of the loop would be an interruption.
     #[error(
-        "the threshold is zero, so each turn of the loop would count\nhint: give one such as 100ns, or none"
+        "cannot measure: the threshold is zero, so each turn of the loop would count\nhint: give one such as 100ns, or none"
     )]
     ZeroThreshold,
     /// No interruption that long fits into the run.
     #[error(
-        "the threshold of {:?} is not below the duration of {duration:?}\nhint: lower it or run longer",
+        "cannot measure: the threshold of {:?} is not below the duration of {duration:?}\nhint: lower it or run longer",
         Duration::from_nanos(*threshold_ns)
     )]
     ThresholdNotBelowDuration {

@@ -18,6 +18,7 @@ impl Live {
     /// Updates the figures. Called only when they have changed.
     #[inline]
     pub fn show(&self, count: u64, ticks_total: u64, ticks_max: u64) {
+        // Relaxed: each figure is only displayed.
         self.count.store(count, Ordering::Relaxed);
         self.ticks_total.store(ticks_total, Ordering::Relaxed);
         self.ticks_max.store(ticks_max, Ordering::Relaxed);
@@ -25,6 +26,7 @@ impl Live {
 
     /// Count, total and longest as last updated, in ticks.
     pub fn seen(&self) -> (u64, u64, u64) {
+        // Relaxed: each figure is only displayed, and they need not belong together.
         (
             self.count.load(Ordering::Relaxed),
             self.ticks_total.load(Ordering::Relaxed),

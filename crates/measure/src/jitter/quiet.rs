@@ -120,6 +120,7 @@ fn wait_until_quiet(
             return points;
         }
         loop {
+            // Relaxed: the flag orders nothing.
             if stop.load(Ordering::Relaxed) {
                 return points;
             }

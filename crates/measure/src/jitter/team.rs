@@ -136,6 +136,7 @@ impl Team {
         // AcqRel: pairs with the Acquire load below, so everything any sampler did before is complete.
         self.arrived.fetch_add(1, Ordering::AcqRel);
         while self.arrived.load(Ordering::Acquire) < self.size {
+            // Relaxed: the flag orders nothing.
             if self.abandoned.load(Ordering::Relaxed) {
                 return None;
             }
@@ -152,11 +153,13 @@ impl Team {
 
     /// The epoch of the samplers; `None` if none has started.
     pub fn epoch(&self) -> Option<u64> {
+        // Relaxed: only the value itself matters.
         Some(self.epoch.load(Ordering::Relaxed)).filter(|epoch| *epoch > 0)
     }
 
     /// Counts down the running samplers.
     fn finish(&self) {
+        // Relaxed: only the count matters; results go through the channel.
         self.finished.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -164,6 +167,7 @@ impl Team {
     /// address space interrupts the cores of running samplers.
     pub fn line_up(&self) {
         let since = Instant::now();
+        // Relaxed: only the count matters.
         while self.finished.load(Ordering::Relaxed) < self.size {
             if since.elapsed() < LINE_UP_SPIN {
                 spin_loop();

@@ -245,7 +245,7 @@ fn a_day_of_causes_allocates_nothing() {
     for side in search.sides {
         let (_, lost) = side.attributor.event_counts();
         assert!(side.cpu != CPUS[0] || lost > 0, "more arrived than can be queued, without costing memory");
-        let causes = side.attributor.finish(search.decoder.names());
+        let causes = side.attributor.finish(search.decoder.names(), 0);
         assert_eq!((causes.attributed_count, causes.kernel_count), (n, n));
         assert_eq!((causes.worst.len(), causes.first.len()), (64, 64));
     }

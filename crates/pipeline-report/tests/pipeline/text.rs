@@ -110,7 +110,7 @@ fn huge_pages_beside_usual_ones() {
         not_tried: None,
     });
     let text = plain(&size_text(&document, 80), 80);
-    assert!(text.contains("Huge pages\n") && text.contains("usual pages take 1.2"), "{text}");
+    assert!(text.contains("Huge pages\n") && text.contains("4 KiB pages take 1.2"), "{text}");
 }
 
 #[test]

@@ -152,7 +152,7 @@ fn huge_pages(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Poin
             id,
             room: Room::Doubtful,
             found: format!(
-                "{} of 2 MiB pages are needed, {} are free: the rest comes in usual pages",
+                "{} of 2 MiB pages are needed, {} are free: the rest comes in 4 KiB pages",
                 mib(needed),
                 mib(*free)
             ),

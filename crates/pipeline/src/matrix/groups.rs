@@ -88,7 +88,7 @@ const SOME: &[u8] = &[4, 7, 10, 11, 12];
 const BUSY: &[u8] = &[10, 11, 12];
 const BASE: Group = Group {
     letter: 'A',
-    name: "parked, not pinned, usual pages",
+    name: "parked, not pinned, 4 KiB pages",
     strategies: STRATEGIES,
     mode: Mode::Parked,
     pinning: Pinning::Nothing,
@@ -109,7 +109,7 @@ const PAIR: Group = Group { strategies: 1, mode: Mode::Fast, is_colocated: true,
 pub const GROUPS: &[Group] = &[
     BASE,
     Group { letter: 'B', name: "parked, not pinned, huge pages", needs_huge_pages: true, ..BASE },
-    Group { letter: 'C', name: "parked, platform pinned, usual pages", pinning: Pinning::Platform, ..BASE },
+    Group { letter: 'C', name: "parked, platform pinned, 4 KiB pages", pinning: Pinning::Platform, ..BASE },
     Group {
         letter: 'D',
         name: "parked, platform pinned, huge pages",

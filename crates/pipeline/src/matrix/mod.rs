@@ -108,7 +108,7 @@ pub fn choose(names: &[String], all: impl Iterator<Item = Row>) -> Result<Vec<Ro
             })
             .collect();
         return Err(format!(
-            "\"{unknown}\" is no row of the matrix; name a group, or a group and a scenario such as C10\n{}",
+            "cannot run row \"{unknown}\": the matrix has no such row\n{}\nhint: name a group, or a group and a scenario such as C10",
             groups.join("\n")
         ));
     }
@@ -141,7 +141,10 @@ mod tests {
         assert_eq!(chosen(&["c10", "R"]).unwrap(), "C10 R4 R7 R10 R11 R12");
         assert_eq!(choose(&[], rows()).unwrap().len(), rows().count());
         let error = chosen(&["C13"]).unwrap_err();
-        assert!(error.starts_with("\"C13\" is no row") && error.contains("H (4, 7, 10, 11, 12)"), "{error}");
+        assert!(
+            error.starts_with("cannot run row \"C13\": ") && error.contains("H (4, 7, 10, 11, 12)"),
+            "{error}"
+        );
         assert!(error.contains("O (10, 11, 12): finding 6: strategies off"), "{error}");
         let of_file = choose(&["a".to_owned()], rows_of_file(20, 40.0)).unwrap();
         assert_eq!((of_file[0].id().as_str(), of_file[0].strategies), ("A", 20));

@@ -11,38 +11,50 @@ const NONSENSE: &str = "lowlat-nonsense";
 /// Judges what a file asks for, each request alone, on a host with a role.
 pub fn judge(tool: Tool, wishes: Wishes, context: &Context<'_>) -> Import {
     let mut then = context.host.clone();
+    let now = Audit::of(context);
     let mut requests = Vec::new();
     for request in &wishes.requests {
         put(request, &request.value, &mut then);
-        requests.push(judged(request, context));
+        requests.push(judged(request, context, &now));
     }
+    let then = Context { host: &then, ..*context };
+    let faults_then =
+        Audit::of(&then).faults().filter(|finding| !awaits_reboot(finding, &then, &now)).count();
     Import {
         document: Import::DOCUMENT.to_owned(),
         schema_version: Import::SCHEMA_VERSION,
         tool,
         requests,
         unread: wishes.unread,
-        faults_now: Audit::of(context).faults().count(),
-        faults_then: audit(context, &then).findings.iter().filter(|finding| is_fault(finding, true)).count(),
+        faults_now: now.faults().count(),
+        faults_then,
     }
 }
 
-fn audit(context: &Context<'_>, host: &HostSnapshot) -> Audit {
-    Audit::of(&Context { host, ..*context })
+/// Whether a fault of a boot parameter ends with a reboot: the kernel accepts the value, and only did not start with it.
+/// If the running kernel started with the same value, another reboot would not help.
+fn awaits_reboot(finding: &Finding, then: &Context<'_>, now: &Audit) -> bool {
+    let is_new = !now.findings.iter().any(|now| {
+        now.id == finding.id && now.verdict == finding.verdict && now.observed == finding.observed
+    });
+    let can_wait = || {
+        then.catalogue
+            .find(&finding.id)
+            .is_some_and(|row| lowlat_settings::judgement(then, row).can_await_reboot)
+    };
+    finding.layer == Layer::Boot && finding.verdict == Verdict::Ineffective && is_new && can_wait()
 }
 
-/// Whether a setting stays a fault. A parameter that is on the command line, and not in effect yet, waits for a reboot.
-fn is_fault(finding: &Finding, waits: bool) -> bool {
-    finding.verdict.is_fault() && !(waits && finding.verdict == Verdict::Ineffective)
-}
-
-fn judged(request: &Request, context: &Context<'_>) -> Judged {
-    let with = |value: &str| {
+fn judged(request: &Request, context: &Context<'_>, now: &Audit) -> Judged {
+    let host_with = |value: &str| {
         let mut host = context.host.clone();
         put(request, value, &mut host);
-        audit(context, &host)
+        host
     };
-    let (then, otherwise) = (with(&request.value), with(NONSENSE));
+    let (host, other_host) = (host_with(&request.value), host_with(NONSENSE));
+    let then_context = Context { host: &host, ..*context };
+    let then = Audit::of(&then_context);
+    let otherwise = Audit::of(&Context { host: &other_host, ..*context });
     let is_boot = matches!(request.targets.first(), Some(Target::CommandLine { .. }));
     let depend: Vec<&Finding> = then
         .findings
@@ -58,7 +70,8 @@ fn judged(request: &Request, context: &Context<'_>) -> Judged {
         .collect();
     let wrong: Vec<Wrong> = depend
         .iter()
-        .filter(|finding| is_fault(finding, is_boot))
+        .filter(|finding| finding.verdict.is_fault())
+        .filter(|finding| !(is_boot && awaits_reboot(finding, &then_context, now)))
         .map(|finding| Wrong { id: finding.id.clone(), wanted: finding.wanted.clone() })
         .collect();
     let effect = if !wrong.is_empty() {

@@ -161,7 +161,7 @@ fn read_interrupts(irq: &Value, host: &HostSnapshot, wishes: &mut Wishes) {
                     host.topology.online.iter().filter(|cpu| !avoided.contains(*cpu)).collect();
                 wishes.ask("irq.avoid_cores_for_irqs", Target::DefaultIrqAffinity, kept.to_string());
             }
-            Err(error) => wishes.leave("irq.avoid_cores_for_irqs", error.to_string()),
+            Err(error) => wishes.refuse("irq.avoid_cores_for_irqs", error.to_string()),
         }
     }
 }

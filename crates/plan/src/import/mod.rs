@@ -44,14 +44,23 @@ impl Tool {
         }
     }
 
+    /// What a file of the tool looks like.
+    pub fn format(self) -> &'static str {
+        match self {
+            Self::Tuned => "a TuneD profile, with sections such as [sysctl] and lines NAME=VALUE below them",
+            Self::Lltune => "LLTune's YAML, with the keys kernel, cpu, memory, network and irq",
+            Self::RtConf => "rt-conf's YAML, with the keys kernel_cmdline, irq_tuning and cpu_governance",
+        }
+    }
+
     /// Reads a file, after the files that it includes. Errors: the text is not of the tool's format.
     pub fn read(self, texts: &[String], host: &HostSnapshot) -> Result<Wishes, String> {
         let mut wishes = match self {
-            Self::Tuned => Ok(tuned::read(texts, host)),
+            Self::Tuned => tuned::read(texts, host),
             Self::Lltune => yaml::parse(texts).map(|value| lltune::read(&value, host)),
             Self::RtConf => yaml::parse(texts).map(|value| rt_conf::read(&value, host)),
         }?;
-        wishes.refuse_misfits();
+        wishes.refuse_misfits(host);
         Ok(wishes)
     }
 }
@@ -83,6 +92,9 @@ pub struct Unread {
     pub place: String,
     /// Why it is left out.
     pub why: String,
+    /// Whether its value cannot be parsed, although lowlat knows what it sets.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_invalid: bool,
 }
 
 /// A file's requests, judged on a host.
@@ -113,6 +125,11 @@ impl Import {
     /// Returns the requests that make a setting wrong.
     pub fn harmful(&self) -> impl Iterator<Item = &Judged> {
         self.requests.iter().filter(|request| matches!(request.effect, Effect::Differs { .. }))
+    }
+
+    /// Returns the parts whose values cannot be parsed.
+    pub fn invalid(&self) -> impl Iterator<Item = &Unread> {
+        self.unread.iter().filter(|part| part.is_invalid)
     }
 }
 
@@ -166,7 +183,24 @@ impl Wishes {
     }
 
     fn leave(&mut self, place: impl Into<String>, why: impl Into<String>) {
-        self.unread.push(Unread { place: place.into(), why: why.into() });
+        self.unread.push(Unread { place: place.into(), why: why.into(), is_invalid: false });
+    }
+
+    fn refuse(&mut self, place: impl Into<String>, why: impl Into<String>) {
+        self.unread.push(Unread { place: place.into(), why: why.into(), is_invalid: true });
+    }
+
+    /// Returns why nothing can be judged; `None` if a part can be, or has a value that cannot be parsed.
+    pub fn why_empty(&self) -> Option<String> {
+        if !self.requests.is_empty() || self.unread.iter().any(|part| part.is_invalid) {
+            return None;
+        }
+        let Some(first) = self.unread.first() else { return Some("it sets nothing".to_owned()) };
+        let more = match self.unread.len() - 1 {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        Some(format!("no part of it can be judged ({}: {}{more})", first.place, first.why))
     }
 
     fn sysctl(&mut self, place: impl Into<String>, key: &str, value: impl Into<String>) {
@@ -209,7 +243,7 @@ impl Wishes {
         matches: impl Fn(&lowlat_host::snapshot::Irq) -> bool,
     ) {
         let Ok(list) = CpuSet::parse_list(cpus) else {
-            return self.leave(place, format!("\"{cpus}\" is not a CPU list"));
+            return self.refuse(place, format!("\"{cpus}\" is not a CPU list"));
         };
         let targets: Vec<Target> = host
             .interrupts
@@ -224,14 +258,23 @@ impl Wishes {
         self.requests.push(Request { place: place.to_owned(), targets, value: list.to_string() });
     }
 
-    /// Moves requests whose values are not of their target's form to the unread parts.
-    fn refuse_misfits(&mut self) {
+    /// Moves requests whose values are not of their target's form to the unread parts. They are invalid if the host's
+    /// value has the form: lowlat knows no other sysctls than those with numbers.
+    fn refuse_misfits(&mut self, host: &HostSnapshot) {
         let (fitting, misfits): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.requests).into_iter().partition(|request| misfit(request).is_none());
         self.requests = fitting;
         for request in misfits {
             let why = misfit(&request).unwrap_or_default();
-            self.leave(request.place, why);
+            let is_known = |target: &Target| {
+                let kind = target.kind();
+                kind.present(host).known().is_some_and(|now| kind.misfit(now).is_none())
+            };
+            if request.targets.iter().any(is_known) {
+                self.refuse(request.place, why);
+            } else {
+                self.leave(request.place, why);
+            }
         }
     }
 }

@@ -58,7 +58,7 @@ fn read_interrupts(place: &str, rule: &Value, host: &HostSnapshot, wishes: &mut 
         };
         match Regex::new(&pattern) {
             Ok(pattern) => patterns.push((field.1, pattern)),
-            Err(error) => return wishes.leave(place, format!("the filter \"{name}\" is invalid: {error}")),
+            Err(error) => return wishes.refuse(place, format!("the filter \"{name}\" is invalid: {error}")),
         }
     }
     if patterns.is_empty() {
@@ -76,10 +76,13 @@ const FIELDS: [(&str, Field); 2] =
     [("actions", |irq| irq.actions.clone()), ("chip_name", |irq| vec![irq.chip.clone()])];
 
 fn read_governor(place: &str, rule: &Value, wishes: &mut Wishes) {
-    let list = rule.get("cpus").and_then(cpus).and_then(|list| CpuSet::parse_list(&list).ok());
+    let list = rule.get("cpus").and_then(cpus);
     let governor = either(rule, "scaling_governor").and_then(scalar);
     match (list, governor) {
-        (Some(list), Some(governor)) => wishes.governor(place, &governor, &list),
+        (Some(list), Some(governor)) => match CpuSet::parse_list(&list) {
+            Ok(cpus) => wishes.governor(place, &governor, &cpus),
+            Err(error) => wishes.refuse(place, error.to_string()),
+        },
         _ => wishes.leave(place, "has no list of cpus or no scaling_governor"),
     }
     for limit in ["min_freq", "max_freq"] {

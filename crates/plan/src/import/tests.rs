@@ -151,3 +151,77 @@ fn each_request_is_judged_alone() {
     assert_eq!(import.faults_then + 1, import.faults_now);
     assert_eq!(import.harmful().count(), 1);
 }
+
+/// What the judges say of one boot parameter: the ids of the settings that differ, none if it agrees.
+fn differing(bench: &Bench, word: &str) -> Vec<String> {
+    let text = format!("[bootloader]\ncmdline_x={word}\n");
+    let wishes = Tool::Tuned.read(&[text], &bench.host).unwrap();
+    let import = judge(Tool::Tuned, wishes, &bench.context());
+    match &import.requests[0].effect {
+        Effect::Differs { settings } => settings.iter().map(|wrong| wrong.id.clone()).collect(),
+        Effect::Agrees { settings } => {
+            assert!(!settings.is_empty(), "{word}");
+            Vec::new()
+        }
+        Effect::Unjudged => panic!("{word} is not judged"),
+    }
+}
+
+#[test]
+fn a_parameter_that_the_kernel_would_ignore_does_not_agree() {
+    let mut bench = Bench::trading().line("quiet");
+    bench.host.topology.isolated = Reading::Known(CpuSet::default());
+    bench.host.topology.nohz_full = Reading::Known(CpuSet::default());
+    let wanted = "isolcpus=managed_irq,domain,1-7,9-15";
+    assert!(differing(&bench, wanted).is_empty(), "it waits for a reboot");
+    assert!(differing(&bench, "nohz_full=1-7,9-15").is_empty(), "it waits for a reboot");
+    for word in ["isolcpus=abc", "isolcpus=2-99", "isolcpus=domain,managed_irq,1-", "isolcpus=1-7,9-15"] {
+        assert_eq!(differing(&bench, word), ["boot.isolcpus"], "{word}");
+    }
+    // The kernel has started with it already, and does not isolate.
+    let started = bench.line(wanted);
+    assert_eq!(differing(&started, wanted), ["boot.isolcpus"]);
+    let without = Bench::trading().line("quiet").config(&["SMP"]);
+    assert_eq!(differing(&without, "nohz_full=1-7,9-15"), ["boot.nohz_full"]);
+    let old = Bench::trading().line("quiet").kernel(5, 4);
+    assert_eq!(differing(&old, wanted), ["boot.isolcpus"]);
+}
+
+#[test]
+fn a_value_that_cannot_be_parsed_is_told_apart_from_a_part_without_counterpart() {
+    let bench = Bench::trading().sysctl("vm.stat_interval", "1");
+    let text = "[sysctl]\nvm.stat_interval=abc\nnet.core.default_qdisc=fq\n[disk]\nreadahead=4096\n";
+    let wishes = Tool::Tuned.read(&[text.to_owned()], &bench.host).unwrap();
+    assert_eq!(wishes.why_empty(), None);
+    let import = judge(Tool::Tuned, wishes, &bench.context());
+    let invalid: Vec<&str> = import.invalid().map(|part| part.place.as_str()).collect();
+    assert_eq!(invalid, ["[sysctl] vm.stat_interval"]);
+    assert_eq!(import.unread.len(), 3);
+}
+
+#[test]
+fn text_of_another_format_is_an_error_or_empty() {
+    let host = HostSnapshot::default();
+    let read = |tool: Tool, text: &str| tool.read(&[text.to_owned()], &host);
+    for (text, piece) in [
+        ("[sysctl\nvm.swappiness=1\n", "line 1 is not a section header"),
+        ("{\"a\": 1}\n", "line 1 is not in a section"),
+        ("a=1\n", "line 1 is not in a section"),
+        ("[sysctl]\nvm.swapp", "line 2 is not NAME=VALUE"),
+    ] {
+        let error = read(Tool::Tuned, text).unwrap_err();
+        assert!(error.contains(piece), "{text}: {error}");
+    }
+    let included = Tool::Tuned.read(&["x".to_owned(), "[main]\n".to_owned()], &host).unwrap_err();
+    assert!(included.starts_with("in a file that it includes, line 1"), "{included}");
+    for tool in [Tool::Lltune, Tool::RtConf] {
+        for text in ["[1, 2]", "text", ""] {
+            assert!(read(tool, text).is_err(), "{text:?}");
+        }
+        for text in ["{\"a\": 1}", "network:\n  version: 2\n  ethernets: {}\n", "kernel:\n  cmd"] {
+            assert!(read(tool, text).unwrap().why_empty().is_some(), "{text}");
+        }
+    }
+    assert!(read(Tool::Tuned, "[disk]\nreadahead=4096\n").unwrap().why_empty().is_some());
+    assert!(read(Tool::Tuned, "[sysctl] # comment\nvm.swappiness=1\n").unwrap().why_empty().is_none());
+}

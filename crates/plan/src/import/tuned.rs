@@ -15,6 +15,9 @@ const CPU_FILES: [(&str, &str); 3] = [
     ("max_perf_pct", "/sys/devices/system/cpu/intel_pstate/max_perf_pct"),
 ];
 
+/// Longest part of a line that an error shows.
+const SHOWN_CHARS_MAX: usize = 60;
+
 /// One line of a profile.
 #[derive(Debug, Clone)]
 struct Entry {
@@ -46,8 +49,14 @@ fn included(text: &str, section: &str) -> Vec<String> {
         .collect()
 }
 
-/// Reads profiles in their order; a later one replaces entries of the earlier ones.
-pub fn read(texts: &[String], host: &HostSnapshot) -> Wishes {
+/// Reads profiles in their order; a later one replaces entries of the earlier ones. Errors: a line of a form that TuneD
+/// rejects.
+pub fn read(texts: &[String], host: &HostSnapshot) -> Result<Wishes, String> {
+    for (at, text) in texts.iter().enumerate() {
+        let is_included = at + 1 < texts.len();
+        check(text)
+            .map_err(|why| if is_included { format!("in a file that it includes, {why}") } else { why })?;
+    }
     let mut entries: Vec<Entry> = Vec::new();
     for entry in texts.iter().flat_map(|text| parse(text)) {
         // Parts of the command line add up under their own names.
@@ -67,7 +76,41 @@ pub fn read(texts: &[String], host: &HostSnapshot) -> Wishes {
             Err(why) => wishes.leave(place, why),
         }
     }
-    wishes
+    Ok(wishes)
+}
+
+/// Finds a line that is no header, no `NAME=VALUE` below one, and no indented continuation: TuneD's parser rejects it.
+fn check(text: &str) -> Result<(), String> {
+    let mut is_in_section = false;
+    for (at, line) in text.lines().enumerate() {
+        let is_continued = is_in_section && line.starts_with([' ', '\t']);
+        let line = line.trim();
+        if line.is_empty() || line.starts_with(['#', ';']) || is_continued {
+            continue;
+        }
+        let wrong = if header(line).is_some() {
+            is_in_section = true;
+            continue;
+        } else if line.starts_with('[') && !line.contains('=') {
+            "is not a section header"
+        } else if !is_in_section {
+            "is not in a section"
+        } else if line.contains('=') {
+            continue;
+        } else {
+            "is not NAME=VALUE"
+        };
+        let shown: String = line.chars().take(SHOWN_CHARS_MAX).collect();
+        return Err(format!("line {} {wrong}: \"{shown}\"", at + 1));
+    }
+    Ok(())
+}
+
+/// The name in a section's header, which a comment may follow.
+fn header(line: &str) -> Option<&str> {
+    let (name, rest) = line.strip_prefix('[')?.split_once(']')?;
+    let rest = rest.trim();
+    (rest.is_empty() || rest.starts_with(['#', ';'])).then_some(name.trim())
 }
 
 fn parse(text: &str) -> Vec<Entry> {
@@ -79,8 +122,8 @@ fn parse(text: &str) -> Vec<Entry> {
         if line.is_empty() || line.starts_with(['#', ';']) {
             continue;
         }
-        if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-            name.trim().clone_into(&mut section);
+        if let Some(name) = header(line).filter(|_| !is_continued) {
+            name.clone_into(&mut section);
         } else if let Some((key, value)) = line.split_once('=').filter(|_| !is_continued) {
             let (key, value) = (key.trim().to_owned(), unquoted(value.trim()).to_owned());
             entries.push(Entry { section: section.clone(), key, value });

@@ -2,10 +2,15 @@
 
 use serde_json::Value;
 
-/// Parses the last text.
+/// Parses the last text, a mapping.
 pub fn parse(texts: &[String]) -> Result<Value, String> {
     let text = texts.last().map_or("", String::as_str);
-    serde_saphyr::from_str(text).map_err(|error| error.to_string())
+    match serde_saphyr::from_str(text) {
+        Ok(mapping @ Value::Object(_)) => Ok(mapping),
+        Ok(Value::Null) => Err("it is empty".to_owned()),
+        Ok(_) => Err("it is not a mapping of names to values".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// The entries of a mapping; none of anything else.

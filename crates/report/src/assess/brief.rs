@@ -35,7 +35,7 @@ pub fn brief(document: &ResultDocument, outcome: &Outcome<'_>, width: usize) -> 
     add_verdict(&mut above, document, width);
     let mut below = String::new();
     add_warnings(&mut below, document, width);
-    add_outcome(&mut below, document, outcome);
+    add_outcome(&mut below, document, outcome, width);
     let left = LINES_MAX.saturating_sub(above.lines().count() + below.lines().count());
     add_settings(&mut above, document, left, width);
     above + &below
@@ -66,7 +66,8 @@ fn add_verdict(out: &mut String, document: &ResultDocument, width: usize) {
     let style = if tally.faults == 0 { GREEN.bold() } else { RED };
     let mut text = format!("{score}: {}", tally.sentence(&document.audit));
     if tally.reboots > 0 {
-        text.push_str(&format!(" {} need a reboot.", tally.reboots));
+        let need = if tally.reboots == 1 { "needs" } else { "need" };
+        text.push_str(&format!(" {} {need} a reboot.", tally.reboots));
     }
     if tally.unknown > 0 {
         text.push_str(&format!(" {} could not be checked.", tally.unknown));
@@ -122,13 +123,45 @@ fn add_warnings(out: &mut String, document: &ResultDocument, width: usize) {
     out.push_str(&format!("\n{}\n", text.replacen(&head, &paint(YELLOW, &head), 1)));
 }
 
-fn add_outcome(out: &mut String, document: &ResultDocument, outcome: &Outcome<'_>) {
+fn add_outcome(out: &mut String, document: &ResultDocument, outcome: &Outcome<'_>, width: usize) {
     out.push('\n');
     // Paths and commands are never cut: people copy them.
     out.push_str(&format!("Report  {}\nData    {}\n", clean(outcome.page), clean(outcome.result)));
     if document.audit.faults().next().is_some() {
-        out.push_str(&format!("Next    {}\n", clean(outcome.plan_command)));
+        add_command(out, "Next    ", &clean(outcome.plan_command), width);
     }
+}
+
+/// Adds a command after its label. One that is too long continues on the next line, as a shell reads it.
+fn add_command(out: &mut String, label: &str, command: &str, width: usize) {
+    let indent = label.len() + 2;
+    out.push_str(label);
+    let mut column = label.len();
+    for (at, word) in shell_words(command).into_iter().enumerate() {
+        let length = word.chars().count() + 1;
+        // Room for the backslash of the next break.
+        if at > 0 && column + length + 2 > width {
+            out.push_str(&format!(" \\\n{:indent$}", ""));
+            column = indent;
+        } else if at > 0 {
+            out.push(' ');
+        }
+        out.push_str(word);
+        column += length;
+    }
+    out.push('\n');
+}
+
+/// Splits a command at the spaces outside of quotes.
+fn shell_words(command: &str) -> Vec<&str> {
+    let (mut is_quoted, mut is_escaped) = (false, false);
+    let is_between = |c: char| {
+        let is_between = c == ' ' && !is_quoted && !is_escaped;
+        is_quoted ^= c == '\'' && !is_escaped;
+        is_escaped = c == '\\' && !is_quoted && !is_escaped;
+        is_between
+    };
+    command.split(is_between).collect()
 }
 
 /// Returns the faults, first those whose causes took most time in this run, then those with the largest impact.
@@ -141,4 +174,23 @@ pub(super) fn worth_most(document: &ResultDocument) -> Vec<(&Finding, u64)> {
         document.audit.faults().map(|finding| (finding, lost_ns(&finding.id))).collect();
     changes.sort_by_key(|(finding, ns)| (Reverse(*ns), Reverse(finding.weight()), finding.rank()));
     changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::add_command;
+
+    #[test]
+    fn a_long_command_continues_as_a_shell_reads_it() {
+        let shown = |command: &str| {
+            let mut out = String::new();
+            add_command(&mut out, "Next    ", command, 40);
+            out
+        };
+        assert_eq!(shown("lowlat tune plan"), "Next    lowlat tune plan\n");
+        assert_eq!(
+            shown("lowlat tune plan --root /a/directory/of/desk7.tar.gz --role 'the desk'\\''s role'"),
+            "Next    lowlat tune plan --root \\\n          /a/directory/of/desk7.tar.gz \\\n          --role 'the desk'\\''s role'\n"
+        );
+    }
 }

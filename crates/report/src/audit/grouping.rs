@@ -41,18 +41,18 @@ pub fn by_layer<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<LayerGro
 /// Returns the title of a layer.
 pub fn layer_title(word: &str) -> &str {
     match word {
-        "firmware" => "Firmware setup",
+        "firmware" => "Firmware",
         "kernel" => "Kernel configuration",
         "boot" => "Kernel command line",
-        "sysctl" => "Sysctl",
-        "debugfs" => "Scheduler and kernel debug knobs",
+        "sysctl" => "Sysctls",
+        "debugfs" => "Scheduler and debug settings",
         "sysfs" => "Devices and CPU controls",
         "memory" => "Memory",
         "irq" => "Interrupts",
         "kthread" => "Kernel threads and workqueues",
         "nic" => "Network interfaces",
         "service" => "Services",
-        "readiness" => "Current readiness",
+        "readiness" => "Readiness",
         other => other,
     }
 }

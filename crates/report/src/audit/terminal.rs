@@ -156,7 +156,14 @@ pub fn catalogue_table<'a>(settings: impl Iterator<Item = &'a Setting>, width: u
             layer = Some(setting.layer);
             lowlat_text::text::add_heading(&mut out, layer_title(setting.layer.word()));
         }
-        out.push_str(&format!("  {}  {}\n", setting.id, paint(DIM, setting.name)));
+        if setting.id.len() + setting.name.chars().count() + 4 <= width {
+            out.push_str(&format!("  {}  {}\n", setting.id, paint(DIM, setting.name)));
+        } else {
+            out.push_str(&format!("  {}\n", setting.id));
+            for line in wrap(setting.name, width.saturating_sub(6)) {
+                out.push_str(&format!("      {}\n", paint(DIM, &line)));
+            }
+        }
         add_wrapped(&mut out, &setting.sources.join("; "), 6, width);
     }
     out.push_str(&format!("\n{}\n", lowlat_text::units::plural(all.len(), "setting")));

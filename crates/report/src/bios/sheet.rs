@@ -40,6 +40,11 @@ pub fn bios_sheet_text(sheet: &BiosSheet, server: &str, width: usize) -> String 
     for line in wrap(&clean(&title(sheet, server)), width) {
         out.push_str(&format!("{}\n", paint(BOLD, &line)));
     }
+    if let Some(caution) = &sheet.caution {
+        for line in wrap(&clean(caution), width) {
+            out.push_str(&format!("{}\n", paint(YELLOW, &line)));
+        }
+    }
     out.push('\n');
     for (at, step) in steps(sheet.profile).iter().enumerate() {
         for (line, text) in wrap(step, width.saturating_sub(5)).iter().enumerate() {
@@ -50,15 +55,14 @@ pub fn bios_sheet_text(sheet: &BiosSheet, server: &str, width: usize) -> String 
     for menu in &sheet.menus {
         out.push_str(&format!("\n{}\n", paint(BOLD, menu.title)));
         for row in &menu.rows {
-            let mark = row.caution().map_or_else(String::new, |_| format!(" {}", paint(YELLOW, MARK)));
-            out.push_str(&format!("  {} = {}{mark}\n", row.name, row.value()));
+            add_row(&mut out, row, row.caution().is_some(), width);
         }
     }
     let marked = marked(sheet);
     if !marked.is_empty() {
         out.push_str(&format!("\n{}\n", paint(BOLD, "Notes on settings marked (!)")));
         for (row, caution) in &marked {
-            out.push_str(&format!("  {} = {}\n", row.name, row.value()));
+            add_row(&mut out, row, false, width);
             add_wrapped(&mut out, caution, 6, width);
         }
     }
@@ -69,10 +73,25 @@ pub fn bios_sheet_text(sheet: &BiosSheet, server: &str, width: usize) -> String 
     out
 }
 
+/// Adds "setting = value", the further lines of a long one indented.
+fn add_row(out: &mut String, row: &SheetRow, is_marked: bool, width: usize) {
+    let mark = if is_marked { format!(" {MARK}") } else { String::new() };
+    let text = format!("{} = {}{mark}", row.name, row.value());
+    for (at, line) in wrap(&text, width.saturating_sub(4)).iter().enumerate() {
+        let indent = if at == 0 { "  " } else { "    " };
+        let line = match line.strip_suffix(MARK).filter(|_| is_marked) {
+            Some(start) => format!("{start}{}", paint(YELLOW, MARK)),
+            None => line.clone(),
+        };
+        out.push_str(&format!("{indent}{line}\n"));
+    }
+}
+
 /// Builds the page, with room for the present values and a box to tick.
 pub fn bios_sheet_html(sheet: &BiosSheet, server: &str) -> String {
     let lead = html! { "Menu names are those of HPE's BIOS/Platform Configuration (RBSU) for EPYC servers." };
     let body = html! {
+        @if let Some(caution) = &sheet.caution { ul class="warnings" { li { (clean(caution)) } } }
         ol class="steps" { @for step in steps(sheet.profile) { li { (code_in(step)) } } }
         @for menu in &sheet.menus {
             div class="card flush menu" {
@@ -150,6 +169,21 @@ mod tests {
         insta::assert_snapshot!(
             anstream::adapter::strip_str(&bios_sheet_text(&sheet, "HPE ProLiant", 80)).to_string()
         );
+    }
+
+    #[test]
+    fn a_caution_leads_the_sheet_and_long_values_are_wrapped() {
+        let sheet = BiosSheet::of_host(Profile::Trading, &lowlat_host::HostSnapshot::default());
+        let text = anstream::adapter::strip_str(&bios_sheet_text(&sheet, "", 80)).to_string();
+        assert!(
+            text.lines().nth(1).is_some_and(|line| line.starts_with("The hardware of this host")),
+            "{text}"
+        );
+        assert!(text.contains("Thermal Configuration = Increased Cooling or"), "{text}");
+        let long: Vec<&str> = text.lines().filter(|line| line.chars().count() > 80).collect();
+        assert!(long.is_empty(), "{long:#?}");
+        let page = bios_sheet_html(&sheet, "");
+        assert!(page.contains("<ul class=\"warnings\"><li>The hardware of this host"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A fleet as one page: a table of groups of hosts and settings, whose size does not grow with the hosts' documents.
 
-use super::{headline, names, times};
+use super::{headline, names, oldest, other_threshold, times};
 use crate::audit::verdict_class;
 use lowlat_result::fleet::{Fleet, FleetGroup};
 use lowlat_settings::Verdict;
@@ -24,7 +24,7 @@ pub fn fleet_html(fleet: &Fleet) -> String {
         Section::new("groups", "Hosts", groups(fleet)),
         Section::new("findings", "Settings", findings(fleet)),
     ];
-    if fleet.interruptions_per_s_median.is_some() {
+    if fleet.rate_median.is_some() {
         sections.push(Section::new("noisy", "Interruptions", noisy(fleet)));
     }
     let footer = html! {
@@ -48,12 +48,13 @@ fn summary(fleet: &Fleet) -> Markup {
             p class="eyebrow" { "Fleet" }
             h1 id="summary-title" { (plural(fleet.hosts.len(), "host")) }
             p class="verdict" { (headline(fleet)) }
+            @if let Some(text) = oldest(fleet) { p class="muted" { (text) } }
             div class="tiles" {
                 (tile("Differ from most", &count(differing as u64), "hosts with another verdict on at least one setting"))
                 (tile("Settings at fault", &fleet.findings.len().to_string(), &format!("{everywhere} of them on every host they apply to")))
                 (tile("Middle score", &score(scores.get(scores.len() / 2)), &range))
-                @if let Some(median) = fleet.interruptions_per_s_median {
-                    (tile("Middle rate", &rate(median), "interruptions per second and CPU"))
+                @if let Some(median) = fleet.rate_median {
+                    (tile("Middle rate", &rate(median.per_s), "interruptions per second and CPU"))
                     (tile("Far above it", &count(fleet.noisy.len() as u64), "hosts"))
                 }
             }
@@ -175,7 +176,8 @@ fn findings(fleet: &Fleet) -> Markup {
 }
 
 fn noisy(fleet: &Fleet) -> Markup {
-    let lead = html! { "Hosts with more than three times as many interruptions as the middle one." };
+    let lead =
+        html! { "Hosts with more than three times as many interruptions as the middle one, beyond chance." };
     let body = html! {
         @if fleet.noisy.is_empty() { p class="empty" { "None." } } @else {
             div class="card flush" {
@@ -189,7 +191,7 @@ fn noisy(fleet: &Fleet) -> Markup {
                             @for host in fleet.noisy.iter().take(NOISY_MAX).filter_map(|at| fleet.hosts.get(*at)) {
                                 tr {
                                     th scope="row" { (clean(&host.name)) }
-                                    td class="figure" { (host.interruptions_per_s.map_or_else(String::new, rate)) }
+                                    td class="figure" { (host.rate.map_or_else(String::new, |of| rate(of.per_s))) }
                                     td class="figure" { (times(fleet, host).map_or_else(|| "–".to_owned(), rate)) }
                                     td class="figure" { (host.length_ns_max.map_or_else(|| "–".to_owned(), |ns| micro(&duration(ns)))) }
                                 }
@@ -200,6 +202,7 @@ fn noisy(fleet: &Fleet) -> Markup {
                 @if fleet.noisy.len() > NOISY_MAX { p class="empty" { (plural(fleet.noisy.len() - NOISY_MAX, "more host")) " are left out." } }
             }
         }
+        @if let Some(text) = other_threshold(fleet) { p class="empty" { (text) } }
     };
     page_section("noisy", "Interruptions", &lead, &body)
 }

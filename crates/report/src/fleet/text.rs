@@ -1,6 +1,6 @@
 //! A fleet as terminal text.
 
-use super::{headline, names, times};
+use super::{headline, names, oldest, other_threshold, times};
 use lowlat_result::fleet::{Fleet, FleetFinding};
 use lowlat_text::columns::{Column, table};
 use lowlat_text::text::{BOLD, add_field, add_heading, cut, paint, usable, wrap};
@@ -21,6 +21,9 @@ pub fn fleet_text(fleet: &Fleet, width: usize) -> String {
     let mut out = String::new();
     for line in wrap(&headline(fleet), width) {
         out.push_str(&format!("{}\n", paint(BOLD, &line)));
+    }
+    for line in oldest(fleet).iter().flat_map(|text| wrap(text, width)) {
+        out.push_str(&format!("{line}\n"));
     }
     add_groups(&mut out, fleet, width);
     add_findings(&mut out, fleet, width);
@@ -72,15 +75,18 @@ fn add_findings(out: &mut String, fleet: &Fleet, width: usize) {
 }
 
 fn add_noisy(out: &mut String, fleet: &Fleet, width: usize) {
-    let Some(median) = fleet.interruptions_per_s_median else { return };
+    let Some(median) = fleet.rate_median else { return };
     add_heading(out, "Interruptions per second and CPU");
-    add_field(out, "middle", &rate(median), 12, width);
+    add_field(out, "middle", &rate(median.per_s), 12, width);
     for host in fleet.noisy.iter().take(NOISY_MAX).filter_map(|at| fleet.hosts.get(*at)) {
         let far = times(fleet, host).map_or_else(String::new, |times| format!(", {} times", rate(times)));
-        let text = format!("{}{far}  {}", rate(host.interruptions_per_s.unwrap_or(0.0)), clean(&host.name));
+        let text = format!("{}{far}  {}", rate(host.rate.map_or(0.0, |of| of.per_s)), clean(&host.name));
         add_field(out, "far above", &text, 12, width);
     }
     if fleet.noisy.len() > NOISY_MAX {
         out.push_str(&format!("  and {}\n", plural(fleet.noisy.len() - NOISY_MAX, "more host")));
+    }
+    if let Some(text) = other_threshold(fleet) {
+        add_field(out, "left out", &text, 12, width);
     }
 }

@@ -22,7 +22,14 @@ pub fn headline(comparison: &Comparison) -> String {
         RateVerdict::NoDifferenceShown => "No difference shown in the rate of interruptions",
     };
     if of.before.rate.is_none() && of.after.rate.is_none() {
-        return "Only settings are compared: neither side measured interruptions.".to_owned();
+        let measured = |runs: &[RunSummary]| runs.iter().any(|run| run.is_measured);
+        let why = match (measured(&comparison.before), measured(&comparison.after)) {
+            (true, true) => "one side has no samples",
+            (true, false) => "only the first side measured interruptions",
+            (false, true) => "only the second side measured interruptions",
+            (false, false) => "neither side measured interruptions",
+        };
+        return format!("Only settings are compared: {why}.");
     }
     format!(
         "{verdict} of {} or longer: {rates}{}.",
@@ -35,7 +42,11 @@ pub fn headline(comparison: &Comparison) -> String {
 fn ratio_clause(of: &RateRatio) -> String {
     match ratio(of).as_str() {
         "-" => String::new(),
-        text => format!(", a ratio of {text} (95 % interval {})", interval(of)),
+        text => {
+            // Too short to show bursts.
+            let condition = if of.dispersion.is_none() { " if interruptions are independent" } else { "" };
+            format!(", a ratio of {text} (95 % interval {}{condition})", interval(of))
+        }
     }
 }
 
@@ -185,7 +196,10 @@ pub fn run_text(run: &RunSummary) -> String {
         parts.push(format!("kernel {}", clean(&run.kernel)));
     }
     if run.cpus.is_empty() {
-        parts.push("interruptions not measured".to_owned());
+        parts.push(
+            if run.is_measured { "interruptions not compared" } else { "interruptions not measured" }
+                .to_owned(),
+        );
         return parts.join(", ");
     }
     let cpus = lowlat_text::units::plural(run.cpus.len(), "CPU");

@@ -41,6 +41,11 @@ pub fn import_text(import: &Import, name: &str, profile: &str, width: usize) -> 
             many => format!("{many} differ"),
         },
     );
+    let head = match import.invalid().count() {
+        0 => head,
+        1 => format!("{head} 1 value cannot be parsed."),
+        many => format!("{head} {many} values cannot be parsed."),
+    };
     add_wrapped(&mut out, &paint(BOLD, &head), 0, width + paint(BOLD, "").len());
     let sum = format!(
         "{} of this host differ from the profile now; {} would if the file were in force.",
@@ -58,9 +63,13 @@ pub fn import_text(import: &Import, name: &str, profile: &str, width: usize) -> 
             add_one(&mut out, one, (style, word), width);
         }
     }
-    if !import.unread.is_empty() {
-        out.push_str(&format!("\n{}\n", paint(BOLD, "Left out")));
-        for part in &import.unread {
+    for (is_invalid, title) in [(true, "Cannot be parsed"), (false, "Left out")] {
+        let parts: Vec<_> = import.unread.iter().filter(|part| part.is_invalid == is_invalid).collect();
+        if parts.is_empty() {
+            continue;
+        }
+        out.push_str(&format!("\n{}\n", paint(BOLD, title)));
+        for part in parts {
             add_wrapped(&mut out, &format!("{}: {}", clean(&part.place), clean(&part.why)), 2, width);
         }
     }

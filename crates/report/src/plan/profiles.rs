@@ -12,7 +12,7 @@ pub struct ProfileLine {
     pub name: &'static str,
     /// What it is for.
     pub purpose: &'static str,
-    /// Whether a plan of this profile is in force; absent if there is no plan.
+    /// Whether a plan of this profile is in force; absent if there is no plan, or in a capture.
     pub is_in_force: Reading<bool>,
     /// Whether it is used unless another is named.
     pub is_default: bool,
@@ -21,7 +21,12 @@ pub struct ProfileLine {
 }
 
 /// Formats the profiles, with TuneD's active profile below them if there is one.
-pub fn profiles_text(profiles: &[ProfileLine], tuned: Option<&str>, width: usize) -> String {
+pub fn profiles_text(
+    profiles: &[ProfileLine],
+    tuned: Option<&str>,
+    is_capture: bool,
+    width: usize,
+) -> String {
     let width = usable(width);
     let mut out = String::new();
     for profile in profiles {
@@ -42,7 +47,9 @@ pub fn profiles_text(profiles: &[ProfileLine], tuned: Option<&str>, width: usize
         add_wrapped(&mut out, profile.purpose, 2, width);
     }
     out.push('\n');
-    if profiles.iter().all(|profile| profile.is_in_force == Reading::Absent) {
+    if is_capture {
+        out.push_str("A capture does not contain the plan in force.\n");
+    } else if profiles.iter().all(|profile| profile.is_in_force == Reading::Absent) {
         out.push_str("No plan is in force.\n");
     } else if profiles.iter().any(|profile| matches!(profile.is_in_force, Reading::Denied)) {
         out.push_str("Only root can read which plan is in force.\n");

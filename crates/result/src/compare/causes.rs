@@ -113,11 +113,39 @@ pub(super) fn compare(a: &Side, b: &Side, dispersion: Option<f64>) -> Vec<CauseC
         let ns = per_s(cause.before.ns_total, before_s).max(per_s(cause.after.ns_total, after_s));
         (ns, per_s(cause.before.count, before_s).max(per_s(cause.after.count, after_s)))
     };
+    doubt_classes(&mut found, exposures, dispersion);
     found.sort_by(|x, y| {
         let (x, y) = (weight(x), weight(y));
         y.0.total_cmp(&x.0).then(y.1.total_cmp(&x.1))
     });
     found
+}
+
+/// Withdraws opposite verdicts on unexplained time and on firmware or hypervisor if their sum does not differ. A gap is
+/// one or the other by a counter of its second (steal time, SMI count), so the class may change and the gaps not.
+fn doubt_classes(found: &mut [CauseComparison], exposures: [f64; 2], dispersion: Option<f64>) {
+    let place = |kind| found.iter().position(|of| of.cause.kind == kind);
+    let places = [CauseKind::Unexplained, CauseKind::FirmwareOrHypervisor].map(place);
+    let [Some(one), Some(other)] = places.map(|at| at.and_then(|at| found.get(at))) else { return };
+    let pair = [one, other];
+    let is_opposite = pair.iter().any(|of| of.rate.verdict == RateVerdict::Fewer)
+        && pair.iter().any(|of| of.rate.verdict == RateVerdict::More);
+    let sum = |of: fn(&CauseComparison) -> u64| pair.iter().map(|one| of(one)).fold(0, u64::saturating_add);
+    let tally = |count, exposure_s| Tally { count, exposure_s };
+    let own = pair.iter().fold(dispersion, |all, of| dispersion::greater(all, of.rate.dispersion));
+    let [before_s, after_s] = exposures;
+    let before = tally(sum(|of| of.before.count), before_s);
+    let together = RateRatio::of(before, tally(sum(|of| of.after.count), after_s), own);
+    if !is_opposite {
+        return;
+    }
+    for at in places.into_iter().flatten() {
+        let Some(of) = found.get_mut(at).filter(|of| of.rate.verdict != together.verdict) else { continue };
+        of.verdict = CauseVerdict::NoDifferenceShown;
+        "the other of \"unexplained\" and \"firmware or hypervisor\" changed the opposite way: gaps may only be classed \
+         differently"
+            .clone_into(&mut of.caveat);
+    }
 }
 
 /// How often each cause occurred in the windows of each CPU, by run.

@@ -11,8 +11,8 @@ pub(super) fn of_cpu<'r>(runs: impl Iterator<Item = &'r JitterCpu>) -> Option<f6
 }
 
 /// The dispersion over all CPUs of each run together: a broadcast to every CPU at once is one burst.
-pub(super) fn of_all(runs: &[JitterRecord]) -> Option<f64> {
-    of_series(runs.iter().map(|run| {
+pub(super) fn of_all<'r>(runs: impl Iterator<Item = &'r JitterRecord>) -> Option<f64> {
+    of_series(runs.map(|run| {
         let mut series: Vec<Vec<u64>> = run.cpus.iter().map(counts).collect();
         let longest = series.iter().map(Vec::len).max().unwrap_or(0);
         // A CPU whose sampler ended early does not shorten the others.
@@ -34,7 +34,7 @@ pub(super) fn greater(a: Option<f64>, b: Option<f64>) -> Option<f64> {
 /// One cause on one CPU of one run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Windowed {
-    /// Windows of about a second in which it was counted.
+    /// Whole seconds in which it was counted.
     window_count: f64,
     /// Interruptions with it in them.
     count: f64,
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(of_cpu([cpu(&[1, 9, 1])].iter()), None);
         assert_eq!(of_cpu([cpu(&[0; 100])].iter()), None);
         assert_eq!(of_cpu([JitterCpu::default()].iter()), None);
-        assert_eq!(of_all(&[]), None);
+        assert_eq!(of_all([].iter()), None);
     }
 
     fn windowed(counts: &[u64]) -> Windowed {
@@ -152,11 +152,11 @@ mod tests {
         let counts: Vec<u64> = (0..100).map(|at| u64::from(at % 10 == 0)).collect();
         let run = JitterRecord { cpus: vec![cpu(&counts); 16], ..JitterRecord::default() };
         assert_eq!(of_cpu(run.cpus.iter().take(1)), Some(1.0));
-        assert!(of_all(std::slice::from_ref(&run)).unwrap() > 14.0);
+        assert!(of_all([&run].into_iter()).unwrap() > 14.0);
         let mut cut = run;
         cut.cpus.push(cpu(&[0, 0, 1, 0, 0]));
         assert!(
-            of_all(&[cut]).unwrap() > 14.0,
+            of_all([&cut].into_iter()).unwrap() > 14.0,
             "a sampler that ended early does not hide the others' bursts"
         );
     }

@@ -3,7 +3,7 @@
 use super::{CompareError, Comparison, DIFFERENCES_MAX, RunSummary, SideName, compare_runs, doubts, explain};
 use crate::ResultDocument;
 use lowlat_host::{
-    CpuSet, HostSnapshot,
+    CpuSet,
     diff::{self, DiffScope},
 };
 use lowlat_jitter::{JitterRecord, RemedyContext, origins, remedy};
@@ -49,7 +49,7 @@ pub fn compare_documents(
     }
     let (Some(last_before), Some(last_after)) = (before.last(), after.last()) else { return Ok(comparison) };
     comparison.setting_changes = setting_changes(last_before, last_after);
-    differences(&mut comparison, &last_before.snapshot, &last_after.snapshot);
+    differences(&mut comparison, last_before, last_after);
     link(&mut comparison, last_before, last_after);
     comparison.explanations = explain::ranked(&comparison, [last_before, last_after], [&a, &b]);
     let mut found = doubts_of(before, after);
@@ -63,6 +63,7 @@ pub fn compare_settings(before: &ResultDocument, after: &ResultDocument) -> Comp
     let summary = |of: &ResultDocument| RunSummary {
         started_at: of.started_at.clone(),
         kernel: of.snapshot.kernel.release.text().to_owned(),
+        is_measured: of.jitter().is_some(),
         ..RunSummary::default()
     };
     let mut comparison = Comparison {
@@ -71,7 +72,7 @@ pub fn compare_settings(before: &ResultDocument, after: &ResultDocument) -> Comp
         setting_changes: setting_changes(before, after),
         ..Comparison::default()
     };
-    differences(&mut comparison, &before.snapshot, &after.snapshot);
+    differences(&mut comparison, before, after);
     comparison.explanations = explain::ranked(&comparison, [before, after], [&[], &[]]);
     let unmeasured = [(before, SideName::Before), (after, SideName::After)]
         .into_iter()
@@ -121,12 +122,12 @@ fn is_of_the_moment(layer: Layer) -> bool {
     layer == Layer::Readiness
 }
 
-fn differences(comparison: &mut Comparison, before: &HostSnapshot, after: &HostSnapshot) {
+fn differences(comparison: &mut Comparison, before: &ResultDocument, after: &ResultDocument) {
     let is_told = |path: &str| {
         let root = path.split(['.', '[']).next().unwrap_or(path);
         TOLD_BY_FINDINGS.contains(&root)
     };
-    let mut found = diff::diff(before, after, DiffScope::Lasting);
+    let mut found = diff::diff(&before.snapshot, &after.snapshot, DiffScope::Lasting);
     found.retain(|difference| !is_told(&difference.path));
     comparison.differences_cut_count = found.len().saturating_sub(DIFFERENCES_MAX) as u64;
     found.truncate(DIFFERENCES_MAX);
@@ -165,6 +166,9 @@ fn doubts_of(before: &[&ResultDocument], after: &[&ResultDocument]) -> Vec<Strin
     doubts::differ(documents().map(host_of), "the documents come from different hosts", &mut found);
     let kernel = |document: &ResultDocument| document.snapshot.kernel.release.text().to_owned();
     doubts::differ(documents().map(kernel), "the kernels differ", &mut found);
+    if before.iter().any(|one| after.iter().any(|other| std::ptr::eq(*one, *other) || one == other)) {
+        found.push("a document is on both sides of the comparison".into());
+    }
     let cut = documents().filter(|document| document.is_interrupted).count();
     if cut > 0 {
         found.push(format!(

@@ -19,7 +19,7 @@ pub(super) fn of(comparison: &Comparison, a: &Side, b: &Side) -> Vec<String> {
     if runs().any(|run| run.threshold_ns != comparison.threshold_ns) {
         doubts.push(format!(
             "thresholds differ: only interruptions of at least {} ns are counted, from the histograms (three \
-             significant digits); time lost and causes are not compared",
+             significant digits); time lost, causes and shorter waits are not compared",
             comparison.threshold_ns
         ));
     }

@@ -30,7 +30,8 @@ pub struct Explanation {
     pub ns_per_s: f64,
     /// The same as a number of events per second and compared CPU.
     pub count_per_s: f64,
-    /// Part of the time of all causes that differ in the same direction, 0 to 1; `None` if there is no time.
+    /// Part of the time of all causes that differ in the same direction, 0 to 1; `None` if there is no time, or if it
+    /// explains some more and some less.
     pub share: Option<f64>,
     /// Its causes, those that differ most first.
     pub causes: Vec<Cause>,
@@ -140,6 +141,9 @@ pub(super) fn ranked(
         if whole > 0.0 {
             of.share = Some((of.share.unwrap_or(0.0) + ns / whole).min(1.0));
         }
+    }
+    for of in found.iter_mut().filter(|of| of.is_more.is_none()) {
+        of.share = None;
     }
     let is_worse = all.get(&true) >= all.get(&false);
     found.sort_by(|x, y| {

@@ -34,7 +34,10 @@ impl Comparison {
         let (mut worse, mut open) = (Vec::new(), Vec::new());
         let most = 1.0 + margin;
         let rate = &self.all.rate;
-        if rate.low > most {
+        if rate.dispersion.is_none() {
+            // The interval of independent events is too narrow for bursts.
+            open.push("the runs are too short or too quiet to show how much the rate varies".to_owned());
+        } else if rate.low > most {
             let low = (rate.low - 1.0) * 100.0;
             worse.push(format!("the rate of interruptions is at least {low:.1} % higher"));
         } else {
@@ -49,15 +52,20 @@ impl Comparison {
             }
         }
         for pair in &self.time_percentiles {
-            let Some(of) = pair.difference else { continue };
+            let name = name(pair.quantile);
+            let Some(of) = pair.difference else {
+                open.push(format!("{name} has too few interruptions for an interval"));
+                continue;
+            };
             let allowed_ns = margin * pair.before_ns as f64;
-            let name = format!("p{} of time", trimmed(pair.quantile * 100.0));
-            if of.verdict == LengthVerdict::Longer && of.low_ns > allowed_ns {
-                worse.push(format!("{name} is at least {:.0} ns longer", of.low_ns));
+            if rate.dispersion.is_some() && of.verdict == LengthVerdict::Longer && of.low_ns > allowed_ns {
+                worse.push(format!("{name} is at least {} longer", length(of.low_ns)));
             } else if of.high_ns > allowed_ns {
-                open.push(format!("{name} may be up to {:.0} ns longer", of.high_ns));
+                open.push(format!("{name} may be up to {} longer", length(of.high_ns)));
             }
         }
+        // A percentile that a side lacks would hide a longer tail.
+        open.extend(self.time_quantiles_left_out.iter().map(|of| format!("{} is not compared", name(*of))));
         let (verdict, reasons) = match (worse.is_empty(), open.is_empty()) {
             (false, _) => (LimitVerdict::Worse, worse),
             (true, false) => (LimitVerdict::NotShown, open),
@@ -67,7 +75,13 @@ impl Comparison {
     }
 }
 
-/// Formats a percentage of a quantile without trailing zeros: "99.9".
-fn trimmed(percent: f64) -> String {
-    format!("{percent:.4}").trim_end_matches('0').trim_end_matches('.').to_owned()
+/// "p99.9 of time".
+fn name(quantile: f64) -> String {
+    let percent = format!("{:.4}", quantile * 100.0);
+    format!("p{} of time", percent.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// "880 ns", "58 us".
+fn length(ns: f64) -> String {
+    if ns < 10_000.0 { format!("{ns:.0} ns") } else { format!("{:.0} us", ns / 1e3) }
 }

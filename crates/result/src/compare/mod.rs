@@ -94,8 +94,12 @@ pub struct Comparison {
     pub all: Compared,
     /// Each CPU that was measured on both sides, in order of their numbers.
     pub by_cpu: Vec<CpuComparison>,
-    /// Percentiles over time that both sides support; empty if a side has several runs.
+    /// Percentiles over time that both sides support, and that lie above the thresholds if these differ; empty if a side
+    /// has several runs.
     pub time_percentiles: Vec<PercentilePair>,
+    /// Quantiles over time that only one side supports, or that lie below the higher threshold: not compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub time_quantiles_left_out: Vec<f64>,
     /// Percentiles over interruptions that both sides support; empty if thresholds differ or a side has
     /// several runs. They describe only the lengths: with fewer interruptions they may well be longer.
     pub percentiles: Vec<PercentilePair>,
@@ -125,6 +129,9 @@ pub struct RunSummary {
     pub started_at: String,
     /// The kernel's release; empty if unknown.
     pub kernel: String,
+    /// Whether the document has a measurement of interruptions, compared or not.
+    #[serde(default)]
+    pub is_measured: bool,
     /// The CPUs that were measured.
     pub cpus: CpuSet,
     /// Its length ([`JitterRecord::ran_ns`]).
@@ -213,13 +220,20 @@ pub fn compare_runs(before: &[&JitterRecord], after: &[&JitterRecord]) -> Result
     let (a, b) = (side_of(before, SideName::Before)?, side_of(after, SideName::After)?);
     let all = compared(&a, &b, None);
     let has_one_threshold = before.iter().chain(after).all(|run| run.threshold_ns == threshold_ns);
+    let mut time_percentiles = pairs(&a, &b, |study| &study.all.time_percentiles);
+    if !has_one_threshold {
+        // Below the higher threshold, only one side counted everything that makes a thread wait.
+        time_percentiles.retain(|pair| pair.before_ns.min(pair.after_ns) >= threshold_ns);
+    }
+    let time_quantiles_left_out = left_out(&a, &b, &time_percentiles);
     let mut comparison = Comparison {
         before: before.iter().map(|run| summary(run)).collect(),
         after: after.iter().map(|run| summary(run)).collect(),
         threshold_ns,
         all,
         by_cpu: a.cpus().intersection(&b.cpus()).iter().map(|cpu| by_cpu(&a, &b, cpu)).collect(),
-        time_percentiles: pairs(&a, &b, |study| &study.all.time_percentiles),
+        time_percentiles,
+        time_quantiles_left_out,
         percentiles: if has_one_threshold {
             pairs(&a, &b, |study| &study.all.percentiles)
         } else {
@@ -258,6 +272,7 @@ fn compared(a: &Side, b: &Side, cpu: Option<CpuId>) -> Compared {
 
 fn summary(run: &JitterRecord) -> RunSummary {
     RunSummary {
+        is_measured: true,
         cpus: side::cpus_of(run),
         duration_ns: run.ran_ns(),
         threshold_ns: run.threshold_ns,
@@ -265,6 +280,22 @@ fn summary(run: &JitterRecord) -> RunSummary {
         real_time: run.real_time.clone(),
         ..RunSummary::default()
     }
+}
+
+/// Quantiles over time that a side supports and that are not among the compared ones.
+fn left_out(a: &Side, b: &Side, compared: &[PercentilePair]) -> Vec<f64> {
+    let ([a], [b]) = (a.studies.as_slice(), b.studies.as_slice()) else { return Vec::new() };
+    let is_same = |x: f64, y: f64| (x - y).abs() < 1e-12;
+    let mut left_out: Vec<f64> = Vec::new();
+    for of in a.all.time_percentiles.iter().chain(&b.all.time_percentiles) {
+        let is_known = compared.iter().any(|pair| is_same(pair.quantile, of.quantile))
+            || left_out.iter().any(|known| is_same(*known, of.quantile));
+        if !is_known {
+            left_out.push(of.quantile);
+        }
+    }
+    left_out.sort_by(f64::total_cmp);
+    left_out
 }
 
 /// The percentiles that both sides support.

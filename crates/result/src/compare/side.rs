@@ -55,11 +55,15 @@ impl Side {
         }
     }
 
-    /// Dispersion of one CPU's interruptions, or of all together.
+    /// Dispersion of one CPU's interruptions, or of all together; `None` if no run has the common threshold. Interruptions
+    /// below it are in the series of a run with a lower one, and many regular short ones hide bursts of long ones.
     pub(super) fn dispersion(&self, cpu: Option<CpuId>) -> Option<f64> {
+        let runs = || self.runs.iter().filter(|run| run.threshold_ns == self.threshold_ns);
         match cpu {
-            None => dispersion::of_all(&self.runs),
-            Some(_) => dispersion::of_cpu(self.of_cpu(cpu)),
+            None => dispersion::of_all(runs()),
+            Some(wanted) => {
+                dispersion::of_cpu(runs().flat_map(|run| &run.cpus).filter(|of| of.cpu == wanted))
+            }
         }
     }
 

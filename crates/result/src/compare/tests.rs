@@ -108,7 +108,7 @@ fn a_limit_is_broken_held_or_open() {
     let broken = limit(60, 600, 0.05);
     assert_eq!(broken.verdict, LimitVerdict::Worse);
     assert!(broken.reasons[0].starts_with("the rate of interruptions is at least "), "{broken:?}");
-    let wide = limit(60_000, 600_000, 20.0);
+    let wide = limit(200, 400, 20.0);
     assert_eq!(wide.verdict, LimitVerdict::Held, "{wide:?}");
     let open = limit(60, 60, 0.05);
     assert_eq!(open.verdict, LimitVerdict::NotShown);
@@ -117,6 +117,33 @@ fn a_limit_is_broken_held_or_open() {
     let held = limit(60_000, 60_000, 0.5);
     assert_eq!(held.verdict, LimitVerdict::Held, "{held:?}");
     assert_eq!(limit(0, 500, 0.05).verdict, LimitVerdict::Worse, "none before");
+}
+
+/// Three seconds cannot show how much the rate varies, so a script does not fail by them.
+#[test]
+fn a_short_run_breaks_no_limit() {
+    let of = |count| run(vec![cpu(1, 3, count, 0)]);
+    let found = compare(&of(3_000), &of(30_000)).unwrap();
+    let limit = found.limit(0.05);
+    assert_eq!(limit.verdict, LimitVerdict::NotShown, "{limit:?}");
+    assert!(limit.reasons[0].contains("too short"), "{limit:?}");
+}
+
+/// Steal time in a window gives its gaps another class, and no more of them.
+#[test]
+fn a_changed_class_is_no_vanished_cause() {
+    use CauseKind::{FirmwareOrHypervisor, Unexplained};
+    let with = |unexplained, firmware| {
+        let causes =
+            [(Unexplained, "unexplained", unexplained), (FirmwareOrHypervisor, "firmware", firmware)];
+        caused(run(vec![cpu(1, 60, unexplained + firmware, 0)]), &causes)
+    };
+    let verdicts = |before: &JitterRecord, after: &JitterRecord| -> Vec<CauseVerdict> {
+        compare(before, after).unwrap().causes.iter().map(|of| of.verdict).collect()
+    };
+    let (mixed, plain, fewer) = (with(6_000, 6_000), with(11_990, 10), with(6_000, 10));
+    assert_eq!(verdicts(&mixed, &plain), [CauseVerdict::NoDifferenceShown; 2]);
+    assert!(verdicts(&mixed, &fewer).contains(&CauseVerdict::Fewer));
 }
 
 #[test]
@@ -249,6 +276,12 @@ fn different_thresholds_are_brought_to_the_higher_one() {
     assert_eq!(found.all.rate.verdict, RateVerdict::NoDifferenceShown);
     assert_eq!((found.all.before.lost_share, found.percentiles.len()), (None, 0));
     assert!(has_doubt(&found, "thresholds differ"));
+    // The side with the higher threshold knows nothing of shorter waits.
+    assert!(found.time_percentiles.iter().all(|pair| pair.before_ns.min(pair.after_ns) >= 2_000));
+    assert!(!found.time_quantiles_left_out.is_empty());
+    let limit = found.limit(10.0);
+    assert_eq!(limit.verdict, LimitVerdict::NotShown);
+    assert!(limit.reasons.iter().any(|reason| reason.ends_with("of time is not compared")), "{limit:?}");
 }
 
 #[test]

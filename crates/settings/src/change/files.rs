@@ -1,7 +1,7 @@
 //! Small files of /sys, /proc and debugfs: frequency, idle states, schedulers of disks, clocks.
 
 use super::{Proposal, Target, WhyLeftOut};
-use crate::{Context, Setting, Want, judge::chosen_word, judge::satisfies};
+use crate::{Context, Setting, Want, judge::chosen_word, judge::is_shallow, judge::satisfies};
 use lowlat_host::Reading;
 
 /// The value to write: the wanted one, or the first of several; none for a described state.
@@ -95,7 +95,7 @@ pub fn idle_states(context: &Context<'_>, _: &Setting) -> Proposal {
     let mut proposal = Proposal::default();
     for state in &context.host.cpu.idle_states {
         let cpus = state.cpus_enabled.intersection(&context.allocation.isolated);
-        if !matches!(state.name.as_str(), "POLL" | "C1" | "C1_ACPI" | "WFI") && !cpus.is_empty() {
+        if !is_shallow(context.host, state) && !cpus.is_empty() {
             let target = Target::IdleState { name: state.name.clone(), cpus };
             proposal = proposal.step(target, Reading::Known("enabled".into()), "disabled");
         }

@@ -48,7 +48,17 @@ pub fn tuned_variable(context: &Context<'_>, setting: &Setting) -> Proposal {
 pub fn tuned_profile(context: &Context<'_>, _: &Setting) -> Proposal {
     let services = &context.host.services;
     let is_running = services.units.get("tuned.service").is_some_and(|unit| unit.active.text() == "active");
-    let Reading::Known(present) = &services.tuned.profile else { return Proposal::default() };
+    let present = match &services.tuned.profile {
+        Reading::Known(present) => present,
+        Reading::Absent => {
+            return Proposal::not(
+                WhyLeftOut::YourChoice,
+                "TuneD is not installed, and the plan sets its values without it; install TuneD and plan again to \
+                 have a profile",
+            );
+        }
+        _ => return Proposal::default(),
+    };
     if !is_running {
         return Proposal::not(
             WhyLeftOut::StateOfTheMoment,

@@ -65,7 +65,7 @@ pub fn boot_token_in_force(context: &Context<'_>, setting: &Setting, in_force: I
              parameters the last wins",
         ),
         (Asked::Wanted(token), InForce::No { observed, because }) => {
-            Judgement::new(Verdict::Ineffective, format!("{token}, but {observed}"), because)
+            Judgement::not_in_force(format!("{token}, but {observed}"), because)
         }
         (Asked::Wanted(token), _) => Judgement::good(token),
         (Asked::Missing, InForce::Yes(seen)) if is_trading => good_because(

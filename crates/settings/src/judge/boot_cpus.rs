@@ -63,10 +63,15 @@ pub fn cpus_on_line(
     }
 }
 
-/// The flags before the list, from every occurrence of the parameter: the kernel combines them.
+/// The flags before the list, from every occurrence of the parameter: the kernel combines them. Without a flag,
+/// `isolcpus=` means `domain` (`housekeeping_isolcpus_setup`).
 fn flags_on_line(line: &CommandLine, key: &str) -> Vec<String> {
     let each = line.all(key).map(|value| CommandLine::parse(&format!("{key}={}", value.unwrap_or_default())));
-    each.flat_map(|token| token.flags(key).into_iter().map(str::to_owned).collect::<Vec<_>>()).collect()
+    let flags_of = |token: CommandLine| match token.flags(key).as_slice() {
+        [] if key == "isolcpus" => vec!["domain".to_owned()],
+        flags => flags.iter().map(|flag| (*flag).to_owned()).collect(),
+    };
+    each.flat_map(flags_of).collect()
 }
 
 fn spell(line: &CommandLine, key: &str) -> String {
@@ -127,7 +132,7 @@ fn present(
             let shown = if held.is_empty() { "empty".to_owned() } else { held.to_string() };
             let because =
                 format!("{path} is {shown}: the kernel did not accept {:#}", found.difference(held));
-            Judgement::new(Verdict::Ineffective, token, because)
+            Judgement::not_in_force(token, because)
         }
         _ => Judgement::good(token),
     }

@@ -5,6 +5,7 @@ mod boot_cpus;
 mod cpus;
 pub mod each;
 mod files;
+mod idle;
 mod sysctl;
 
 pub use boot::boot_key;
@@ -13,6 +14,7 @@ pub use boot_cpus::{boot_cpus, boot_cpus_in_force, cpus_on_line};
 pub use cpus::{housekeeping_list, isolated_list, kept_off_isolated, off_isolated};
 pub use files::chosen_word;
 pub use files::files;
+pub use idle::{IDLE_DESCRIPTIONS, is_polling, is_shallow};
 pub use sysctl::{sysctl, sysctl_where};
 
 use crate::{Context, Judgement, Setting, Verdict, Want, same_meaning};

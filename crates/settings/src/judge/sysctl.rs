@@ -1,7 +1,7 @@
 //! Judges of sysctls: the value in force, and the sysctl.d files that set one.
 
 use super::{missing, satisfies};
-use crate::{Context, Judgement, Setting, Verdict};
+use crate::{Context, Judgement, Setting, Verdict, change::grammar::numbers};
 use lowlat_host::{Reading, snapshot::sysctl_path};
 
 /// Judges a sysctl by the value in force, and reports sysctl.d files that disagree with it.
@@ -15,10 +15,21 @@ pub fn sysctl_where(context: &Context<'_>, setting: &Setting, is_wanted: impl Fn
     let path = sysctl_path(setting.name);
     match context.host.file(&path) {
         Reading::Known(value) if is_wanted(&value) => Judgement::good(value).at(path),
+        Reading::Known(value) if numbers(&value).is_none() => {
+            missing(&Reading::<String>::unparsable(path.as_str(), &value, expected(context, setting)), &path)
+        }
         Reading::Known(value) => sysctl_fault(context, setting, &is_wanted, &value).at(path),
         Reading::Absent => Judgement::not_applicable("this kernel has no such sysctl").at(path),
         other => missing(&other, &path),
     }
+}
+
+/// What a sysctl contains. Those with several numbers or CPUs show it in the wanted value.
+fn expected(context: &Context<'_>, setting: &Setting) -> &'static str {
+    let wanted = setting.want(context.profile).text(context).unwrap_or_default();
+    let is_list =
+        setting.name.ends_with("cpumask") || numbers(&wanted).is_some_and(|text| text.contains(' '));
+    if is_list { "integers or a CPU list" } else { "a number" }
 }
 
 /// Explains a wrong sysctl. It is shadowed if a file sets the wanted value and a later file overrides it.

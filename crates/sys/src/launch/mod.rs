@@ -42,7 +42,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug, Error)]
 pub enum LaunchError {
     /// The program cannot be executed.
-    #[error("cannot start {program}: {source}")]
+    #[error(
+        "cannot start {program}: {source}\nhint: name a program on PATH, or the path of an executable file"
+    )]
     Start {
         /// The first word after all settings.
         program: String,

@@ -30,8 +30,9 @@ pub enum ArchiveError {
     Damaged(io::Error),
     /// Neither a tar nor a compressed tar.
     #[error(
-        "it starts with bytes {0:02x?}, expected a tar archive, either plain or compressed with gzip or \
-             bzip2"
+        "{}, expected a tar archive, either plain or compressed with gzip or bzip2\nhint: name a file that `lowlat host \
+         capture` wrote",
+        start(.0)
     )]
     NotAnArchive(Vec<u8>),
     /// An entry that captures never contain.
@@ -40,6 +41,10 @@ pub enum ArchiveError {
     /// Larger than any host's tree.
     #[error("{0}\nhint: capture the host again with `lowlat host capture`")]
     TooLarge(#[from] Limit),
+}
+
+fn start(bytes: &[u8]) -> String {
+    if bytes.is_empty() { "it is empty".to_owned() } else { format!("it starts with bytes {bytes:02x?}") }
 }
 
 impl From<io::Error> for ArchiveError {

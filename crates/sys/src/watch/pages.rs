@@ -27,7 +27,6 @@ const FEATURE_WP_ASYNC: u64 = 1 << 15;
 
 const UFFDIO_API: rustix::ioctl::Opcode = opcode::read_write::<Api>(GROUP, 0x3f);
 const UFFDIO_REGISTER: rustix::ioctl::Opcode = opcode::read_write::<Register>(GROUP, 0x00);
-const UFFDIO_UNREGISTER: rustix::ioctl::Opcode = opcode::read::<Area>(GROUP, 0x01);
 const UFFDIO_WAKE: rustix::ioctl::Opcode = opcode::read::<Area>(GROUP, 0x02);
 const UFFDIO_WRITEPROTECT: rustix::ioctl::Opcode = opcode::read_write::<Protect>(GROUP, 0x06);
 
@@ -116,16 +115,6 @@ impl PageWatch {
         // SAFETY: the opcode takes a struct uffdio_register, which the kernel reads and writes during the call. It
         // changes no memory of this process, and none of the other's contents.
         unsafe { rustix::ioctl::ioctl(&self.0, Updater::<UFFDIO_REGISTER, _>::new(&mut register)) }?;
-        Ok(())
-    }
-
-    /// Ends the watching of memory. Writes that wait continue.
-    ///
-    /// # Errors
-    /// The kernel's, if the memory is no longer mapped or the program has ended.
-    pub fn unregister(&self, range: &Range<u64>) -> io::Result<()> {
-        // SAFETY: the opcode takes a struct uffdio_range, which the kernel reads during the call.
-        unsafe { rustix::ioctl::ioctl(&self.0, Setter::<UFFDIO_UNREGISTER, _>::new(area(range))) }?;
         Ok(())
     }
 
@@ -241,7 +230,5 @@ mod tests {
         let tid = tid.as_raw_nonzero().get().cast_unsigned();
         assert_eq!(seen, [Write { tid, address: page + 40 }]);
         assert_eq!(seen[0].page(), page);
-        watch.unregister(&range).unwrap();
-        assert!(watch.arm(&range).is_err(), "no longer watched");
     }
 }

@@ -179,7 +179,7 @@ impl Maker {
         let kind = match if is_large { memory.backing() } else { Some(Backing::Base) } {
             Some(Backing::Reserved { page_bytes }) => format!("{} KiB pages of the pool", page_bytes >> 10),
             Some(Backing::Transparent { .. }) => "transparent huge pages".to_owned(),
-            Some(Backing::Base) => "usual pages".to_owned(),
+            Some(Backing::Base) => "4 KiB pages".to_owned(),
             None => "unknown pages".to_owned(),
         };
         *self.backing_bytes.entry(kind).or_default() += memory.bytes();

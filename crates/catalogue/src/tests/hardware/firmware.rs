@@ -93,6 +93,27 @@ fn memory_domains_are_nodes_per_package() {
             ("one", |_| {}, Good),
             ("two", |f| nodes_of(f, &["0-3", "4-7", "8-11", "12-15"]), Wrong),
             ("none: both sockets in one", |f| nodes_of(f, &["0-15"]), Wrong),
+            ("Intel", |f| f.host.cpu.vendor = known("GenuineIntel"), Unknown),
+            ("Arm", |f| f.host.cpu.vendor = known("Arm"), NotApplicable),
+            ("AMD before Zen", |f| f.host.cpu.family = known(16u32), NotApplicable),
+            ("vendor denied", |f| f.host.cpu.vendor = Reading::Denied, Unknown),
+            (
+                "a node is offline",
+                |f| {
+                    nodes_of(f, &["0-15"]);
+                    f.file("/sys/devices/system/node/possible", known("0-1"));
+                    f.file("/sys/devices/system/node/online", known("1"));
+                },
+                Unknown,
+            ),
+            (
+                "all nodes are online",
+                |f| {
+                    f.file("/sys/devices/system/node/possible", known("0-1"));
+                    f.file("/sys/devices/system/node/online", known("0-1"));
+                },
+                Good,
+            ),
             ("three of two sockets", |f| nodes_of(f, &["0-3", "4-7", "8-15"]), Unknown),
             (
                 "caches as nodes",
@@ -201,6 +222,14 @@ fn the_profiles_disagree_on_the_iommu() {
             ("on", |_| {}, Good),
             ("on, guide", Fixture::guide, Wrong),
             ("off", |f| f.host.firmware.iommu_count = known(0u32), Wrong),
+            (
+                "off in a virtual machine",
+                |f| {
+                    f.host.firmware.iommu_count = known(0u32);
+                    f.virtual_machine();
+                },
+                Unknown,
+            ),
             (
                 "off by the kernel",
                 |f| {
@@ -359,6 +388,15 @@ fn idle_states_and_boost_show_in_sysfs() {
                 "C2",
                 |f| f.host.cpu.idle_states.push(IdleState { name: "C2".into(), ..IdleState::default() }),
                 Wrong,
+            ),
+            (
+                "haltpoll in a virtual machine",
+                |f| {
+                    f.host.cpu.idle_driver = known("haltpoll");
+                    f.host.cpu.idle_states[1].name = "haltpoll".into();
+                    f.virtual_machine();
+                },
+                Unknown,
             ),
             ("the kernel rules", |f| f.command_line("idle=poll"), Unknown),
             ("intel_idle", |f| f.host.cpu.idle_driver = known("intel_idle"), Unknown),

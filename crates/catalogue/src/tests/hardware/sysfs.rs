@@ -30,6 +30,16 @@ fn deep_idle_states_are_judged_on_isolated_cpus_only() {
                 },
                 Good,
             ),
+            (
+                "names of old kernels",
+                |f| {
+                    f.host.cpu.idle_states[0].name = "C0".into();
+                    f.host.cpu.idle_states[1].name = "NHM-C1".into();
+                },
+                Good,
+            ),
+            ("C1E", |f| f.host.cpu.idle_states[1].name = "C1E".into(), Wrong),
+            ("haltpoll", |f| f.host.cpu.idle_states[1].name = "haltpoll".into(), Good),
             ("none isolated", Fixture::no_isolated, NotApplicable),
             (
                 "driver denied",

@@ -27,8 +27,7 @@ pub struct Sheet {
 pub fn run(sheet: &Sheet) -> anyhow::Result<Exit> {
     let page = sheet.html.as_deref().map(|path| OutputFile::prepare(path, "--html")).transpose()?;
     let host = sheet.host.read()?;
-    let processor = host.snapshot.cpu.model_name.known().map(String::as_str);
-    let settings = BiosSheet::of(host.role.profile, processor);
+    let settings = BiosSheet::of_host(host.role.profile, &host.snapshot);
     let (server, _) = lowlat_report::host_line(&host.snapshot);
     if sheet.json {
         output::print_json(&settings)?;

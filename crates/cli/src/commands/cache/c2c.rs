@@ -86,7 +86,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let document = arguments.outputs.document_or(|| measure(&arguments))?;
     let Some(measurement) = document.c2c() else {
         anyhow::bail!(
-            "cannot show the run: the document holds no latencies between cores\nhint: take one that `lowlat cache c2c` wrote"
+            "cannot show the document: it contains no latencies between cores\nhint: name one that `lowlat cache c2c --result` wrote"
         );
     };
     let (record, topology) = (&measurement.record, &document.snapshot.topology);

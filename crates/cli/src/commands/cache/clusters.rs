@@ -26,7 +26,7 @@ struct Arguments {
     /// Compare placements on these CPUs [default: all that this process may use]
     #[arg(long, value_name = "LIST", value_parser = cpus, conflicts_with = "from")]
     cpus: Option<CpuSet>,
-    /// Measure both placements this often
+    /// Measure both placements this many times
     #[arg(long, value_name = "N", default_value_t = 15, value_parser = value_parser!(u32).range(1..=1_000), conflicts_with = "from")]
     rounds: u32,
     #[command(flatten)]
@@ -56,7 +56,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let document = arguments.outputs.document_or(|| measure(&arguments))?;
     let Some(measurement) = document.clusters() else {
         anyhow::bail!(
-            "cannot show the run: the document holds no clusters\nhint: take one that `lowlat cache clusters` wrote"
+            "cannot show the document: it contains no clusters\nhint: name one that `lowlat cache clusters --result` wrote"
         );
     };
     let text = lowlat_cache_report::clusters_text(&measurement.record, &document.snapshot, output::width());

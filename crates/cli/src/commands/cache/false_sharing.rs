@@ -26,7 +26,7 @@ struct Arguments {
     /// Run a thread on each of these CPUs [default: two, on different cores if possible]
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     cpus: Option<CpuSet>,
-    /// Measure every layout this often
+    /// Measure every layout this many times
     #[arg(long, value_name = "N", default_value_t = 15, value_parser = value_parser!(u32).range(1..=1_000))]
     rounds: u32,
     /// Find false sharing in this running process, instead of measuring its cost

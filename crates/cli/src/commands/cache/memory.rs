@@ -25,7 +25,7 @@ struct Arguments {
     /// Take buffers of this size, such as 512M [default: four times the largest cache, at least 64M]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     buffer: Option<u64>,
-    /// Measure every pair of nodes this often
+    /// Measure every pair of nodes this many times
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = value_parser!(u32).range(1..=1_000))]
     rounds: u32,
     /// Print JSON
@@ -40,7 +40,7 @@ fn declare(command: Command) -> Command {
             "Latency is the time of a load that depends on the load before, in random order: first with the other CPUs of \
              the node idle, then while they read as fast as they can. Bandwidth is what all CPUs of the node read together. \
              Each is measured in small and in huge pages.\n\
-             CXL, device-dax and GPU memory is named where the kernel or its driver tells it.\n\n\
+             CXL, device-dax and GPU memory is named if the kernel or its driver reports it.\n\n\
              Exit codes: 0 clean, 2 error, 130 interrupted.\n\n{}",
             examples(&[
                 ("lowlat cache memory", "Measure every pair of nodes."),

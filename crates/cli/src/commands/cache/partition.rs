@@ -84,7 +84,7 @@ fn planned(host: &mut Host) -> anyhow::Result<Plan> {
     if has_none(&host.snapshot) {
         bail!(
             "cannot partition the cache: this CPU has no cache allocation\nhint: isolate CPUs that share no cache with \
-             housekeeping, where there are some: `lowlat cpus` shows the groups"
+             housekeeping; `lowlat host show` lists the CPUs of each cache"
         );
     }
     let plan =

@@ -1,7 +1,7 @@
 //! A page for each command: what it is for, an example that is written in the page, and its help.
 
 use super::{is_same, markdown_below, top};
-use crate::commands::cli;
+use crate::commands::{EXIT_CODES, cli};
 use clap::Command;
 use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf};
 
@@ -104,11 +104,11 @@ fn page(documented: &Documented) -> String {
 
 /// The page that lists the commands.
 fn index() -> String {
-    let mut page = "# Commands\n\nEvery page shows what a command prints, and its complete help. Commands that need a \
+    let mut page = format!(
+        "# Commands\n\nEvery page has the complete help of a command; most show an example. Commands that need a \
                     host read a captured one with `--root FILE`, so most examples can be repeated anywhere with the captures of \
-                    `fixtures/hosts`.\n\nExit codes: 0 clean, 1 findings or differences, 2 error, 130 interrupted. `--json` \
-                    prints a result for programs.\n"
-        .to_owned();
+                    `fixtures/hosts`.\n\n{EXIT_CODES} `--json` prints a result for programs.\n"
+    );
     for command in all() {
         let (title, file, about) = (command.title(), command.file(), command.about());
         if command.words.len() == 1 {

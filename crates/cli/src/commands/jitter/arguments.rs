@@ -33,7 +33,7 @@ pub struct Arguments {
     pub readiness: ReadinessArgs,
     #[command(flatten)]
     pub outputs: OutputArgs,
-    /// Exit with code 1 if a limit is exceeded, such as 'max<10us,rate<0.01/s', or those of the ready gate guide-57037
+    /// Exit with code 1 if a limit is exceeded, such as 'max<10us,rate<0.01/s', or those of the built-in gate guide-57037
     #[arg(long, value_name = "LIMITS", value_parser = parse_gate)]
     pub gate: Option<Gate>,
     /// Show an earlier document instead of measuring
@@ -135,7 +135,9 @@ fn parse_gate(text: &str) -> Result<Gate, String> {
 pub fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
         .about("Measure every interruption: its length, its cause, and the setting that removes it")
-        .after_help(examples(&[
+        .after_help(format!(
+"Exit codes: 0 clean, 1 a limit of --gate is exceeded, 2 error, 130 interrupted.\n\n{}",
+examples(&[
             (
                 "sudo lowlat jitter --duration 10s",
                 "Measure every interruption of the isolated CPUs, with its cause.",
@@ -151,5 +153,5 @@ pub fn declare(command: Command) -> Command {
             ("lowlat jitter --compare before.json after.json", "Show the effect of a change of settings."),
             ("lowlat jitter --gate 'max<10us,rate<0.01/s'", "Fail a script if a CPU is not that quiet."),
             ("lowlat jitter --format sysjitter --raw jit | column -t", "Replace sysjitter in a script."),
-        ]))
+        ])))
 }

@@ -48,7 +48,7 @@ fn judge(document: &mut ResultDocument, gate: Option<&Gate>) -> anyhow::Result<O
     let context =
         RemedyContext { host: &document.snapshot, allocation: &document.allocation, role: &document.role };
     let jitter = measurements.iter_mut().find_map(Measurement::jitter_mut).context(
-        "the document has no jitter measurement\nhint: name one that `lowlat jitter` or `lowlat assess` wrote",
+        "cannot show the document: it has no jitter measurement\nhint: name one that `lowlat jitter` or `lowlat assess` wrote",
     )?;
     let study = jitter.study_again(&context)?;
     let outcome = gate.map(|gate| gate.evaluate(study));

@@ -75,7 +75,7 @@ impl<'a> Outputs<'a> {
     /// Prints the outcome of the gate on stderr, beside a result for programs.
     fn talk_of_gate(document: &ResultDocument) {
         if let Some(gate) = gate_of(document) {
-            output::talk_painted(gate_text(gate, output::width()).trim_end());
+            output::talk_painted(gate_text(gate, output::stderr_width()).trim_end());
         }
     }
 }

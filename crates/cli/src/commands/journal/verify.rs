@@ -14,7 +14,7 @@ pub struct Verify {
     /// Directory of the recording
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Also report records that were published while no recorder ran
+    /// Exit with code 1 also if records were published while no recorder ran
     #[arg(long)]
     no_gaps: bool,
     /// Rewrite index files that are missing or damaged

@@ -63,7 +63,7 @@ struct Arguments {
     /// CPU of the server [default: an isolated one of its host, else the highest]
     #[arg(long, value_name = "CPU")]
     server_cpu: Option<CpuId>,
-    /// Measure an unsound set-up too, and mark the result
+    /// Measure even if the figures would not be meaningful, and mark the result
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -106,7 +106,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let document = arguments.outputs.document_or(|| measure(&arguments))?;
     let record = &document
         .net_choice()
-        .context("the document holds no choice of a mode; name one that `lowlat net choose --result` wrote")?
+        .context("cannot show the document: it contains no choice of a mode\nhint: name one that `lowlat net choose --result` wrote")?
         .record;
     outputs.write(&document, &lowlat_net_report::net_choice_text(record, output::width()))?;
     Ok(if document.is_interrupted { Exit::Interrupted } else { exit(record) })

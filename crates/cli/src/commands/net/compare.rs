@@ -51,8 +51,8 @@ fn declare(command: Command) -> Command {
         .about("Compare programs or settings that measure round trips, in turn")
         .long_about(
             "Compare programs or settings that measure round trips, in turn\n\nRuns the sides in the order A B, B A, A B and so on, \
-             with a control between the CPUs before each run, and compares B and the following sides with A round by round. Names a winner \
-             only if the 95 % interval of a ratio excludes 1 and the control held still. Each side needs its server; sfnt-pingpong's ends \
+             with a control (the time of a cache line between the two CPUs) before each run, and compares B and the following sides with A round by round. Names a winner \
+             only if the 95 % interval of a ratio excludes 1 and the control was stable. Each side needs its server; sfnt-pingpong's ends \
              after one run, so run it in a loop.",
         )
         .arg_required_else_help(true)
@@ -75,7 +75,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let document = arguments.outputs.document_or(|| measure(&arguments))?;
     let record = &document
         .net_compare()
-        .context("the document holds no comparison; name one that `lowlat net compare --result` wrote")?
+        .context("cannot show the document: it contains no comparison\nhint: name one that `lowlat net compare --result` wrote")?
         .record;
     outputs.write(&document, &lowlat_net_report::net_compare_text(record, output::width()))?;
     Ok(if document.is_interrupted { Exit::Interrupted } else { Exit::Clean })
@@ -173,8 +173,10 @@ fn read(file: &Path) -> anyhow::Result<(Tool, ToolOutput)> {
     let bytes = std::fs::read(file).with_context(|| format!("cannot read {shown}\n{hint}"))?;
     if bytes.starts_with(b"{") {
         let document = documents::read(file)?;
-        let record =
-            &document.pingpong().with_context(|| format!("{shown} holds no round trips\n{hint}"))?.record;
+        let record = &document
+            .pingpong()
+            .with_context(|| format!("cannot compare {shown}: it contains no round trips\n{hint}"))?
+            .record;
         return Ok((
             Tool::Lowlat,
             ToolOutput { rows: net::rows_of(record), warnings: record.warnings.clone() },

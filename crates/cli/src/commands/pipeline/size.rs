@@ -45,7 +45,7 @@ struct Arguments {
     /// Duration of each run
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration, allow_hyphen_values = true)]
     duration: Duration,
-    /// Reserve huge pages to compare them with usual ones, and release them at the end
+    /// Reserve huge pages to compare them with 4 KiB pages, and release them at the end
     #[arg(long)]
     reserve_huge_pages: bool,
     /// Run even if the figures would not be meaningful
@@ -89,7 +89,7 @@ fn declare(command: Command) -> Command {
                 ),
                 (
                     "sudo lowlat pipeline size --reserve-huge-pages",
-                    "Compare huge pages with usual ones, too.",
+                    "Compare huge pages with 4 KiB pages, too.",
                 ),
                 (
                     "lowlat pipeline size --strategies 60x10,20x100 --placement placement.json",

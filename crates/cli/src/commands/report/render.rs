@@ -32,14 +32,17 @@ struct Arguments {
 
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command).about("Render documents as text, Markdown or one HTML page").after_help(
-        examples(&[
-            ("lowlat report render desk7.json", "Print a document as the command that measured it did."),
-            (
-                "lowlat report render desk7.json desk8.json --html desks.html",
-                "Write one page of two documents.",
-            ),
-            ("lowlat report render desk7.json --markdown", "Print Markdown for a ticket."),
-        ]),
+        format!(
+            "Exit codes: 0 done, 2 error.\n\n{}",
+            examples(&[
+                ("lowlat report render desk7.json", "Print a document as the command that measured it did."),
+                (
+                    "lowlat report render desk7.json desk8.json --html desks.html",
+                    "Write one page of two documents.",
+                ),
+                ("lowlat report render desk7.json --markdown", "Print Markdown for a ticket."),
+            ])
+        ),
     )
 }
 

@@ -40,7 +40,7 @@ struct Arguments {
     #[arg(long)]
     yes: bool,
     /// Roll everything back, and reboot if the new command line is running, unless `lowlat tune confirm` runs within this
-    /// time of the boot
+    /// time of the apply, and again of each boot
     #[arg(long, value_name = "TIME", value_parser = arguments::duration)]
     confirm_within: Option<Duration>,
     /// Do not install the service that reapplies the run-time part at each boot
@@ -82,7 +82,7 @@ fn declare(command: Command) -> Command {
                 ),
                 (
                     "sudo lowlat tune apply --confirm-within 10m",
-                    "Roll back unless `lowlat tune confirm` runs within 10 minutes of the reboot."
+                    "Roll back unless you reboot within 10 minutes and then run `lowlat tune confirm` within 10 minutes."
                 ),
                 ("sudo lowlat tune apply --only-run-time", "Try the plan until the next reboot."),
             ])

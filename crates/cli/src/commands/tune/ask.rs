@@ -1,9 +1,10 @@
 //! Shared parts of the commands that change a host: the host, and the confirmation prompt.
 
 use crate::output;
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use clap::Args;
 use lowlat_catalogue::CATALOGUE;
+use lowlat_sys::Root;
 use lowlat_tune::{StateDir, flow::Site};
 use std::{
     io::{self, BufRead, IsTerminal},
@@ -30,6 +31,12 @@ impl SiteArgs {
 
 /// Opens the host at `root`; `state_dir` moves lowlat's own files.
 pub fn open(root: &std::path::Path, state_dir: Option<&PathBuf>) -> anyhow::Result<Site> {
+    let host = Root::open(root)?;
+    ensure!(
+        !host.is_capture(),
+        "cannot act on {}: it is a capture, which is read-only\nhint: unpack it, and name its directory with --root",
+        host.label()
+    );
     let mut site = Site::open(root, CATALOGUE)?;
     if let Some(dir) = state_dir {
         site.state = StateDir::at(dir);

@@ -34,13 +34,19 @@ struct Profiles {
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
         .about("List the profiles, the one in force, and whether each is made for this processor")
-        .after_help(examples(&[("lowlat tune profiles", "List the profiles.")]))
+        .after_help(format!(
+            "Exit codes: 0 done, 2 error.\n\n{}",
+            examples(&[("lowlat tune profiles", "List the profiles.")])
+        ))
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
-    let host = snapshot::read(&Root::open(&arguments.site.root)?, CATALOGUE);
-    let in_force = flow::status(&arguments.site.open()?)?.in_force;
+    let root = Root::open(&arguments.site.root)?;
+    let host = snapshot::read(&root, CATALOGUE);
+    // A capture does not contain the plan in force.
+    let in_force =
+        if root.is_capture() { Reading::Absent } else { flow::status(&arguments.site.open()?)?.in_force };
     let model = host.cpu.model_name.as_ref();
     let lines = Profile::ALL.map(|profile| ProfileLine {
         name: profile.name(),
@@ -59,6 +65,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         output::print(&profiles_text(
             &list.profiles,
             list.tuned_profile.known().map(String::as_str),
+            root.is_capture(),
             output::width(),
         ))?;
     }

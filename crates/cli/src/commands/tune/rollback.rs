@@ -86,7 +86,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     if !arguments.dry_run {
         if !arguments.yes {
             let preview = flow::rollback(&site, &request)?;
-            output::talk_painted(&lowlat_report::rollback_text(&preview, output::width()));
+            output::talk_painted(&lowlat_report::rollback_text(&preview, output::stderr_width()));
         }
         if !ask::ask("Roll this back?", arguments.yes)? {
             output::talk("Nothing was changed.");

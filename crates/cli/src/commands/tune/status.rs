@@ -6,6 +6,7 @@ use crate::output::{self, Exit};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use jiff::Timestamp;
 use lowlat_plan::outcome::TuneStatus;
+use lowlat_sys::Root;
 use lowlat_tune::flow;
 
 pub const COMMAND: Subcommand = Subcommand { name: "status", declare, run };
@@ -33,6 +34,12 @@ fn declare(command: Command) -> Command {
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
+    let root = Root::open(&arguments.site.root)?;
+    anyhow::ensure!(
+        !root.is_capture(),
+        "cannot show the plan in force on {}: a capture does not contain it\nhint: run `lowlat tune status` on that host",
+        root.label()
+    );
     let status = flow::status(&arguments.site.open()?)?;
     if arguments.json {
         output::print_json(&status)?;

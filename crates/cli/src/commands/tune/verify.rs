@@ -162,10 +162,13 @@ fn subject(arguments: &Arguments, root: &Root) -> anyhow::Result<(Plan, Option<I
     {
         Some((in_force, plan)) => Ok((plan, Some(in_force))),
         None if root.is_capture() => {
-            bail!("a capture does not contain the plan in force\nhint: name a saved plan with --plan FILE")
+            bail!(
+                "cannot verify {}: a capture does not contain the plan in force\nhint: name a saved plan with --plan FILE",
+                root.label()
+            )
         }
         None => bail!(
-            "no plan is in force on {}\nhint: run `lowlat tune apply`, or name a saved plan with --plan FILE",
+            "cannot verify {}: no plan is in force\nhint: run `lowlat tune apply`, or name a saved plan with --plan FILE",
             root.label()
         ),
     }

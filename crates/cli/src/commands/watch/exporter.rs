@@ -1,8 +1,9 @@
 //! Metrics over HTTP: a server that answers GET /metrics and nothing else.
 //!
-//! It answers one client at a time. A request is bounded in size and time, so a client can delay others by
-//! [`REQUEST_TIME`] and do no more.
+//! It answers one client at a time. A request is bounded in size, and it and its answer in time, so a client can delay
+//! others by twice [`REQUEST_TIME`] and do no more.
 
+use crate::output;
 use anyhow::{Context, bail};
 use lowlat_watch_report::{Watch, classic, open_metrics};
 use rustix::{
@@ -13,14 +14,15 @@ use std::{
     io::{self, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
     sync::atomic::{AtomicBool, Ordering},
+    thread,
     time::{Duration, Instant},
 };
 
 /// Longest request with its header, in bytes. Prometheus sends a few hundred.
 const REQUEST_MAX: usize = 8 << 10;
-/// Time to receive a request, and to take the answer.
+/// Time to receive a request, and as much again to send the answer.
 const REQUEST_TIME: Duration = Duration::from_secs(2);
-/// Longest time until a raised stop flag is noticed.
+/// Longest time until a raised stop flag is noticed, and the pause after a failure to accept a client.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -67,50 +69,98 @@ impl Exporter {
     /// Answers clients until `stop` is raised.
     pub fn serve(&self, stop: &AtomicBool, watch: &dyn Fn() -> Watch) {
         let wait = Timespec::try_from(LOOK_EVERY).ok();
+        let mut has_warned = false;
+        // Relaxed: the flag orders nothing.
         while !stop.load(Ordering::Relaxed) {
             let mut listening = [PollFd::new(&self.listener, PollFlags::IN)];
             // A signal ends the wait early.
             let _ = poll(&mut listening, wait.as_ref());
-            if let Ok((client, _)) = self.listener.accept() {
-                // A client that breaks off gets no answer.
-                let _ = answer_client(client, watch);
+            match self.listener.accept() {
+                Ok((client, _)) => {
+                    // A client that breaks off gets no answer.
+                    let _ = answer_client(client, stop, watch);
+                }
+                Err(error) if is_no_client(&error) => {}
+                Err(error) => {
+                    // The client stays in the queue, so the next poll would return at once.
+                    if !has_warned {
+                        output::talk(&format!(
+                            "warning: cannot accept a client of --exporter: {error}\nhint: check the limit on open \
+                             files (ulimit -n) and free memory; lowlat keeps trying"
+                        ));
+                    }
+                    has_warned = true;
+                    thread::sleep(LOOK_EVERY);
+                }
             }
         }
     }
 }
 
-fn answer_client(mut client: TcpStream, watch: &dyn Fn() -> Watch) -> io::Result<()> {
+/// Whether accept failed because no client waits, or no longer does.
+fn is_no_client(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, Interrupted, WouldBlock};
+    matches!(error.kind(), WouldBlock | ConnectionAborted | Interrupted)
+}
+
+fn answer_client(mut client: TcpStream, stop: &AtomicBool, watch: &dyn Fn() -> Watch) -> io::Result<()> {
     client.set_nonblocking(false)?;
-    client.set_write_timeout(Some(REQUEST_TIME))?;
-    let answer = match receive(&mut client)? {
+    let answer = match receive(&mut client, stop)? {
         Some(request) => answer(&request, watch),
         None => plain("431 Request Header Fields Too Large", "the request is too long"),
     };
     let Answer { status, kind, body } = answer;
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+    let whole = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
     );
-    client.write_all(head.as_bytes())?;
-    client.write_all(body.as_bytes())
+    send(&mut client, whole.as_bytes(), stop)
+}
+
+/// Sends an answer within [`REQUEST_TIME`], however slowly the client reads.
+fn send(client: &mut TcpStream, mut unsent: &[u8], stop: &AtomicBool) -> io::Result<()> {
+    let until = Instant::now() + REQUEST_TIME;
+    while !unsent.is_empty() {
+        client.set_write_timeout(Some(time_to_wait(until, stop)?))?;
+        match client.write(unsent) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(length) => unsent = unsent.get(length..).unwrap_or_default(),
+            Err(error) if is_early(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Time to wait for a client before the stop flag is checked again; an error if none is left.
+fn time_to_wait(until: Instant, stop: &AtomicBool) -> io::Result<Duration> {
+    let left = until.saturating_duration_since(Instant::now());
+    // Relaxed: the flag orders nothing.
+    if left.is_zero() || stop.load(Ordering::Relaxed) {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    Ok(left.min(LOOK_EVERY))
+}
+
+/// Whether a read or write ended by its timeout, or by a signal, and may be repeated.
+fn is_early(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
 }
 
 /// Receives a request up to the empty line behind its header. `None` if it is too long.
-fn receive(client: &mut TcpStream) -> io::Result<Option<String>> {
+fn receive(client: &mut TcpStream, stop: &AtomicBool) -> io::Result<Option<String>> {
     let until = Instant::now() + REQUEST_TIME;
     let (mut request, mut part) = (Vec::new(), [0; 1 << 10]);
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {
         if request.len() > REQUEST_MAX {
             return Ok(None);
         }
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        client.set_read_timeout(Some(left))?;
-        match client.read(&mut part)? {
-            0 => break,
-            length => request.extend_from_slice(part.get(..length).unwrap_or_default()),
+        client.set_read_timeout(Some(time_to_wait(until, stop)?))?;
+        match client.read(&mut part) {
+            Ok(0) => break,
+            Ok(length) => request.extend_from_slice(part.get(..length).unwrap_or_default()),
+            Err(error) if is_early(&error) => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(Some(String::from_utf8_lossy(&request).into_owned()))
@@ -146,7 +196,11 @@ fn plain(status: &'static str, words: &str) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::thread;
+    use lowlat_watch_report::Subject;
+    use rustix::{
+        net::{AddressFamily, SocketType, socket, sockopt::set_socket_recv_buffer_size},
+        time::{ClockId, clock_gettime},
+    };
 
     fn status(request: &str) -> &'static str {
         answer(request, &Watch::default).status
@@ -204,11 +258,86 @@ mod tests {
             // A client that sends nothing and leaves.
             drop(TcpStream::connect(exporter.address()).unwrap());
             let answer = ask(b"GET /metrics HTTP/1.1\r\n\r\n");
+            // Relaxed: the flag orders nothing.
             stop.store(true, Ordering::Relaxed);
             assert!(
                 answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.contains("lowlat_build_info"),
                 "{answer}"
             );
+        });
+    }
+
+    /// A watch whose metrics do not fit into the buffers of a connection.
+    fn large() -> Watch {
+        Watch::new(Subject { version: "x".repeat(16 << 20), ..Subject::default() })
+    }
+
+    /// A client that has asked for metrics and read the first byte, so the server sends.
+    fn reader(exporter: &Exporter) -> TcpStream {
+        let mut client = TcpStream::connect(exporter.address()).unwrap();
+        set_socket_recv_buffer_size(&client, 64 << 10).unwrap();
+        client.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        client.read_exact(&mut [0]).unwrap();
+        client
+    }
+
+    #[test]
+    fn a_slow_client_does_not_hold_the_server() {
+        let exporter = Exporter::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let (stop, is_served) = (AtomicBool::new(false), AtomicBool::new(false));
+        thread::scope(|scope| {
+            scope.spawn(|| exporter.serve(&stop, &large));
+            let (mut slow, is_done) = (reader(&exporter), &is_served);
+            let began = Instant::now();
+            scope.spawn(move || {
+                let mut part = vec![0; 32 << 10];
+                // At this rate, the whole answer takes about 50 seconds. Relaxed: the flag orders nothing.
+                while !is_done.load(Ordering::Relaxed) && slow.read(&mut part).is_ok_and(|length| length > 0)
+                {
+                    thread::sleep(Duration::from_millis(100));
+                }
+            });
+            reader(&exporter);
+            let waited = began.elapsed();
+            // Relaxed: the flags order nothing.
+            is_served.store(true, Ordering::Relaxed);
+            stop.store(true, Ordering::Relaxed);
+            assert!(waited < 5 * REQUEST_TIME, "{waited:?}");
+        });
+    }
+
+    #[test]
+    fn stop_ends_an_answer_that_no_client_reads() {
+        let exporter = Exporter::bind("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let server = scope.spawn(|| exporter.serve(&stop, &large));
+            let _client = reader(&exporter);
+            let began = Instant::now();
+            // Relaxed: the flag orders nothing.
+            stop.store(true, Ordering::Relaxed);
+            server.join().unwrap();
+            assert!(began.elapsed() < REQUEST_TIME / 2, "{:?}", began.elapsed());
+        });
+    }
+
+    #[test]
+    fn a_failure_to_accept_does_not_use_a_cpu() {
+        // Accepting from a socket that does not listen fails, and polling it returns at once.
+        let deaf = TcpListener::from(socket(AddressFamily::INET, SocketType::STREAM, None).unwrap());
+        assert!(!is_no_client(&deaf.accept().unwrap_err()));
+        let exporter = Exporter { listener: deaf, address: "127.0.0.1:0".parse().unwrap() };
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let server = scope.spawn(|| {
+                exporter.serve(&stop, &Watch::default);
+                Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap()
+            });
+            thread::sleep(4 * LOOK_EVERY);
+            // Relaxed: the flag orders nothing.
+            stop.store(true, Ordering::Relaxed);
+            let used = server.join().unwrap();
+            assert!(used < LOOK_EVERY / 2, "{used:?}");
         });
     }
 }

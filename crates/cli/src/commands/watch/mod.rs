@@ -82,7 +82,7 @@ fn declare(command: Command) -> Command {
              \x20 shared       not expected to be quiet: neither isolated nor named with --cpus\n\n\
              Without --sample, lowlat reads the kernel's counters, which does not disturb the watched CPUs: it knows how often \
              something ran there, but not for how long. With --sample it knows both. Settings are compared with the plan in \
-             force every 30 s; with --sample once, at the start.\n\n\
+             force every 30 s, or once in a longer interval; with --sample once, at the start.\n\n\
              Keys: q or Ctrl-C quits, p pauses, s sorts the CPUs by number, state or rate, up and down scroll.\n\n\
              Exit codes: 0 ended by the user; 2 error; 130 interrupted before the first interval.\n\n{}",
             examples(&[
@@ -111,7 +111,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let stop = signals::stop_flag()?;
     thread::scope(|scope| {
         let ended = watch(scope, &arguments, &root, subject, &stop, (exporter.as_ref(), textfile.as_ref()));
-        // Helper threads end with the watch, whatever ended it.
+        // Helper threads end with the watch, whatever ended it. Relaxed: the flag orders nothing; the scope joins them.
         stop.store(true, Ordering::Relaxed);
         ended
     })

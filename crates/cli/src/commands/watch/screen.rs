@@ -31,6 +31,7 @@ struct Screen(DefaultTerminal);
 
 impl Screen {
     fn open() -> anyhow::Result<Self> {
+        // Relaxed: the flag orders nothing.
         IS_OPEN.store(true, Ordering::Relaxed);
         let terminal = ratatui::try_init().inspect_err(|_| restore_terminal());
         Ok(Self(terminal.context("cannot open a view on this terminal\nhint: --once prints a text")?))
@@ -45,7 +46,7 @@ impl Drop for Screen {
 
 /// Restores the terminal if a view is open, before the process ends without unwinding.
 pub fn restore_terminal() {
-    // Relaxed: the flag orders nothing.
+    // Relaxed: the flag orders nothing, and only one of two threads that swap it gets `true`.
     if IS_OPEN.swap(false, Ordering::Relaxed) {
         // A terminal that is gone needs nothing.
         let _ = ratatui::try_restore();
@@ -66,6 +67,7 @@ pub fn show<'scope, 'env: 'scope>(
 ) -> anyhow::Result<()> {
     let mut screen = Screen::open()?;
     let (mut view, mut paused): (View, Option<Watch>) = (View::default(), None);
+    // Relaxed: the flag orders nothing.
     while !stop.load(Ordering::Relaxed) {
         let shown = paused.as_ref().unwrap_or(&watcher.watch);
         let drawn = screen.0.draw(|out| {

@@ -13,7 +13,7 @@ use lowlat_sys::Root;
 use lowlat_watch_report::{Settings, Step, Subject, Watch};
 use std::{
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
         mpsc::{self, Receiver},
     },
@@ -21,7 +21,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-/// Interval between comparisons of the settings with the plan in force: one reads the whole host.
+/// Shortest interval between comparisons of the settings with the plan in force: one reads the whole host.
 const SETTINGS_EVERY: Duration = Duration::from_secs(30);
 /// Longest time until a raised stop flag is noticed.
 const NAP: Duration = Duration::from_millis(100);
@@ -34,9 +34,8 @@ pub struct Watcher<'scope, 'env> {
     host: HostWatch<'env>,
     every: Duration,
     due: Instant,
-    /// The settings of the first interval.
-    first_settings: Option<Settings>,
-    settings: Option<Receiver<Settings>>,
+    /// The latest comparison of the settings, until an interval takes it.
+    settings: Arc<Mutex<Option<Settings>>>,
     sampler: Option<Sampler<'scope>>,
 }
 
@@ -54,8 +53,9 @@ impl<'scope, 'env: 'scope> Watcher<'scope, 'env> {
         subject: Subject,
         stop: &'env Arc<AtomicBool>,
     ) -> anyhow::Result<Self> {
-        let first_settings = Some(settings(root));
-        let (mut sampler, mut later_settings, mut no_causes) = (None, None, None);
+        let every = Duration::from_nanos(subject.every_ns);
+        let latest = Arc::new(Mutex::new(Some(settings(root))));
+        let (mut sampler, mut no_causes) = (None, None);
         if subject.is_sampling {
             // A comparison would return memory to the kernel, which interrupts every sampled CPU.
             let options = JitterOptions {
@@ -76,27 +76,21 @@ impl<'scope, 'env: 'scope> Watcher<'scope, 'env> {
             }
             sampler = Some(Sampler { live, thread });
         } else {
-            let (out, compared) = mpsc::channel();
+            let latest = Arc::clone(&latest);
             thread::Builder::new().name("lowlat-verify".to_owned()).spawn_scoped(scope, move || {
-                while nap(Instant::now() + SETTINGS_EVERY, stop) {
-                    if out.send(settings(root)).is_err() {
-                        return;
-                    }
+                // A long interval gets one comparison, shortly before it ends.
+                let mut due = Instant::now() + every.saturating_sub(SETTINGS_EVERY).max(SETTINGS_EVERY);
+                while nap(due, stop) {
+                    let compared = settings(root);
+                    *latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(compared);
+                    due = (due + every.max(SETTINGS_EVERY)).max(Instant::now());
                 }
             })?;
-            later_settings = Some(compared);
         }
-        let every = Duration::from_nanos(subject.every_ns);
-        Ok(Self {
-            root,
-            host: HostWatch::start(root, &subject.cpus, &subject.quiet),
-            watch: Watch { no_causes, ..Watch::new(subject) },
-            every,
-            due: Instant::now() + every,
-            first_settings,
-            settings: later_settings,
-            sampler,
-        })
+        let host = HostWatch::start(root, &subject.cpus, &subject.quiet);
+        let mut watch = Watch::new(subject);
+        watch.no_causes = no_causes;
+        Ok(Self { root, host, watch, every, due: Instant::now() + every, settings: latest, sampler })
     }
 
     /// Time until the interval ends.
@@ -107,12 +101,12 @@ impl<'scope, 'env: 'scope> Watcher<'scope, 'env> {
     /// Ends the interval.
     pub fn step(&mut self) -> anyhow::Result<()> {
         let sampled = self.sampled()?;
-        let later = self.settings.as_ref().and_then(|compared| compared.try_iter().last());
+        let settings = self.settings.lock().unwrap_or_else(PoisonError::into_inner).take();
         let step = Step {
             at_unix_ms: unix_ms(),
             interval: self.host.interval(),
             sampled,
-            settings: later.or(self.first_settings.take()),
+            settings,
             pipelines: other_runs(self.root),
         };
         self.watch.take(step);
@@ -148,6 +142,7 @@ impl<'scope, 'env: 'scope> Watcher<'scope, 'env> {
 
     /// Ends the sampler, and prints its warnings.
     pub fn finish(mut self, stop: &AtomicBool) -> anyhow::Result<()> {
+        // Relaxed: the flag orders nothing; the sampler's results arrive through its join.
         stop.store(true, Ordering::Relaxed);
         self.sampler.take().map_or(Ok(()), ended)
     }

@@ -36,12 +36,12 @@ fn known(key: &str) -> Result<String, String> {
 
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
-        .about("Take the gains of the KeyarchOS article apart by placement and idle states")
+        .about("Split the gains of the KeyarchOS article into placement and idle states")
         .after_help(format!(
             "The article (Inspur, 2025) reports gains of a changed kernel on Intel Xeon 6: SPEC CPU up to +29 %, nginx +8.13 %, \
              semaphores 2.29x, messages 2.75x, context switches over pipes 12.21x. This runs such workloads with the kernel's \
              choice of CPUs, on one CPU, in one cluster and across clusters, each with idle states allowed and without \
-             (cpu_dma_latency 0), and says what part of each gain that alone makes. Takes some minutes.\n\
+             (cpu_dma_latency 0), and reports how much of each gain these two account for. It takes some minutes.\n\
              SPEC CPU is replaced by copies of three kernels: base for every processor of the architecture, peak for this \
              one (widest instructions; huge pages).\n\n\
              Exit codes: 0 clean, 2 error, 130 interrupted.\n\n{}",

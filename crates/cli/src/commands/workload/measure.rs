@@ -29,7 +29,7 @@ const COPIES_MAX: i64 = 1_024;
 /// Arguments of every measurement.
 #[derive(Debug, Args)]
 pub struct MeasureArgs {
-    /// Count this long in each run; other programs run for whole seconds
+    /// Length of each run; stress-ng and other external programs run for whole seconds
     #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = run_time)]
     pub time: Duration,
     /// Rounds, each of one run of every row in random order; an interval needs 6
@@ -47,7 +47,7 @@ pub struct NamesArgs {
     /// The workloads; `lowlat workload list` lists them
     #[arg(value_name = "NAME", required_unless_present = "from", value_parser = known)]
     pub names: Vec<String>,
-    /// Run so many copies of each, such as 1,4,16,32,64
+    /// Run this many copies of each, such as 1,4,16,32,64
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1", value_parser = value_parser!(u32).range(1..=COPIES_MAX))]
     pub threads: Vec<u32>,
 }
@@ -88,7 +88,7 @@ pub fn run(
     let document = arguments.outputs.document_or(|| measure(command, arguments, order()?))?;
     let record = &document
         .workload()
-        .context("the document holds no workloads; name one that `lowlat workload --result` wrote")?
+        .context("cannot show the document: it contains no workloads\nhint: name one that `lowlat workload run --result` wrote")?
         .record;
     let has_clusters = !document.snapshot.topology.clusters.is_empty();
     outputs

@@ -51,8 +51,8 @@ impl Table {
     pub(super) fn id(&mut self, origin: Origin, stack: &[u64], from: CpuId) -> SenderId {
         let mut hasher = DefaultHasher::new();
         (origin, stack).hash(&mut hasher);
-        let same = self.places.entry(hasher.finish()).or_default();
-        for place in same.iter() {
+        let hash = hasher.finish();
+        for place in self.places.get(&hash).into_iter().flatten() {
             if let Some(entry) = self.entries.get_mut(usize::from(*place))
                 && entry.origin == origin
                 && !entry.has_ended
@@ -64,7 +64,7 @@ impl Table {
         }
         match u16::try_from(self.entries.len()) {
             Ok(place) if self.entries.len() < SENDERS_MAX => {
-                same.push(place);
+                self.places.entry(hash).or_default().push(place);
                 let mut cpus = CpuSet::default();
                 add_cpu(&mut cpus, from);
                 self.entries.push(Entry { origin, stack: stack.into(), cpus, name: None, has_ended: false });
@@ -175,5 +175,27 @@ impl SenderNames<'_> {
     fn function(&self, address: u64) -> Option<String> {
         let name = self.names.functions.get(&address)?;
         Some(name.split_once('+').map_or(name.as_str(), |(name, _)| name).to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn senders_that_come_too_late_take_no_memory() {
+        let mut table = Table::default();
+        let mut id = |thread| {
+            let origin = Origin { thread, level: Level::Thread, function: 1, callsite: 2 };
+            table.id(origin, &[3, 4], 0)
+        };
+        let first = id(1);
+        for thread in 2..=100_000 {
+            id(thread);
+        }
+        assert_eq!((id(1), id(100_000)), (first, SenderId::UNKNOWN));
+        assert_eq!(table.full_count(), 100_001 - SENDERS_MAX as u64);
+        assert_eq!((table.entries.len(), table.places.len()), (SENDERS_MAX, SENDERS_MAX));
+        assert!(table.places.capacity() < 4 * SENDERS_MAX);
     }
 }

@@ -96,7 +96,12 @@ impl Bench {
     }
 
     pub(super) fn finish(self) -> CpuCauses {
-        self.attributor.finish(&names())
+        self.finish_after(0)
+    }
+
+    /// Ends a run of this length.
+    pub(super) fn finish_after(self, run_ns: u64) -> CpuCauses {
+        self.attributor.finish(&names(), run_ns)
     }
 }
 

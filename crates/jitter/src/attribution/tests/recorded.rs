@@ -49,7 +49,7 @@ fn attribute(run: &Run, at_once: usize) -> CpuCauses {
         }
     }
     attributor.close_window(false);
-    attributor.finish(&run.names)
+    attributor.finish(&run.names, 0)
 }
 
 #[test]

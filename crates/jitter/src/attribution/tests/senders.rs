@@ -72,7 +72,7 @@ impl Host {
         let attributor = std::mem::replace(&mut self.attributor, CpuAttributor::new(plan(EPOCH)));
         let mut names = names();
         names.functions.insert(WAKE, "sched_ttwu_pending".into());
-        let mut causes = attributor.finish(&names);
+        let mut causes = attributor.finish(&names, 0);
         causes.place_senders(&self.senders(&names).1);
         causes
     }

@@ -69,3 +69,21 @@ fn what_the_kernel_left_unnamed_is_counted_apart() {
     assert_eq!(causes.kernel_unnamed_ns_total, 19_000);
     assert_eq!(ns_of(&causes, CauseKind::Unexplained).1, 20_000 + 19_000 + 29_000 + 100_000);
 }
+
+/// Regular interruptions have the same number in each whole second, whenever windows are closed and however the run ends.
+#[test]
+fn numbers_by_second_do_not_depend_on_windows() {
+    let mut bench = Bench::new();
+    for at in 0..1_400_u64 {
+        let before = at * 4_000_000 + 1_000;
+        bench.interruption(before, before + 2_000);
+        if at % 263 == 262 {
+            bench.attributor.close_window(false);
+        }
+    }
+    bench.attributor.close_window(false);
+    let causes = bench.finish_after(5_600_000_000);
+    let by_second: Vec<(u64, u64)> =
+        causes.totals.iter().map(|total| (total.windowed_count, total.windowed_square_sum)).collect();
+    assert_eq!((causes.window_count, by_second), (5, vec![(1_250, 5 * 250 * 250)]));
+}

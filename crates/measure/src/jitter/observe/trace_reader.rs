@@ -336,9 +336,15 @@ impl TraceReader {
         let lost = self.lost_by_kernel();
         let run_ns = record.cpus.iter().map(|cpu| cpu.runtime_ns).max().unwrap_or(0);
         let cause_names = CauseNames { names: &names, own_tids: &self.own_tids };
+        let late_count = self.groups.as_ref().map_or(0, GroupFinder::late_count);
+        if late_count > 0 {
+            notes.push(Warning::GroupsLate { count: late_count });
+        }
         let groups = self.groups.map(|groups| groups.finish(self.scale.ticks(run_ns), &cause_names));
+        let own_ns = |cpu: CpuId| record.cpus.iter().find(|of| of.cpu == cpu).map_or(0, |of| of.runtime_ns);
+        let attributors = self.cpus.into_iter().zip(&self.pipes);
         let mut cpus: Vec<CpuCauses> =
-            self.cpus.into_iter().map(|one| one.attributor.finish(&names)).collect();
+            attributors.map(|(one, pipe)| one.attributor.finish(&names, own_ns(pipe.cpu()))).collect();
         let senders = self.senders.map(|senders| {
             let (senders, places) = senders.finish(&names, &self.own_tids, notes);
             for cpu in &mut cpus {

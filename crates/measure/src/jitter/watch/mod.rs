@@ -58,6 +58,7 @@ impl<'a> HostWatch<'a> {
             counts_switches,
             threads,
             drops: nic_drops(self.root),
+            ticks_per_s: rustix::param::clock_ticks_per_second(),
             own_cpu_ns: ns(used),
         }
     }

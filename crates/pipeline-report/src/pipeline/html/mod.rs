@@ -96,7 +96,7 @@ fn doubts(document: &MatrixDocument, rows: &[MeasuredRow<'_>]) -> Markup {
             @if not_run.is_empty() { p class="empty" { "None." } }
         } @else {
             div class="card" {
-                h3 { "Doubtful" }
+                h3 { "Caveats" }
                 ul class="warnings" { @for warning in &warnings { li { (micro(&clean(warning))) } } }
             }
         }

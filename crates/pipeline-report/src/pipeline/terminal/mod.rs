@@ -156,7 +156,7 @@ fn add_warnings(out: &mut String, warnings: &[String], width: usize) {
     if warnings.is_empty() {
         return;
     }
-    add_heading(out, "Doubtful");
+    add_heading(out, "Caveats");
     for warning in warnings {
         add_wrapped(out, &clean(warning), 2, width);
     }

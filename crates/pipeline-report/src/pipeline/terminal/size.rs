@@ -74,13 +74,13 @@ fn huge_pages(tried: &HugePages) -> Vec<String> {
     if !tried.huge.is_empty() {
         let [huge, usual] = tried.ranges().map(|of| range(of.means_ns));
         let shown = match tried.compared() {
-            Some(Compared::Faster(factor)) => format!("usual pages take {factor:.2} times as long"),
+            Some(Compared::Faster(factor)) => format!("4 KiB pages take {factor:.2} times as long"),
             Some(Compared::Slower(factor)) => format!("huge pages take {factor:.2} times as long"),
             Some(Compared::NoDifference) => "no difference shown, the means of runs overlap".to_owned(),
             None => "fewer than two runs of each, which compare nothing".to_owned(),
         };
         said.push(format!(
-            "Mean of tick to order with {} strategies: {huge} on huge pages ({} of the pool), {usual} on usual ones: {shown}.",
+            "Mean of tick to order with {} strategies: {huge} on huge pages ({} of the pool), {usual} on 4 KiB pages: {shown}.",
             tried.strategies,
             size(tried.pooled_bytes())
         ));
@@ -145,12 +145,12 @@ fn checked(points: &[CheckedPoint]) -> Vec<Column> {
     vec![
         Column::figures("strategies", 0, cells(&|point| Some(count(u64::from(point.load.strategies))))),
         Column::figures("rate/s", 0, cells(&|point| Some(trimmed(point.load.rate_per_s)))),
-        Column::figures("p50 said", 1, cells(&|point| point.predicted.map(|of| duration(whole(of.p50_ns))))),
-        Column::figures("seen", 1, cells(&|point| t2o(point).p50_ns.map(duration))),
-        Column::figures("off by", 2, cells(&factor(0))),
-        Column::figures("p99 said", 0, cells(&|point| point.predicted.map(|of| duration(whole(of.p99_ns))))),
-        Column::figures("seen", 0, cells(&|point| t2o(point).p99_ns.map(duration))),
-        Column::figures("off by", 0, cells(&factor(1))),
+        Column::figures("p50 model", 1, cells(&|point| point.predicted.map(|of| duration(whole(of.p50_ns))))),
+        Column::figures("p50 run", 1, cells(&|point| t2o(point).p50_ns.map(duration))),
+        Column::figures("ratio", 2, cells(&factor(0))),
+        Column::figures("p99 model", 0, cells(&|point| point.predicted.map(|of| duration(whole(of.p99_ns))))),
+        Column::figures("p99 run", 0, cells(&|point| t2o(point).p99_ns.map(duration))),
+        Column::figures("ratio", 0, cells(&factor(1))),
     ]
 }
 
@@ -160,15 +160,15 @@ fn fit(document: &SizeDocument) -> String {
     let corrected = format!("the answer is corrected by {:.2} at p50", fit.p50_factor);
     match (fit.points, fit.error_factor) {
         (0, _) => format!(
-            "Off by: measured / predicted; {corrected}, but not at p99: no run had enough ticks. Measure longer \
+            "Ratio: run / model; {corrected}, but not at p99: no run had enough ticks. Measure longer \
              (--duration), or with more strategies (--check)."
         ),
         (_, None) => format!(
-            "Off by: measured / predicted; {corrected} and {:.2} at p99. A single point at p99 gives no error range.",
+            "Ratio: run / model; {corrected} and {:.2} at p99. A single point at p99 gives no error range.",
             fit.p99_factor
         ),
         (_, Some(factor)) => format!(
-            "Off by: measured / predicted; {corrected} and {:.2} at p99. The worst point is then still off by a factor of \
+            "Ratio: run / model; {corrected} and {:.2} at p99. The worst point then still differs by a factor of \
              {factor:.2} at p99.",
             fit.p99_factor
         ),

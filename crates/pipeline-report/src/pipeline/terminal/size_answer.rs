@@ -91,7 +91,7 @@ fn expected(document: &SizeDocument) -> String {
             let limit = match document.capacity.limit {
                 Limit::P99 => "one more exceeds the latency limit",
                 Limit::Utilisation => "one more keeps a CPU busier than the goal allows",
-                Limit::Numbers => "a run cannot number more",
+                Limit::Numbers => "a run supports no more strategies",
             };
             let strategies = strategies_words(document.capacity.strategies);
             format!("predicted for {strategies}: {}; {limit}; {cores}", prediction(document, of))

@@ -22,7 +22,7 @@ pub fn section(document: &ResultDocument) -> Option<Markup> {
     let is_measured = shown.iter().any(|(_, lost_ns)| *lost_ns > 0);
     let lead = html! {
         @if is_measured { "The settings that caused most of the interruptions in this run, then those with the largest impact." }
-        @else { "The settings with the largest impact. No interruption was measured whose cause they are." }
+        @else { "The settings with the largest impact. They caused none of the measured interruptions." }
     };
     let body = html! {
         div class="card flush" {
@@ -54,8 +54,8 @@ pub fn section(document: &ResultDocument) -> Option<Markup> {
             }
             p class="empty" {
                 @if !rest.is_empty() { "The findings below have " (plural(rest.len(), "more setting")) ". " }
-                code { "sudo lowlat tune plan --out plan.json" } " shows each change with its command, and "
-                code { "sudo lowlat tune apply --plan plan.json" } " makes them."
+                code { "sudo lowlat tune plan --out plan.json" } " shows the old and the new value of each change, and "
+                code { "sudo lowlat tune apply --plan plan.json" } " makes the changes."
             }
         }
     };

@@ -26,7 +26,9 @@ pub fn headline(document: &ResultDocument, record: &JitterRecord) -> String {
         _ => "none occurred".to_owned(),
     };
     let place = match (side.cpu_count, side.is_isolated) {
-        (1, _) => "per second".to_owned(),
+        (1, _) if record.cpus.len() == 1 => "per second".to_owned(),
+        (1, true) => "per second on the CPU chosen for isolation".to_owned(),
+        (1, false) => "per second on one CPU".to_owned(),
         (cpus, true) => format!("per second on each of the {} chosen for isolation", plural(cpus, "CPU")),
         (_, false) => "per second on each CPU".to_owned(),
     };

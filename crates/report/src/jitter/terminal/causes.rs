@@ -7,14 +7,11 @@ use crate::jitter::figures::Jitter;
 use crate::jitter::terminal::{add_dim, senders};
 use lowlat_jitter::{CauseStudy, JitterCauses, JitterGroups, Remedy};
 use lowlat_text::columns::{Column, table};
-use lowlat_text::text::cut;
 use lowlat_text::text::{BLUE, DIM, GREEN, add_heading, add_wrapped, paint, wrap};
 use lowlat_text::units::{clean, count, duration, percent, plural, rate};
 
 /// Highest number of causes shown without --verbose.
 const CAUSES_MAX: usize = 12;
-/// Lines per remedy without --verbose; the page shows all.
-const REMEDY_LINES_MAX: usize = 2;
 /// Highest number of groups shown.
 const GROUPS_MAX: usize = 3;
 /// Highest number of counters shown without --verbose.
@@ -96,7 +93,8 @@ fn add_table(out: &mut String, causes: &[CauseStudy], width: usize, show_all: bo
     }
 }
 
-/// Adds a remedy below its cause: only its first lines unless everything is shown, and each remedy only once.
+/// Adds a remedy below its cause, each remedy only once. Unless everything is shown, a list of CPUs takes one line at
+/// most.
 pub(super) fn add_remedy(out: &mut String, remedy: &Remedy, is_new: bool, width: usize, show_all: bool) {
     let text = match is_new {
         true => remedy_text(remedy),
@@ -104,27 +102,23 @@ pub(super) fn add_remedy(out: &mut String, remedy: &Remedy, is_new: bool, width:
         false => format!("{}, as above", clean(&remedy.setting)),
     };
     let room = width.saturating_sub(7);
-    let mut lines = wrap(&text, room);
-    if !show_all && lines.len() > REMEDY_LINES_MAX {
-        lines.truncate(REMEDY_LINES_MAX);
-        if let Some(last) = lines.last_mut() {
-            *last = with_dots(last, room);
-        }
-    }
-    for (at, line) in lines.iter().enumerate() {
+    let text = if show_all { text } else { with_short_lists(&text, room) };
+    for (at, line) in wrap(&text, room).iter().enumerate() {
         let arrow = if at == 0 { paint(GREEN, "->") } else { "  ".to_owned() };
         out.push_str(&format!("    {arrow} {}\n", paint(DIM, line)));
     }
 }
 
-/// Cuts a line between words and adds an ellipsis.
-fn with_dots(line: &str, room: usize) -> String {
-    let mut kept = line;
-    while kept.chars().count() + 4 > room {
-        let Some((before, _)) = kept.rsplit_once(' ') else { return cut(line, room) };
-        kept = before;
-    }
-    format!("{kept} ...")
+/// Cuts each list that is longer than a line after an element, and adds an ellipsis.
+fn with_short_lists(text: &str, room: usize) -> String {
+    let short = |word: &str| {
+        let kept = word.char_indices().nth(room).map(|(end, _)| &word[..end - 3]);
+        match kept.and_then(|kept| kept.rsplit_once(',')) {
+            Some((kept, _)) => format!("{kept},..."),
+            None => word.to_owned(),
+        }
+    };
+    text.split(' ').map(short).collect::<Vec<_>>().join(" ")
 }
 
 /// Draws a share as a bar of at least one character.
@@ -159,7 +153,7 @@ fn add_groups(out: &mut String, groups: &JitterGroups, width: usize) {
     }
     for (cpus, longest) in groups.worst.iter().take(GROUPS_MAX).filter_map(group_facts) {
         let text = format!(
-            "At {}: CPU {}, longest {} on CPU {}, {}",
+            "At {}: CPUs {}, longest {} on CPU {}, {}",
             moment(longest.interruption.at_ns),
             cpu_list(&cpus, 60),
             duration(longest.interruption.length_ns),

@@ -133,7 +133,7 @@ pub struct ClientArgs {
     /// Write every half round trip to PREFIX-SIZE.dat, in ns and in the order of sending, as sfnt-pingpong does
     #[arg(long, value_name = "PREFIX")]
     pub raw: Option<PathBuf>,
-    /// Measure an unsound set-up too, and mark the result
+    /// Measure even if the figures would not be meaningful, and mark the result
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]
@@ -305,7 +305,7 @@ pub fn declare(command: Command) -> Command {
                 ),
                 (
                     "lowlat net pingpong client xdp 10.0.0.2 --wait spin",
-                    "Pass the kernel's network stack on both hosts, through any NIC.",
+                    "Bypass the kernel's network stack on both hosts, with any NIC.",
                 ),
                 (
                     "lowlat net pingpong client udp 10.0.0.2 --sizes 32 --parts",

@@ -27,7 +27,7 @@ impl<'a> Outputs<'a> {
     pub fn write(&self, document: &ResultDocument) -> anyhow::Result<()> {
         let record = &document
             .pingpong()
-            .context("the document holds no round trips; take one that `lowlat net pingpong client` wrote")?
+            .context("cannot show the document: it contains no round trips\nhint: name one that `lowlat net pingpong client --result` wrote")?
             .record;
         let printed = self.print(document, record);
         printed.and(

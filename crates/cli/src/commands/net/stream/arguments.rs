@@ -48,7 +48,7 @@ pub struct ClientArgs {
     /// Measure these rates in messages per second: 10000,20000 or 10000-50000+10000 or 1000-64000*2 [default: search for the highest rate that holds]
     #[arg(long, value_name = "LIST")]
     pub rates: Option<String>,
-    /// Start the search at this rate: double it until it breaks, then halve the gap
+    /// Start the search at this rate; double it until a round fails, then bisect
     #[arg(long, value_name = "PER_SECOND", default_value_t = 10_000, conflicts_with = "rates", value_parser = clap::value_parser!(u32).range(1..))]
     pub sweep: u32,
     /// Let a rate hold only if p99 of latency is at most this
@@ -90,7 +90,7 @@ pub struct ClientArgs {
     /// Percentile of sfnt-stream's column %ile
     #[arg(long, value_name = "PERCENT", default_value_t = 99.0, value_parser = percentile)]
     pub percentile: f64,
-    /// Measure an unsound set-up too, and mark the result
+    /// Measure even if the figures would not be meaningful, and mark the result
     #[arg(long)]
     pub force: bool,
     #[command(flatten)]

@@ -76,7 +76,7 @@ impl<'a> Outputs<'a> {
     pub fn write(&self, document: &ResultDocument) -> anyhow::Result<()> {
         let record = &document
             .stream()
-            .context("the document holds no stream; take one that `lowlat net stream client` wrote")?
+            .context("cannot show the document: it contains no stream\nhint: name one that `lowlat net stream client --result` wrote")?
             .record;
         let printed = self.print(document, record);
         printed.and(self.files.write(document, |_| Ok(String::new())))
