@@ -2,7 +2,7 @@
 
 use crate::common::{lowlat, text};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 fn fixture(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/results").join(name).display().to_string()
