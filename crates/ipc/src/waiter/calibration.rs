@@ -2,7 +2,10 @@
 
 use crate::doorbell::{Bell, Futex, Waited};
 use std::{
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::{
+        Barrier,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -24,16 +27,17 @@ pub struct WakeCost {
 }
 
 impl WakeCost {
-    /// Wakes a thread this many times (1,000 at most), about 0.3 ms each. That thread runs `prepare` first, for
-    /// example to pin itself where the subscribers will run. `None` if it was never found asleep.
-    pub fn measure(rounds: u32, prepare: impl FnOnce() + Send) -> Option<Self> {
+    /// Wakes a thread this many times (1,000 at most), about 0.3 ms each. `None` if it was never found asleep.
+    pub fn measure(rounds: u32) -> Option<Self> {
         let (bell, rung_ns, is_over) = (Bell::default(), AtomicU64::new(0), AtomicBool::new(false));
+        // On a busy host a thread can take longer to start than all rounds take.
+        let started = Barrier::new(2);
         let start = Instant::now();
         let now_ns = || u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let (mut wakes, mut calls) = (Vec::new(), Vec::new());
         thread::scope(|scope| {
             let sleeper = scope.spawn(|| {
-                prepare();
+                started.wait();
                 let mut wakes = Vec::new();
                 while !is_over.load(Ordering::Acquire) {
                     let waited =
@@ -47,6 +51,7 @@ impl WakeCost {
                 }
                 wakes
             });
+            started.wait();
             for _ in 0..rounds.min(ROUNDS_MAX) {
                 thread::sleep(REST);
                 let before_ns = now_ns();

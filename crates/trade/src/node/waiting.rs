@@ -37,7 +37,7 @@ impl Waiting {
             Wait::Fast => (Mode::Fast, BEAT_NS),
             Wait::Parked => (Mode::Parked, SLEEP_NS_MAX),
             Wait::Adaptive => {
-                let cost = WakeCost::measure(WAKES_MEASURED, || ());
+                let cost = WakeCost::measure(WAKES_MEASURED);
                 let wake_ns = cost.map_or(WAKE_NS, |cost| cost.wake_ns);
                 (Mode::Adaptive(SpinPolicy::new(wake_ns)), SLEEP_NS_MAX)
             }
