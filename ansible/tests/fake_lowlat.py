@@ -80,7 +80,7 @@ def apply(state):
 
 def verify(state):
     if not state["plan"]:
-        print("lowlat tune: no plan is in force on /", file=sys.stderr)
+        print("lowlat tune: cannot verify /: no plan is in force", file=sys.stderr)
         sys.exit(2)
     value = document("verify.json")
     row, counts = value["rows"][-1], value["counts"]

@@ -75,6 +75,10 @@ fn texts(dist: &Path) -> anyhow::Result<()> {
     let binary = dist.join("lowlat");
     let (man, completions) = (dist.join("man"), dist.join("completions"));
     for folder in [&man, &completions] {
+        // An earlier version may have had pages that this one lacks.
+        if folder.exists() {
+            fs::remove_dir_all(folder).with_context(|| format!("cannot empty {}", folder.display()))?;
+        }
         fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     }
     run(Command::new(&binary).args(["man", "--dir"]).arg(&man))?;

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use lowlat_result::ResultDocument;
 use lowlat_sys::output::{self, Access, OutputDirectory, OutputError};
 use std::{
+    ffi::OsString,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
@@ -30,25 +31,27 @@ const OUTPUTS: [&str; 11] = [
 /// Highest number tried for a numbered file.
 const NUMBER_MAX: u32 = 999;
 
-/// Refuses a command that would overwrite one of its inputs. Files are compared by device and inode, so it does not
-/// matter how their paths are written. Directories, pipes and devices are not overwritten.
+/// Refuses a command that would overwrite one of its inputs, or write two results to one file. Existing files are
+/// compared by device and inode, so it does not matter how their paths are written. Directories, pipes and devices are
+/// not overwritten.
 pub fn keep_inputs(command: &ArgMatches) -> anyhow::Result<()> {
-    let identity = |path: &Path| {
-        let found = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
-        Some((found.dev(), found.ino()))
-    };
-    let (mut outputs, mut inputs) = (Vec::new(), Vec::new());
+    let (mut outputs, mut inputs): (Vec<(&str, &Path, Place)>, _) = (Vec::new(), Vec::new());
     let mut level = Some(command);
     while let Some(matches) = level {
-        for id in matches.ids() {
+        for id in matches.ids().map(clap::Id::as_str) {
             // Values of other types, and groups of arguments, are no paths.
-            let paths = matches.try_get_many::<PathBuf>(id.as_str()).ok().flatten();
-            for (path, found) in paths.into_iter().flatten().filter_map(|path| Some((path, identity(path)?)))
+            let paths = matches.try_get_many::<PathBuf>(id).ok().flatten();
+            for (path, place) in paths.into_iter().flatten().filter_map(|path| Some((path, place_of(path)?)))
             {
-                if OUTPUTS.contains(&id.as_str()) {
-                    outputs.push((id.as_str(), path, found));
+                if !OUTPUTS.contains(&id) {
+                    inputs.push(place);
+                } else if let Some((other, ..)) = outputs.iter().find(|(.., found)| *found == place) {
+                    bail!(
+                        "cannot write {}: --{other} and --{id} name the same file\nhint: name another file with --{id}",
+                        path.display()
+                    );
                 } else {
-                    inputs.push(found);
+                    outputs.push((id, path, place));
                 }
             }
         }
@@ -59,6 +62,20 @@ pub fn keep_inputs(command: &ArgMatches) -> anyhow::Result<()> {
     };
     let option = if id == "capture" { String::new() } else { format!(" with --{id}") };
     bail!("cannot write {}: it is also an input\nhint: name another file{option}", path.display());
+}
+
+/// Device and inode of a file, or of its directory with its name if the file does not exist yet.
+type Place = (u64, u64, Option<OsString>);
+
+fn place_of(path: &Path) -> Option<Place> {
+    match std::fs::metadata(path) {
+        Ok(file) => file.is_file().then(|| (file.dev(), file.ino(), None)),
+        Err(_) => {
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            let parent = std::fs::metadata(parent.unwrap_or(Path::new("."))).ok()?;
+            Some((parent.dev(), parent.ino(), Some(path.file_name()?.to_owned())))
+        }
+    }
 }
 
 /// File to write at the end of a run. It is checked before the run, so that an unwritable directory fails at once and

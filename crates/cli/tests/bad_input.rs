@@ -68,6 +68,13 @@ fn inputs_are_not_overwritten() {
         refused(arguments, &[&message]);
     }
     assert_eq!([&a, &b, &host].map(|file| fs::read(file).unwrap()), before);
+    let (new, same) = (at("new"), dir.path().join(".").join("new").display().to_string());
+    let message = "--report and --result name the same file\nhint: name another file with --result\n";
+    for file in [&new, &b] {
+        let other = if *file == new { &same } else { file };
+        refused(&["jitter", "--from", &a, "--report", file, "--result", other], &[message]);
+    }
+    assert!(!Path::new(&new).exists());
 }
 
 #[test]

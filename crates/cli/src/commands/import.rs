@@ -61,7 +61,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let mut texts = Vec::new();
     match arguments.tool {
         Tool::Tuned => with_includes(&arguments.file, &mut texts)?,
-        Tool::Lltune | Tool::RtConf => texts.push(read(&arguments.file)?),
+        Tool::Lltune | Tool::RtConf => texts.push(read(&arguments.file, arguments.tool)?),
     }
     let host = arguments.host.read()?;
     let shown = arguments.file.display();
@@ -87,8 +87,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     Ok(if is_clean { Exit::Clean } else { Exit::Findings })
 }
 
-fn read(path: &Path) -> anyhow::Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+fn read(path: &Path, tool: Tool) -> anyhow::Result<String> {
+    std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read {}\nhint: pass {}", path.display(), tool.format()))
 }
 
 /// Reads a profile after those that it includes.
@@ -98,7 +99,7 @@ fn with_includes(path: &Path, texts: &mut Vec<String>) -> anyhow::Result<()> {
         "cannot read {}: more than {INCLUDES_MAX} profiles include each other",
         path.display()
     );
-    let text = read(path)?;
+    let text = read(path, Tool::Tuned)?;
     // Its place is taken before its includes are read, so that a circle ends.
     let at = texts.len();
     texts.push(String::new());
@@ -122,7 +123,7 @@ fn with_includes(path: &Path, texts: &mut Vec<String>) -> anyhow::Result<()> {
         let beside = file.file_name().and_then(|name| Some(path.parent()?.join(name)));
         let found = [Some(file.to_owned()), beside].into_iter().flatten().find(|file| file.is_file());
         if let Some(found) = found {
-            texts.push(format!("[variables]\n{}", read(&found)?));
+            texts.push(format!("[variables]\n{}", read(&found, Tool::Tuned)?));
         }
     }
     texts.push(text);
