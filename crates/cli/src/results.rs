@@ -68,14 +68,12 @@ pub fn keep_inputs(command: &ArgMatches) -> anyhow::Result<()> {
 type Place = (u64, u64, Option<OsString>);
 
 fn place_of(path: &Path) -> Option<Place> {
-    match std::fs::metadata(path) {
-        Ok(file) => file.is_file().then(|| (file.dev(), file.ino(), None)),
-        Err(_) => {
-            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            let parent = std::fs::metadata(parent.unwrap_or(Path::new("."))).ok()?;
-            Some((parent.dev(), parent.ino(), Some(path.file_name()?.to_owned())))
-        }
+    if let Ok(file) = std::fs::metadata(path) {
+        return file.is_file().then(|| (file.dev(), file.ino(), None));
     }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = std::fs::metadata(parent.unwrap_or(Path::new("."))).ok()?;
+    Some((parent.dev(), parent.ino(), Some(path.file_name()?.to_owned())))
 }
 
 /// File to write at the end of a run. It is checked before the run, so that an unwritable directory fails at once and

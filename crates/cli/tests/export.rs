@@ -6,7 +6,7 @@ mod run_sysjit;
 mod settled;
 mod tree;
 
-use crate::common;
+use crate::common::{self, programs::write_program};
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::{Allocation, HostSnapshot, Profile, Role};
 use lowlat_plan::{
@@ -86,9 +86,11 @@ fn write(files: &[ExportedFile], directory: &Path) {
     for file in files {
         let path = directory.join(&file.path);
         fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
-        fs::write(&path, &file.text).expect("a file");
-        let mode = if file.is_program { 0o755 } else { 0o644 };
-        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).expect("a file");
+        if file.is_program {
+            write_program(&path, &file.text);
+        } else {
+            fs::write(&path, &file.text).expect("a file");
+        }
     }
 }
 

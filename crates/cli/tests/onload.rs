@@ -1,9 +1,8 @@
 //! `lowlat onload` with stand-ins for the vendor's programs: no test needs a card.
 
-use crate::common::{binary, text};
+use crate::common::{binary, programs::write_program, text};
 use std::{
     fs,
-    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -48,8 +47,7 @@ impl Vendor {
     fn program(&self, path: &Path, body: &str) {
         let calls = self.path("calls");
         let script = format!("#!/bin/sh\necho \"$(basename $0) $*\" >> {}\n{body}", calls.display());
-        fs::write(path, script).unwrap();
-        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(path, &script);
     }
 
     fn archive(&self) -> PathBuf {

@@ -1,6 +1,6 @@
 //! `lowlat run`: settings, checks, signals and exit codes.
 
-use crate::common::{lowlat, text};
+use crate::common::{lowlat, programs::write_program, text};
 use std::{
     process::{Child, Command, Stdio},
     thread,
@@ -249,8 +249,7 @@ fn a_dry_run_prints_the_shell_line_only() {
 fn a_socket_in_the_kernel_ends_a_run_that_requires_acceleration() {
     let folder = tempfile::tempdir().unwrap();
     let launcher = folder.path().join("onload");
-    std::fs::write(&launcher, "#!/bin/sh\n[ \"$1\" = -p ] && shift 2\nexec \"$@\"\n").unwrap();
-    std::fs::set_permissions(&launcher, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    write_program(&launcher, "#!/bin/sh\n[ \"$1\" = -p ] && shift 2\nexec \"$@\"\n");
     let path = format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap());
     let run = |required: &[&str], line: &str| {
         Command::new(crate::common::binary())

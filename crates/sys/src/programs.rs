@@ -110,16 +110,11 @@ mod tests {
     #[test]
     fn output_goes_into_the_log_and_relative_programs_into_their_folder() {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(
-            folder.path().join("build"),
-            "#!/bin/sh\necho \"$DESK in $(pwd)\"\necho oops >&2\nexit 3\n",
-        )
-        .unwrap();
-        std::fs::set_permissions(
-            folder.path().join("build"),
-            std::os::unix::fs::PermissionsExt::from_mode(0o755),
-        )
-        .unwrap();
+        // Another process writes it. A process that another test forks would inherit the file open for writing, and the
+        // kernel does not execute such a file.
+        let text = "#!/bin/sh\necho \"$DESK in $(pwd)\"\necho oops >&2\nexit 3\n";
+        let write = ["-c", "printf %s \"$1\" > build && chmod 755 build", "sh", text];
+        assert!(Command::new("sh").args(write).current_dir(&folder).status().unwrap().success());
         let path = folder.path().join("logs/build.log");
         let mut log = open_log(&path).unwrap();
         let program = Program {

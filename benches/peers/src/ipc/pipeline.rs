@@ -133,7 +133,6 @@ fn text(mut from: impl Read) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
 
     fn parameters() -> PipelineParameters {
         PipelineParameters {
@@ -160,11 +159,16 @@ mod tests {
     fn what_it_says_on_failure_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("lowlat");
-        std::fs::write(&program, "#!/bin/sh\necho no such CPU >&2\nexit 2\n").unwrap();
-        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        // Another process writes it. A process that another test forks would inherit the file open for writing, and the
+        // kernel does not execute such a file.
+        let write = |text: &str| {
+            let arguments = ["-c", "printf %s \"$1\" > lowlat && chmod 755 lowlat", "sh", text];
+            assert!(Command::new("sh").args(arguments).current_dir(&folder).status().unwrap().success());
+        };
+        write("#!/bin/sh\necho no such CPU >&2\nexit 2\n");
         let error = run(&program, &parameters(), &AtomicBool::new(false)).unwrap_err().to_string();
         assert!(error.contains("no such CPU"), "{error}");
-        std::fs::write(&program, "#!/bin/sh\nexec sleep 600\n").unwrap();
+        write("#!/bin/sh\nexec sleep 600\n");
         let error = run(&program, &parameters(), &AtomicBool::new(true)).unwrap_err().to_string();
         assert!(error.contains("interrupted"), "{error}");
     }

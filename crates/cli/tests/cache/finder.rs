@@ -1,6 +1,6 @@
 //! `lowlat cache false-sharing --pid PID` and `-- CMD`.
 
-use crate::common::{self, binary, running::Running, text};
+use crate::common::{self, binary, programs::copy_binary, running::Running, text};
 use serde_json::Value;
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -128,7 +128,7 @@ fn other_users_programs_and_wrong_arguments_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let copy = folder.path().join("lowlat");
-    std::fs::copy(binary(), &copy).unwrap();
+    copy_binary(&copy);
     let mut other = Command::new("sleep").arg("60").spawn().unwrap();
     let output = Command::new(&copy)
         .args(sharing)

@@ -1,5 +1,6 @@
 //! What the tests of the binary share.
 
+pub mod programs;
 pub mod running;
 pub mod venv;
 

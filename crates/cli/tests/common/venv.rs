@@ -11,7 +11,9 @@ use std::{
 pub fn venv(name: &str, package: &str) -> Result<PathBuf, String> {
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let whole = place.join("whole");
-    if fs::read_to_string(&whole).is_ok_and(|version| version == package) {
+    // Its programs contain its path.
+    let wanted = format!("{package} in {}", place.display());
+    if fs::read_to_string(&whole).is_ok_and(|text| text == wanted) {
         return Ok(place);
     }
     let _ = fs::remove_dir_all(&place);
@@ -31,6 +33,6 @@ pub fn venv(name: &str, package: &str) -> Result<PathBuf, String> {
     ran("python3 -m venv", Command::new("python3").args(["-m", "venv"]).arg(&place))?;
     let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", package];
     ran("pip install", Command::new(place.join("bin/python3")).args(pip))?;
-    fs::write(whole, package).map_err(|error| error.to_string())?;
+    fs::write(whole, wanted).map_err(|error| error.to_string())?;
     Ok(place)
 }

@@ -1,16 +1,15 @@
 //! The guide's measuring script, with programs that only write down how they were called.
 
 use super::{HostWithRole, SHELLS, find, stock};
+use crate::common::programs::write_program;
 use lowlat_host::Profile;
-use std::{fs, os::unix::fs::PermissionsExt as _, path::Path, process::Command};
+use std::{fs, path::Path, process::Command};
 
 /// The prefix of the guide's own files: `sysjitter.hpe-lowlat.20200622172324PDT.01` and so on.
 const GUIDE_FILES: &str = "sysjitter.hpe-lowlat.20200622172324PDT";
 
 fn program(directory: &Path, name: &str, text: &str) {
-    let path = directory.join(name);
-    fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&directory.join(name), &format!("#!/bin/sh\n{text}\n"));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A captured host unpacked into a directory, with stand-ins for the programs that scripts call.
 
+use crate::common::programs::write_program;
 use lowlat_host::CpuSet;
 use lowlat_settings::change::{Target, Wire};
 use std::{
@@ -55,9 +56,9 @@ impl Tree {
 
     /// Puts a program there.
     pub fn program(&self, path: &str, text: &str) {
-        self.write(path, text);
-        let permissions = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(self.path(path), permissions).expect("a program of the tree");
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
+        write_program(&path, text);
     }
 
     /// Everything in it, links as links. The stand-ins keep the state of services and the menu that they generate apart.

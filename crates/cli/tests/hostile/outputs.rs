@@ -1,9 +1,6 @@
 //! Files that lowlat writes for its user: where it writes them, through what, and what happens when it cannot.
 
-use crate::{
-    common::binary,
-    common::{fixtures, text},
-};
+use crate::common::{binary, fixtures, programs::copy_binary, text};
 use lowlat_journal::record::{Options, Recorder};
 use std::{
     fs,
@@ -312,8 +309,8 @@ fn assess_without_root_says_that_causes_were_not_traced() {
     if rustix::process::geteuid().is_root() {
         // The binary where the other user may run it.
         let copy = desk.at("lowlat");
-        fs::copy(binary(), &copy).unwrap();
-        for path in [desk.folder.path(), &desk.at("here"), &copy] {
+        copy_binary(&copy);
+        for path in [desk.folder.path(), &desk.at("here")] {
             fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
         }
         command = Command::new(copy);

@@ -1,6 +1,9 @@
 //! Where the trace can't be had, or is shared with others.
 
-use crate::{common::text, jitter::runs};
+use crate::{
+    common::{programs::copy_binary, text},
+    jitter::runs,
+};
 use lowlat_jitter::CauseSource;
 use std::{
     fs,
@@ -19,10 +22,8 @@ const NOBODY: u32 = 65_534;
 fn for_everybody() -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let binary = directory.path().join("lowlat");
-    fs::copy(crate::common::binary(), &binary).unwrap();
-    for path in [directory.path(), &binary] {
-        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
-    }
+    copy_binary(&binary);
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
     (directory, binary)
 }
 

@@ -1,7 +1,7 @@
 //! Comparisons and choices as users start them.
 
 use super::pingpong::Server;
-use crate::common;
+use crate::common::{self, programs::write_program};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -90,9 +90,7 @@ fn a_program_that_fails_is_named_with_its_side() {
     assert!(said.contains("side B: cannot start /nowhere/sockperf") && said.contains("\nhint: "), "{said}");
     let dir = tempfile::tempdir().unwrap();
     let (path, name) = at(dir.path(), "netperf");
-    std::fs::write(&path, "#!/bin/sh\necho establish control: are you sure there is a netserver >&2\n")
-        .unwrap();
-    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    write_program(&path, "#!/bin/sh\necho establish control: are you sure there is a netserver >&2\n");
     let said = failed(&[&name, "-t", "TCP_RR"]);
     assert!(
         said.contains("side B: cannot measure: the output of netperf") && said.contains("netserver"),

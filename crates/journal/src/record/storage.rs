@@ -110,7 +110,14 @@ impl StoredFile for File {
 /// Lock of a recording's directory, which ensures a single writer and shows readers that one is running.
 #[derive(Debug)]
 pub struct FolderLock {
-    _folder: File,
+    folder: File,
+}
+
+impl Drop for FolderLock {
+    fn drop(&mut self) {
+        // Closing is not enough: a child of this process that has not yet reached its exec also has the folder open.
+        let _ = fs::flock(&self.folder, FlockOperation::Unlock);
+    }
 }
 
 /// Opens a directory; anything else is an error, and never blocks.
@@ -128,7 +135,7 @@ impl FolderLock {
         let folder = open_folder(folder)?;
         for _ in 0..TRIES {
             match fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Some(Self { _folder: folder })),
+                Ok(()) => return Ok(Some(Self { folder })),
                 Err(Errno::WOULDBLOCK | Errno::INTR) => {
                     std::thread::sleep(std::time::Duration::from_millis(10));
                 }

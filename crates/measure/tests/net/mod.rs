@@ -114,9 +114,16 @@ fn client_until(
     run_client(&Root::live(), &options, stop, &|_| {})
 }
 
+/// It has no warnings, except that on a busy machine the control's two threads may not run at the same time.
+fn check_warnings(record: &PingpongRecord) {
+    let is_of_load = |warning: &&String| warning.starts_with("The control is missing: cannot measure CPUs");
+    let warnings: Vec<&String> = record.warnings.iter().filter(|warning| !is_of_load(warning)).collect();
+    assert!(warnings.is_empty(), "{warnings:?}: {:?}", record.scenario);
+}
+
 /// Every size is there, and its figures are in order.
 fn check(record: &PingpongRecord) {
-    assert_eq!(record.warnings, [""; 0], "{:?}", record.scenario);
+    check_warnings(record);
     let sizes: Vec<u32> = record.sizes.iter().map(|size| size.size_bytes).collect();
     assert_eq!(sizes, record.scenario.sizes);
     for size in &record.sizes {

@@ -19,8 +19,14 @@ use std::{
 #[derive(Debug)]
 pub(super) struct LockedFolder {
     log: OwnedFd,
-    // Keeps the lock.
-    _file: File,
+    lock: File,
+}
+
+impl Drop for LockedFolder {
+    fn drop(&mut self) {
+        // Closing is not enough: a child of this process that has not yet reached its exec also has the file open.
+        let _ = flock(&self.lock, FlockOperation::Unlock);
+    }
 }
 
 impl LockedFolder {
@@ -61,6 +67,6 @@ pub(super) fn hold(folder: &RunFolder) -> Result<LockedFolder, MasterError> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(failed(&folder.socket(), "remove the previous master's socket,")(error))
         }
-        _ => Ok(LockedFolder { log, _file: file }),
+        _ => Ok(LockedFolder { log, lock: file }),
     }
 }

@@ -1,7 +1,7 @@
 //! An ordinary user, who gets the command that helps.
 
 use super::tree::{Family, Tree, is_root, said};
-use crate::common::binary;
+use crate::common::programs::copy_binary;
 use std::{
     fs,
     os::unix::{fs::PermissionsExt, process::CommandExt},
@@ -16,8 +16,7 @@ fn without_root_apply_and_status_name_sudo() {
     // Where another user may look and run it.
     fs::set_permissions(tree.root().parent().unwrap(), fs::Permissions::from_mode(0o755)).unwrap();
     let copy = tree.beside("lowlat");
-    fs::copy(binary(), &copy).unwrap();
-    fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
+    copy_binary(&copy);
     for (arguments, code) in [
         (&["apply", "--yes"][..], 2),
         (&["status"], 0),
