@@ -106,6 +106,15 @@ fn groups(fleet: &Fleet) -> Markup {
     page_section("groups", "Hosts", &lead, &body)
 }
 
+/// Names of hosts, the first ones only. A host may be called "before", which is not translated.
+fn host_names(fleet: &Fleet, places: &[usize], names_max: usize) -> Markup {
+    let (first, rest) = places.split_at(places.len().min(names_max));
+    html! {
+        span translate="no" { (names(fleet, first, names_max)) }
+        @if !rest.is_empty() { " and " (count(rest.len() as u64)) " more" }
+    }
+}
+
 fn row(fleet: &Fleet, group: &FleetGroup, columns: &[&str]) -> Markup {
     let first = group.hosts.first().and_then(|at| fleet.hosts.get(*at));
     let (named, rest) = group.hosts.split_at(group.hosts.len().min(NAMES_MAX));
@@ -113,9 +122,9 @@ fn row(fleet: &Fleet, group: &FleetGroup, columns: &[&str]) -> Markup {
         tr {
             th scope="row" {
                 @if group.hosts.len() > 1 { b { (plural(group.hosts.len(), "host")) } " " }
-                (names(fleet, named, NAMES_MAX))
+                (host_names(fleet, named, NAMES_MAX))
                 @if !rest.is_empty() {
-                    details { summary { "and " (count(rest.len() as u64)) " more" } p class="why" { (names(fleet, rest, usize::MAX)) } }
+                    details { summary { "and " (count(rest.len() as u64)) " more" } p class="why" { (host_names(fleet, rest, usize::MAX)) } }
                 }
             }
             td class="figure" { (first.and_then(|host| host.score_percent).map_or_else(|| "–".to_owned(), |score| score.to_string())) }
@@ -163,7 +172,7 @@ fn findings(fleet: &Fleet) -> Markup {
                                     th scope="row" { code { (clean(&of.id)) } }
                                     td class="figure" { (count(of.fault_count as u64)) } td class="figure" { (count(of.applies_count as u64)) }
                                     td { (clean(&of.wanted)) }
-                                    td { @if of.fault_count == of.applies_count { "everywhere" } @else { (names(fleet, &of.hosts, 8)) } }
+                                    td { @if of.fault_count == of.applies_count { "everywhere" } @else { (host_names(fleet, &of.hosts, 8)) } }
                                 }
                             }
                         }
@@ -190,7 +199,7 @@ fn noisy(fleet: &Fleet) -> Markup {
                         tbody {
                             @for host in fleet.noisy.iter().take(NOISY_MAX).filter_map(|at| fleet.hosts.get(*at)) {
                                 tr {
-                                    th scope="row" { (clean(&host.name)) }
+                                    th scope="row" translate="no" { (clean(&host.name)) }
                                     td class="figure" { (host.rate.map_or_else(String::new, |of| rate(of.per_s))) }
                                     td class="figure" { (times(fleet, host).map_or_else(|| "–".to_owned(), rate)) }
                                     td class="figure" { (host.length_ns_max.map_or_else(|| "–".to_owned(), |ns| micro(&duration(ns)))) }

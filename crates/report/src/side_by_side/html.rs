@@ -47,7 +47,7 @@ fn overview(of: &SideBySide) -> Markup {
                         @for (at, (row, document)) in rows(of).iter().zip(&of.documents).enumerate() {
                             tr {
                                 th scope="row" class="left shows" {
-                                    (row.letter) ": " (row.name) span class="why" { (micro(&facts(document))) }
+                                    (row.letter) ": " span translate="no" { (row.name) } span class="why" { (micro(&facts(document))) }
                                 }
                                 td { (row.score) } td { (row.faults) }
                                 td { (row.rate) span class="why" { (row.interval) } }
