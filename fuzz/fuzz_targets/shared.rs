@@ -28,36 +28,36 @@ fuzz_target!(|input: (u8, Vec<(u16, u64)>)| {
             change();
             let Ok(segment) = Segment::open(heap.clone()) else { return };
             // Who goes on after a dead writer looks for its last record.
-            drop(Reader::last(segment));
+            let _ = Reader::last(segment);
             let Ok(segment) = Segment::open(heap.clone()) else { return };
             let (mut reader, mut payload) = (Reader::from_start(segment), Vec::new());
             let mut buffer = [0; 100];
             for (_, position) in &changes {
-                drop(reader.read_at(*position, &mut payload));
-                drop(reader.next_into(&mut buffer));
+                let _ = reader.read_at(*position, &mut payload);
+                let _ = reader.next_into(&mut buffer);
             }
-            (0..200).for_each(|_| drop(reader.next(&mut payload)));
+            (0..200).for_each(|_| { let _ = reader.next(&mut payload); });
         }
         1 => {
             let Some(mut pusher) = index_ring::create(Arc::clone(&heap), 64) else { return };
-            (0..70).for_each(|entry| drop(pusher.push(entry)));
+            (0..70).for_each(|entry| { let _ = pusher.push(entry); });
             change();
-            (0..70).for_each(|entry| drop(pusher.push(entry)));
+            (0..70).for_each(|entry| { let _ = pusher.push(entry); });
             let Some(mut taker) = index_ring::open(heap.clone()) else { return };
-            (0..300).for_each(|_| drop(taker.next()));
+            (0..300).for_each(|_| { let _ = taker.next(); });
             // Who finishes a dead publisher's work, of what is there now and of what it wrote itself.
             change();
             let Some(mut pusher) = index_ring::resume(heap.clone()) else { return };
-            (0..70).for_each(|entry| drop((pusher.last(), pusher.oldest(), pusher.push(entry))));
+            (0..70).for_each(|entry| { let _ = (pusher.last(), pusher.oldest(), pusher.push(entry)); });
             let Some(mut taker) = index_ring::open(heap.clone()) else { return };
-            (0..300).for_each(|_| drop(taker.take()));
+            (0..300).for_each(|_| { let _ = taker.take(); });
         }
         2 => {
             let Some(mut putter) = latest::create(Arc::clone(&heap), 64) else { return };
-            (0..64).for_each(|number| drop(putter.put(number, u64::from(number) * 64)));
+            (0..64).for_each(|number| { let _ = putter.put(number, u64::from(number) * 64); });
             change();
             let Some(mut taker) = latest::open(heap.clone()) else { return };
-            (0..300).for_each(|_| drop(taker.take()));
+            (0..300).for_each(|_| { let _ = taker.take(); });
         }
         3 => {
             change();
