@@ -26,7 +26,7 @@ fn main() -> ExitCode {
     let Some((name, arguments)) = matches.subcommand() else { return show_standing() };
     let command = commands::COMMANDS.iter().find(|command| command.name == name);
     let run = |command: &commands::Subcommand| {
-        results::keep_inputs(arguments)?;
+        results::check_outputs(arguments)?;
         (command.run)(arguments)
     };
     match command.map(run) {

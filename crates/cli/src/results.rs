@@ -34,7 +34,7 @@ const NUMBER_MAX: u32 = 999;
 /// Refuses a command that would overwrite one of its inputs, or write two results to one file. Existing files are
 /// compared by device and inode, so it does not matter how their paths are written. Directories, pipes and devices are
 /// not overwritten.
-pub fn keep_inputs(command: &ArgMatches) -> anyhow::Result<()> {
+pub fn check_outputs(command: &ArgMatches) -> anyhow::Result<()> {
     let (mut outputs, mut inputs): (Vec<(&str, &Path, Place)>, _) = (Vec::new(), Vec::new());
     let mut level = Some(command);
     while let Some(matches) = level {

@@ -21,6 +21,8 @@
 mod atomics;
 pub mod doorbell;
 #[cfg(not(any(lowlat_loom, lowlat_shuttle)))]
+pub mod file_lock;
+#[cfg(not(any(lowlat_loom, lowlat_shuttle)))]
 pub mod fork;
 #[cfg(not(lowlat_loom))]
 pub mod inbox;

@@ -1,5 +1,6 @@
 //! Storage of data files: a disk, or in tests something that fails like disks.
 
+use lowlat_ipc::file_lock::FileLock;
 use rustix::{
     fs::{self, FallocateFlags, FlockOperation, OFlags},
     io::Errno,
@@ -110,14 +111,7 @@ impl StoredFile for File {
 /// Lock of a recording's directory, which ensures a single writer and shows readers that one is running.
 #[derive(Debug)]
 pub struct FolderLock {
-    folder: File,
-}
-
-impl Drop for FolderLock {
-    fn drop(&mut self) {
-        // Closing is not enough: a child of this process that has not yet reached its exec also has the folder open.
-        let _ = fs::flock(&self.folder, FlockOperation::Unlock);
-    }
+    _lock: FileLock,
 }
 
 /// Opens a directory; anything else is an error, and never blocks.
@@ -135,7 +129,7 @@ impl FolderLock {
         let folder = open_folder(folder)?;
         for _ in 0..TRIES {
             match fs::flock(&folder, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Ok(Some(Self { folder })),
+                Ok(()) => return Ok(Some(Self { _lock: FileLock::new(folder) })),
                 Err(Errno::WOULDBLOCK | Errno::INTR) => {
                     std::thread::sleep(std::time::Duration::from_millis(10));
                 }

@@ -5,6 +5,7 @@ use crate::{
     address::{RunFolder, Untrusted, holder, is_name},
     private,
 };
+use lowlat_ipc::file_lock::FileLock;
 use rustix::{
     fs::{FlockOperation, OFlags, flock},
     io::Errno,
@@ -19,14 +20,7 @@ use std::{
 #[derive(Debug)]
 pub(super) struct LockedFolder {
     log: OwnedFd,
-    lock: File,
-}
-
-impl Drop for LockedFolder {
-    fn drop(&mut self) {
-        // Closing is not enough: a child of this process that has not yet reached its exec also has the file open.
-        let _ = flock(&self.lock, FlockOperation::Unlock);
-    }
+    _lock: FileLock,
 }
 
 impl LockedFolder {
@@ -67,6 +61,6 @@ pub(super) fn hold(folder: &RunFolder) -> Result<LockedFolder, MasterError> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(failed(&folder.socket(), "remove the previous master's socket,")(error))
         }
-        _ => Ok(LockedFolder { log, lock: file }),
+        _ => Ok(LockedFolder { log, _lock: FileLock::new(file) }),
     }
 }
