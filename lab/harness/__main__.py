@@ -87,7 +87,9 @@ def main():
         passed = time.monotonic() - start
         if chosen.start_within is not None and passed > chosen.start_within:
             return story.skipped(one, f"{passed:.0f} s had passed; run it alone")
-        return story.tell(one, disks[one.carrier.disk], binary, runs, chosen.all, clock)
+        return story.tell_again(
+            lambda: story.tell(one, disks[one.carrier.disk], binary, runs, chosen.all, clock), runs / one.carrier.name, clock
+        )
 
     results = story.tell_all(able, chosen.jobs, tell)
     for one in stories:

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import dataclasses
+import shutil
 import time
 import traceback
 
@@ -29,6 +30,8 @@ class Result:
     detail: str
     skips: list = dataclasses.field(default_factory=list)
     """Parts that were skipped, each with the reason."""
+    first_failure: str = ""
+    """Why it failed the first time, if it passed the second."""
 
 
 class Clock:
@@ -94,6 +97,19 @@ def tell(story, disk, binary, runs, is_all, clock):
     return [own, *results, *(Result(r.name, "skipped", 0, 0, f"{carrier.name} did not get that far") for r in left)]
 
 
+def tell_again(tell, folder, clock):
+    """Runs a story, and a second time in the same way if a scenario of it failed. What passed only then is unstable."""
+    results = tell()
+    failed = {result.name: result.detail for result in results if result.outcome == "failed"}
+    if not failed:
+        return results
+    first = folder.with_name(f"{folder.name}.first")
+    shutil.rmtree(first, ignore_errors=True)
+    folder.rename(first)
+    clock.say(folder.name, f"runs again; the first run is in {first.name}")
+    return [dataclasses.replace(result, first_failure=failed.get(result.name, "") if result.outcome == "passed" else "") for result in tell()]
+
+
 def skipped(story, why):
     """Results of a story that cannot be told."""
     return [Result(part.name, "skipped", 0, 0, why) for part in (story.carrier, *story.riders)]
@@ -129,6 +145,7 @@ def table(results, clock):
     count = {word: sum(r.outcome == word for r in results) for word in ("passed", "failed")}
     skips = [f"skipped: lab/run: {r.name}: {why}" for r in results for why in ([r.detail] if r.outcome == "skipped" else []) + r.skips]
     rows += skips
+    rows += [f"unstable scenario: {r.name}: passed the second time; first: {r.first_failure}" for r in results if r.first_failure]
     rows.append(f"{clock.elapsed() / 60:.0f} minutes; logs are in target/lab/runs/")
     rows.append(f"{count['passed']} passed, {count['failed']} failed, {len(skips)} skipped")
     return "\n".join(["", *rows])
