@@ -1,7 +1,8 @@
 //! Applies the steps of a plan.
 
 use super::{
-    Comparison, Conflict, Event, HostError, LoggedState, Progress, State, TargetSpec, UndoError, UndoLog,
+    Comparison, Conflict, Entry, Event, HostError, LoggedState, Progress, State, TargetSpec, UndoError,
+    UndoLog,
 };
 use lowlat_host::snapshot::sysctl_zeroed_with;
 use std::{collections::BTreeMap, fmt};
@@ -388,10 +389,10 @@ impl UndoLog {
     /// error.
     fn take_back(&mut self, plan: &str, step: &UndoStep, old: &State, failure: Failure) -> Failure {
         let reason = failure.error().to_string();
-        let directories = self.history.entry(plan, &step.id).map(|e| e.directories.clone());
-        let present = self.put_back(&step.target, old, &directories.unwrap_or_default());
+        let Some(entry) = self.history.entry(plan, &step.id).cloned() else { return failure };
+        let restored = self.put_back(&step.target, old, &entry);
         // If even this cannot be read or recorded, the step stays intended, and the rollback checks again.
-        if let Ok(present) = present {
+        if let Ok((present, false)) = restored {
             let is_old = step.target.comparison.same(&present, old);
             let present = if is_old { Ok(None) } else { self.keep(&present).map(Some) };
             if let Ok(present) = present {
@@ -401,20 +402,16 @@ impl UndoLog {
         failure
     }
 
-    /// Restores `old` unless it is the current state, and removes leftovers. Returns the final state.
-    pub(super) fn put_back(
-        &self,
-        spec: &TargetSpec,
-        old: &State,
-        directories: &[String],
-    ) -> Result<State, HostError> {
+    /// Restores `old` unless it is the current state, and removes leftovers. Returns the final state, and whether
+    /// the record of the step's directories is still needed.
+    fn put_back(&self, spec: &TargetSpec, old: &State, entry: &Entry) -> Result<(State, bool), HostError> {
         let target = self.target(spec)?;
         if !spec.comparison.same(&target.read(&self.writer, spec)?, old) {
             target.write(&self.writer, spec, old)?;
         }
         target.settle(&self.writer, spec)?;
-        self.writer.remove_directories(directories)?;
-        self.read_back(spec, old)
+        let (_, is_used) = self.remove_directories(entry)?;
+        Ok((self.read_back(spec, old)?, is_used))
     }
 
     fn take_back_all(

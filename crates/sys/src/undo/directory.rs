@@ -8,7 +8,10 @@ use rustix::{
 use std::{
     fs::{DirBuilder, File},
     io::{self, Read, Write},
-    os::{fd::OwnedFd, unix::fs::DirBuilderExt},
+    os::{
+        fd::{AsRawFd, OwnedFd},
+        unix::fs::DirBuilderExt,
+    },
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -16,8 +19,15 @@ use std::{
 /// Name of a new file until it is renamed. Only lowlat can write to the directory, so the name need not be
 /// secret.
 const TEMPORARY: &str = "new.tmp";
+/// Name under which missing directories above lowlat's own are prepared, and under which they are discarded.
+/// Whatever has this name is a leftover.
+const ASIDE: &str = ".lowlat-aside";
+/// Name of the file that lists the directories above lowlat's own that lowlat created, outermost first.
+const MADE: &str = "made-directories";
 /// Others may write.
 const OTHERS_WRITE: RawMode = 0o022;
+/// Mode of a system's directories: /var, /var/lib.
+const OF_SYSTEM: Mode = Mode::RWXU.union(Mode::RGRP).union(Mode::XGRP).union(Mode::ROTH).union(Mode::XOTH);
 
 /// A private directory of lowlat. Every access goes through the open directory and follows no link, so that
 /// nothing planted in a tree can redirect lowlat, and the directory cannot be swapped in between. The files
@@ -60,6 +70,111 @@ impl PrivateDirectory {
         }
         at.check_owner()?;
         Ok(at)
+    }
+
+    /// The same for a directory whose parents belong to the system. Missing parents are created with mode 0755
+    /// and recorded in it, all at once, so that [`PrivateDirectory::discard`] can remove exactly those.
+    ///
+    /// # Errors
+    /// As [`PrivateDirectory::open`].
+    pub fn create_with_parents(base: &Path, names: &[&str], faults: &Faults) -> Result<Self, HostError> {
+        let Some((_, parents)) = names.split_last() else { return Self::create(base, names) };
+        let io = |e| HostError::io("create the directory", &base.display().to_string(), e);
+        DirBuilder::new().recursive(true).mode(OF_SYSTEM.as_raw_mode()).create(base).map_err(io)?;
+        let mut at = Self::base(base)?;
+        for (depth, name) in parents.iter().enumerate() {
+            at = match at.enter(name)? {
+                Some(below) => below,
+                None => {
+                    let missing = names.get(depth..).unwrap_or_default();
+                    at.remove_aside(faults)?;
+                    if let Err(error) = at.make_all(missing, faults) {
+                        // The first error is more useful, and the next attempt removes the leftover.
+                        let _ = at.remove_aside(faults);
+                        return Err(error);
+                    }
+                    break;
+                }
+            };
+        }
+        Self::create(base, names)
+    }
+
+    /// Creates nested directories under another name, records in the last one which of them are the system's, and
+    /// renames the first.
+    fn make_all(&self, names: &[&str], faults: &Faults) -> Result<(), HostError> {
+        let [first, .., last] = names else { return Ok(()) };
+        let parents = names.split_last().map_or(&[][..], |(_, parents)| parents);
+        let mut all = vec![self.clone()];
+        for name in [ASIDE].iter().chain(parents.get(1..).unwrap_or_default()).chain([last]) {
+            let Some(at) = all.last() else { break };
+            let io = |e: io::Error| HostError::io("create the directory", &at.display(name), e);
+            faults.space("mkdir", &at.display(name)).map_err(io)?;
+            let below = at.make(name)?;
+            let mode = if name == last { Mode::RWXU } else { OF_SYSTEM };
+            fs::fchmod(&below.dir, mode).map_err(|e| io(e.into()))?;
+            all.push(below);
+        }
+        if let Some(own) = all.pop() {
+            own.write(faults, MADE, parents.join("\n").as_bytes())?;
+        }
+        all.iter().rev().try_for_each(|dir| dir.sync(faults))?;
+        self.rename(ASIDE, first, faults)
+    }
+
+    fn rename(&self, from: &str, to: &str, faults: &Faults) -> Result<(), HostError> {
+        let path = self.display(to);
+        let io = |e| HostError::io("rename", &path, e);
+        faults.step("rename", &path).map_err(io)?;
+        fs::renameat(&self.dir, from, &self.dir, to).map_err(|e| io(e.into()))?;
+        self.sync(faults)
+    }
+
+    /// Removes the directory with all that it contains, if lowlat had to create directories above it, and those
+    /// too. Returns the outermost of them that it kept, because it now contains something else.
+    ///
+    /// # Errors
+    /// Any error of the system. The next creation or removal finishes it.
+    pub fn discard(base: &Path, names: &[&str], faults: &Faults) -> Result<Option<String>, HostError> {
+        let Some(own) = Self::open(base, names)? else { return Ok(None) };
+        let Some(made) = own.read(MADE, u64::from(u16::MAX))? else { return Ok(None) };
+        let count = String::from_utf8_lossy(&made).lines().count();
+        let start = names.len().saturating_sub(count + 1);
+        let (outside, inside) = names.split_at(start);
+        let mut above = Self::base(base)?;
+        for name in outside {
+            let Some(below) = above.enter(name)? else { return Ok(None) };
+            above = below;
+        }
+        let mut at = above.clone();
+        for pair in inside.windows(2) {
+            let [name, next] = pair else { continue };
+            let Some(below) = at.enter(name)? else { return Ok(None) };
+            if below.names()? != [*next] {
+                // From now on these are directories like any others.
+                own.remove(faults, MADE)?;
+                return Ok(inside.first().map(|first| above.display(first)));
+            }
+            at = below;
+        }
+        above.remove_aside(faults)?;
+        if let [first, _, ..] = inside {
+            above.rename(first, ASIDE, faults)?;
+        }
+        above.remove_aside(faults)?;
+        Ok(None)
+    }
+
+    fn remove_aside(&self, faults: &Faults) -> Result<(), HostError> {
+        if self.enter(ASIDE)?.is_none() {
+            return Ok(());
+        }
+        let path = self.display(ASIDE);
+        // Through the open directory, which cannot be swapped.
+        let through = format!("/proc/self/fd/{}/{ASIDE}", self.dir.as_raw_fd());
+        let removed = faults.step("remove", &path).and_then(|()| std::fs::remove_dir_all(through));
+        removed.map_err(|e| HostError::io("remove", &path, e))?;
+        self.sync(faults)
     }
 
     /// The directory at `path`, whose last component must not be a link.

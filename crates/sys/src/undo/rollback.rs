@@ -176,10 +176,29 @@ impl UndoLog {
             let what = format!("restored {old}, read back {read_back}");
             return Err(HostError::io("restore", &spec.name, std::io::Error::other(what)));
         }
-        report.directories_left.extend(self.writer.remove_directories(&entry.directories)?);
+        let (kept, is_used) = self.remove_directories(entry)?;
+        report.directories_left.extend(kept);
+        if is_used {
+            // The record of the directories is needed until that step is undone.
+            return Ok(false);
+        }
         let list = if was_old { &mut report.unchanged } else { &mut report.restored };
         list.push(entry.step.clone());
         Ok(true)
+    }
+
+    /// Removes the empty directories that a step created. Returns the others, and whether another step in force
+    /// has its target in one of them.
+    pub(super) fn remove_directories(&self, entry: &Entry) -> Result<(Vec<String>, bool), HostError> {
+        let kept = self.writer.remove_directories(&entry.directories)?;
+        let is_in_one = |other: &&Entry| {
+            let place = self.target(&other.target).and_then(|t| t.identity(&self.writer, &other.target));
+            let place = place.unwrap_or_else(|_| other.target.name.clone());
+            kept.iter().any(|dir| place.strip_prefix(dir).is_some_and(|below| below.starts_with('/')))
+        };
+        let is_other = |other: &&Entry| (&other.plan, &other.step) != (&entry.plan, &entry.step);
+        let is_used = self.history.entries.iter().filter(is_other).any(|other| is_in_one(&other));
+        Ok((kept, is_used))
     }
 
     /// The state that lowlat wrote, or was about to.

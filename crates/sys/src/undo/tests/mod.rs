@@ -8,6 +8,7 @@ mod crash;
 mod damage;
 mod disk;
 mod early;
+mod errors;
 mod host;
 mod kill;
 mod mark;
