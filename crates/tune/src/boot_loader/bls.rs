@@ -18,8 +18,6 @@ use lowlat_sys::Root;
 
 /// Directory of the entries.
 pub(super) const ENTRIES: &str = "/boot/loader/entries";
-/// Command line of kernels that are installed later.
-pub(super) const KERNEL_COMMAND_LINE: &str = "/etc/kernel/cmdline";
 /// The variable with the command line of all entries on Red Hat 8.
 const KERNELOPTS: &str = "kernelopts";
 
@@ -152,7 +150,7 @@ impl BootLoader for GrubBls {
         left.iter()
             .map(note)
             .chain(tuned_note(&self.menu, root, tokens))
-            .chain(defaults_note(root, tokens))
+            .chain(defaults_note(&self.menu, root, tokens))
             .collect()
     }
 }
@@ -166,19 +164,32 @@ fn future_kernels(root: &Root, tokens: &[BootToken]) -> Result<Vec<FileChange>, 
     {
         changes.push(files::change(root, grub_defaults::PATH, new));
     }
-    if let Some(text) = files::text(root, KERNEL_COMMAND_LINE)? {
-        changes.push(files::change(root, KERNEL_COMMAND_LINE, boot_files::edited_file(&text, tokens)));
-    }
+    changes.extend(files::later_kernels(root, tokens)?);
     Ok(changes)
 }
 
-/// The note on a line of /etc/default/grub that cannot be edited. Entries boot without that file, so this is
-/// no error.
-fn defaults_note(root: &Root, tokens: &[BootToken]) -> Option<String> {
-    let text = files::text(root, grub_defaults::PATH).ok()??;
-    let fault = defaults::edit_for_every_entry(&text, tokens).err()?;
-    Some(format!(
-        "{} is unchanged ({fault}): kernels installed later may boot without these parameters.",
-        grub_defaults::PATH
-    ))
+/// The note on what writes the entries again. Entries boot without /etc/default/grub, so a line there that
+/// cannot be edited is no error.
+fn defaults_note(menu: &MenuFile, root: &Root, tokens: &[BootToken]) -> Option<String> {
+    let (path, program) = (grub_defaults::PATH, menu.generator(root));
+    let text = match files::text(root, path) {
+        Ok(Some(text)) => text,
+        Ok(None) => {
+            return Some(format!(
+                "{path} is missing: `{program}` may write the entries again without these parameters."
+            ));
+        }
+        Err(_) => return None,
+    };
+    Some(match defaults::edit_for_every_entry(&text, tokens) {
+        Ok(_) => format!(
+            "`{program}` and kernels installed later take their parameters from {path}, and from {} if it exists: \
+             they are set there too.",
+            files::KERNEL_COMMAND_LINE
+        ),
+        Err(fault) => format!(
+            "{path} is unchanged ({fault}): `{program}` may write the entries again without these parameters, and \
+             kernels installed later may boot without them."
+        ),
+    })
 }

@@ -1,5 +1,5 @@
 //! Boot loaders that lowlat detects but does not configure, and hosts without a known one. The error names
-//! the parameters to set manually.
+//! the parameters to set manually, and where.
 
 use super::{BootLoader, BootLoaderError, FileChange, error, files};
 use crate::Programs;
@@ -10,30 +10,132 @@ use lowlat_sys::Root;
 /// A host whose command line must be set manually.
 #[derive(Debug)]
 pub(super) enum ByHand {
-    /// Another boot loader, configured by a file.
-    Other { name: &'static str, file: String },
+    /// Another boot loader, and the file that shows it.
+    Other {
+        row: &'static Other,
+        file: String,
+        /// Reads the entries that another program writes.
+        reader: Option<Box<dyn BootLoader>>,
+    },
     /// The firmware boots an image that contains the command line.
     Image { image: String },
     /// No boot loader was found.
     Unknown { looked_at: String },
 }
 
-/// Other boot loaders with the files that contain the command line.
-const OTHERS: [(&str, &str); 8] = [
-    ("extlinux", "/boot/extlinux/extlinux.conf"),
-    ("extlinux", "/extlinux/extlinux.conf"),
-    ("syslinux", "/boot/syslinux/syslinux.cfg"),
-    ("the firmware of a Raspberry Pi", "/boot/firmware/cmdline.txt"),
-    ("the firmware of a Raspberry Pi", "/boot/cmdline.txt"),
-    ("zipl", "/etc/zipl.conf"),
-    ("LILO", "/etc/lilo.conf"),
-    ("GRUB 0.97", "/boot/grub/menu.lst"),
+/// A boot loader, or a program that writes its configuration.
+#[derive(Debug)]
+pub(super) struct Other {
+    name: &'static str,
+    /// Files of which each shows it.
+    files: &'static [&'static str],
+    /// Where the command line is set; empty for the file that was found.
+    place: &'static str,
+    /// What must run after a change; empty if nothing.
+    then: &'static str,
+}
+
+const fn row(
+    name: &'static str,
+    files: &'static [&'static str],
+    place: &'static str,
+    then: &'static str,
+) -> Other {
+    Other { name, files, place, then }
+}
+
+/// Programs that write a boot loader's entries. They come before the boot loader.
+const OWNERS: [Other; 5] = [
+    row(
+        "NixOS",
+        &["/etc/NIXOS", "/nix/var/nix/profiles/system"],
+        "boot.kernelParams of its configuration (/etc/nixos/configuration.nix)",
+        "nixos-rebuild boot",
+    ),
+    row(
+        "Guix System",
+        &["/run/current-system/parameters"],
+        "kernel-arguments of its configuration (/etc/config.scm)",
+        "guix system reconfigure /etc/config.scm",
+    ),
+    row(
+        "proxmox-boot-tool (Proxmox)",
+        &["/etc/kernel/proxmox-boot-uuids", "/etc/kernel/pve-efiboot-uuids"],
+        "/etc/kernel/cmdline, or in /etc/default/grub if GRUB starts the kernel",
+        "proxmox-boot-tool refresh",
+    ),
+    row(
+        "zipl",
+        &["/etc/zipl.conf"],
+        "the entries of /boot/loader/entries, or in /etc/zipl.conf (parameters=) if there are none",
+        "zipl",
+    ),
+    row("GRUB of Flatcar", &["/usr/share/oem/grub.cfg"], "/oem/grub.cfg (set linux_append=)", ""),
 ];
 
+/// Where Limine's configuration may be.
+const LIMINE: [&str; 8] = [
+    "/boot/limine.conf",
+    "/boot/limine/limine.conf",
+    "/boot/EFI/limine/limine.conf",
+    "/boot/efi/limine.conf",
+    "/boot/efi/EFI/limine/limine.conf",
+    "/efi/limine.conf",
+    "/efi/EFI/limine/limine.conf",
+    "/boot/limine.cfg",
+];
+const REFIND: [&str; 3] =
+    ["/boot/efi/EFI/refind/refind.conf", "/efi/EFI/refind/refind.conf", "/boot/EFI/refind/refind.conf"];
+
+/// Other boot loaders. The names are those of the firmware's variable `LoaderInfo`.
+const OTHERS: [Other; 13] = [
+    row("Limine", &["/etc/default/limine"], "/etc/default/limine (KERNEL_CMDLINE)", "limine-update"),
+    row("Limine", &LIMINE, "", ""),
+    row("rEFInd", &["/boot/refind_linux.conf"], "", ""),
+    row("rEFInd", &REFIND, "/boot/refind_linux.conf, or in the entries of refind.conf", ""),
+    row("extlinux", &["/etc/default/u-boot"], "/etc/default/u-boot (U_BOOT_PARAMETERS)", "u-boot-update"),
+    row("extlinux", &["/boot/extlinux/extlinux.conf", "/extlinux/extlinux.conf"], "", ""),
+    row("syslinux", &["/boot/syslinux/syslinux.cfg"], "", ""),
+    row("the firmware of a Raspberry Pi", &["/boot/firmware/cmdline.txt", "/boot/cmdline.txt"], "", ""),
+    row("U-Boot", &["/boot/armbianEnv.txt", "/boot/uEnv.txt", "/boot/firmware/uEnv.txt"], "", ""),
+    row("U-Boot", &["/etc/default/flash-kernel"], "/etc/default/flash-kernel", "flash-kernel"),
+    row("U-Boot", &["/boot/boot.scr"], "the script that /boot/boot.scr is made from", "mkimage"),
+    row("LILO", &["/etc/lilo.conf"], "", "lilo"),
+    row("GRUB legacy (0.97)", &["/boot/grub/menu.lst", "/boot/grub/grub.conf"], "", ""),
+];
+
+/// The first row with a file that exists, and that file.
+fn first(root: &Root, mut rows: impl Iterator<Item = &'static Other>) -> Option<(&'static Other, String)> {
+    rows.find_map(|row| Some((row, (*row.files.iter().find(|file| root.exists(file))?).to_owned())))
+}
+
 impl ByHand {
+    /// The program that writes the boot loader's entries; `reader` reads them.
+    pub(super) fn owner(root: &Root, reader: impl FnOnce() -> Option<Box<dyn BootLoader>>) -> Option<Self> {
+        let id = files::os_id(root);
+        let named = OWNERS.iter().find(|row| !id.is_empty() && row.name.to_lowercase().starts_with(&id));
+        let named = named.map(|row| (row, "/etc/os-release".to_owned()));
+        let (row, file) = first(root, OWNERS.iter()).or(named)?;
+        // Generations are entries like any others. Other programs keep entries out of reach, or sort them
+        // differently.
+        let reader = if row.name == "NixOS" { reader() } else { None };
+        Some(Self::Other { row, file, reader })
+    }
+
     pub(super) fn find(root: &Root) -> Option<Self> {
-        let (name, file) = OTHERS.into_iter().find(|(_, file)| root.exists(file))?;
-        Some(Self::Other { name, file: file.to_owned() })
+        let (row, file) = first(root, OTHERS.iter())?;
+        Some(Self::Other { row, file, reader: None })
+    }
+
+    /// The boot loader that the firmware's variable `LoaderInfo` names: "Limine 9.2", "rEFInd 0.14".
+    pub(super) fn of_loader_info(root: &Root, info: &str) -> Option<Self> {
+        let rows = OTHERS.iter().filter(|row| info.starts_with(row.name));
+        let any = rows
+            .clone()
+            .next_back()
+            .map(|row| (row, row.files.first().copied().unwrap_or_default().to_owned()));
+        let (row, file) = first(root, rows).or(any)?;
+        Some(Self::Other { row, file, reader: None })
     }
 
     pub(super) fn image(root: &Root) -> Self {
@@ -51,7 +153,7 @@ impl ByHand {
 impl BootLoader for ByHand {
     fn name(&self) -> &'static str {
         match self {
-            Self::Other { name, .. } => name,
+            Self::Other { row, .. } => row.name,
             Self::Image { .. } => "unified kernel image",
             Self::Unknown { .. } => "unknown",
         }
@@ -60,7 +162,12 @@ impl BootLoader for ByHand {
     fn sources(&self, _root: &Root, tokens: &[BootToken]) -> Result<Vec<FileChange>, BootLoaderError> {
         let line = error::by_hand(tokens);
         Err(match self {
-            Self::Other { name, file } => BootLoaderError::NotWritten { name, file: file.clone(), line },
+            Self::Other { row, file, .. } => BootLoaderError::NotWritten {
+                name: row.name,
+                place: if row.place.is_empty() { file.clone() } else { row.place.to_owned() },
+                line,
+                then: if row.then.is_empty() { String::new() } else { format!("run `{}`, and ", row.then) },
+            },
             Self::Image { image } => BootLoaderError::Image { image: image.clone(), line },
             Self::Unknown { looked_at } => BootLoaderError::Unknown { looked_at: looked_at.clone(), line },
         })
@@ -72,6 +179,7 @@ impl BootLoader for ByHand {
 
     fn next_boot_line(&self, root: &Root) -> Reading<String> {
         match self {
+            Self::Other { reader: Some(reader), .. } => reader.next_boot_line(root),
             Self::Other { file, .. } if file.ends_with("/cmdline.txt") => {
                 files::as_reading(files::text(root, file)).map(|text| text.trim().to_owned())
             }

@@ -34,20 +34,37 @@ pub fn detect(root: &Root) -> Result<Box<dyn BootLoader>, BootLoaderError> {
     if root.exists("/run/ostree-booted") || root.exists("/ostree/deploy") {
         return Ok(Box::new(Ostree));
     }
+    if let Some(owner) = ByHand::owner(root, || configured(root).ok()) {
+        return Ok(Box::new(owner));
+    }
+    configured(root)
+}
+
+/// The boot loader itself.
+fn configured(root: &Root) -> Result<Box<dyn BootLoader>, BootLoaderError> {
     let loader = efi::variable(root, "LoaderInfo").unwrap_or_default();
     if loader.starts_with("systemd-boot") {
-        return Ok(Box::new(SystemdBoot));
+        return Ok(Box::new(SystemdBoot { name: "systemd-boot" }));
     }
-    if loader.is_empty() && efi::variable(root, "StubInfo").is_some() {
+    if efi::variable(root, "StubInfo").is_some() {
         return Ok(Box::new(ByHand::image(root)));
+    }
+    if let Some(other) = ByHand::of_loader_info(root, &loader) {
+        return Ok(Box::new(other));
     }
     if let Some(menu) = MenuFile::find(root)? {
         return grub(root, menu);
     }
-    if SystemdBoot::is_there(root)? {
-        return Ok(Box::new(SystemdBoot));
+    let (entries, other) = (SystemdBoot::find(root)?, ByHand::find(root));
+    // Limine and rEFInd read no such entries, so another boot loader left them.
+    let is_left = |entries: &SystemdBoot| {
+        entries.name != "systemd-boot"
+            && other.as_ref().is_some_and(|other| ["Limine", "rEFInd"].contains(&other.name()))
+    };
+    if let Some(entries) = entries.filter(|entries| !is_left(entries)) {
+        return Ok(Box::new(entries));
     }
-    if let Some(other) = ByHand::find(root) {
+    if let Some(other) = other {
         return Ok(Box::new(other));
     }
     if let Some(path) = LOOKED_AT.into_iter().find(|path| root.list(path) == Reading::Denied) {

@@ -13,7 +13,10 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum BootLoaderError {
     /// No boot loader that lowlat knows.
-    #[error("no known boot loader found (searched: {looked_at}); set the kernel parameters manually: {line}")]
+    #[error(
+        "no known boot loader found (searched: {looked_at}); set the kernel parameters manually: {line}; then \
+             reboot"
+    )]
     Unknown {
         /// The places searched.
         looked_at: String,
@@ -23,15 +26,17 @@ pub enum BootLoaderError {
     /// A known boot loader that lowlat does not configure.
     #[error(
         "this host boots with {name}, which lowlat does not configure; set the kernel parameters manually in \
-         {file}: {line}"
+         {place}: {line}; then {then}reboot"
     )]
     NotWritten {
         /// The boot loader.
         name: &'static str,
         /// The file that contains the command line.
-        file: String,
+        place: String,
         /// The parameters to add.
         line: String,
+        /// What must run before the reboot, as the start of a clause; empty if nothing.
+        then: String,
     },
     /// The command line is inside a signed or measured image.
     #[error(

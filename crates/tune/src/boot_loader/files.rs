@@ -3,7 +3,8 @@
 use super::{BootLoaderError, FileChange};
 use lowlat_host::Reading;
 use lowlat_host::cmdline::LINE_BYTES_MAX;
-use lowlat_plan::boot_files::entry_order::EntryFile;
+use lowlat_plan::boot_files::{self, entry_order::EntryFile};
+use lowlat_settings::change::BootToken;
 use lowlat_sys::{
     Root,
     undo::{FILE_BYTES_MAX, FileState, State},
@@ -11,6 +12,10 @@ use lowlat_sys::{
 
 /// Entries of one directory at most; boot menus have a few.
 const ENTRIES_MAX: usize = 512;
+/// Command line of kernels that are installed later.
+pub(super) const KERNEL_COMMAND_LINE: &str = "/etc/kernel/cmdline";
+/// The vendor's command line, used if /etc/kernel/cmdline is missing.
+pub(super) const VENDOR_COMMAND_LINE: &str = "/usr/lib/kernel/cmdline";
 
 /// The bytes of a file; none if it is missing.
 pub(super) fn bytes(root: &Root, path: &str) -> Result<Option<Vec<u8>>, BootLoaderError> {
@@ -39,6 +44,13 @@ pub(super) fn text(root: &Root, path: &str) -> Result<Option<String>, BootLoader
         fault: format!("byte {} is not UTF-8, expected text", error.utf8_error().valid_up_to()),
         advice: "correct the file".to_owned(),
     })
+}
+
+/// The distribution's ID of os-release(5): "rhel".
+pub(super) fn os_id(root: &Root) -> String {
+    let release = root.read("/etc/os-release");
+    let id = release.text().lines().find_map(|line| line.strip_prefix("ID=")).unwrap_or_default();
+    id.trim_matches(['"', '\'']).to_owned()
 }
 
 /// A change of one variable of GRUB's block. Links are followed, as for a file.
@@ -74,6 +86,23 @@ pub(super) fn entries(root: &Root, directory: &str) -> Result<Vec<EntryFile>, Bo
         }
     }
     Ok(entries)
+}
+
+/// The change of the command line for kernels that are installed later; none if they copy the running
+/// kernel's.
+pub(super) fn later_kernels(
+    root: &Root,
+    tokens: &[BootToken],
+) -> Result<Option<FileChange>, BootLoaderError> {
+    if let Some(line) = text(root, KERNEL_COMMAND_LINE)? {
+        return Ok(Some(change(root, KERNEL_COMMAND_LINE, boot_files::edited_file(&line, tokens))));
+    }
+    let vendor = text(root, VENDOR_COMMAND_LINE)?;
+    Ok(vendor.map(|line| FileChange {
+        path: KERNEL_COMMAND_LINE.to_owned(),
+        variable: None,
+        new: State::File(FileState::of_root(boot_files::edited_file(&line, tokens), 0o644)),
+    }))
 }
 
 /// Refuses a line that the kernel would cut off.

@@ -40,6 +40,10 @@ impl BootLoader for GrubDefaults {
         self.menu.generate(root, programs, faults).map(|change| vec![change])
     }
 
+    fn generator(&self, root: &Root) -> Option<String> {
+        Some(self.menu.command(root))
+    }
+
     fn next_boot_line(&self, root: &Root) -> Reading<String> {
         self.menu.next_line(root)
     }

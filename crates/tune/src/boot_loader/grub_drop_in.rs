@@ -103,6 +103,10 @@ impl BootLoader for GrubDropIn {
         self.menu.generate(root, programs, |menu| menu.faults(&tokens)).map(|change| vec![change])
     }
 
+    fn generator(&self, root: &Root) -> Option<String> {
+        Some(self.menu.command(root))
+    }
+
     fn next_boot_line(&self, root: &Root) -> Reading<String> {
         self.menu.next_line(root)
     }

@@ -52,6 +52,11 @@ impl MenuFile {
         format!("{}-mkconfig", self.prefix(root))
     }
 
+    /// The command that writes the menu.
+    pub(super) fn command(&self, root: &Root) -> String {
+        format!("{} -o {}", self.generator(root), self.path)
+    }
+
     /// Where GRUB's block of variables is.
     pub(super) fn grubenv(&self, root: &Root) -> String {
         let beside = self.path.rsplit_once('/').map_or("", |(directory, _)| directory);
@@ -132,9 +137,8 @@ impl MenuFile {
 /// The menu next to GRUB on the EFI partition; of several, the one in the distribution's directory.
 fn beside_grub(root: &Root) -> Option<String> {
     let paths = root.glob("/boot/efi/EFI/*/grub.cfg");
-    let release = root.read("/etc/os-release");
-    let id = release.text().lines().find_map(|line| line.strip_prefix("ID=")).unwrap_or_default();
-    let directory = match id.trim_matches(['"', '\'']) {
+    let id = files::os_id(root);
+    let directory = match id.as_str() {
         "rhel" | "ol" => "redhat",
         // "opensuse-leap", "opensuse-tumbleweed".
         id => id.split('-').next().unwrap_or(id),

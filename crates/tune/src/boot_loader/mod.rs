@@ -87,6 +87,11 @@ pub trait BootLoader: std::fmt::Debug {
     /// The files generated from the present sources: the second step, after the first is applied.
     fn generated(&self, root: &Root, programs: &dyn Programs) -> Result<Vec<FileChange>, BootLoaderError>;
 
+    /// The command that generates the second step's files, for a person; none if there are none.
+    fn generator(&self, _root: &Root) -> Option<String> {
+        None
+    }
+
     /// The command line of the default entry of the next boot: what /proc/cmdline will show, except for
     /// words that the boot loader adds. Absent if no entry was found.
     fn next_boot_line(&self, _root: &Root) -> Reading<String> {

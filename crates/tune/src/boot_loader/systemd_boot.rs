@@ -3,7 +3,8 @@
 //! changed.
 
 use super::{
-    BootLoader, BootLoaderError, EntryLine, FileChange, bls::KERNEL_COMMAND_LINE, efi, error, files,
+    BootLoader, BootLoaderError, EntryLine, FileChange, efi, error,
+    files::{self, KERNEL_COMMAND_LINE, VENDOR_COMMAND_LINE},
 };
 use crate::Programs;
 use lowlat_host::Reading;
@@ -12,18 +13,15 @@ use lowlat_plan::boot_files::{
     entry_order::{EntryFile, of_systemd_boot},
 };
 use lowlat_settings::change::BootToken;
-use lowlat_sys::{
-    Root,
-    undo::{FileState, State},
-};
+use lowlat_sys::Root;
 
 /// Where the EFI partition and the partition for kernels are mounted.
 const PARTITIONS: [&str; 3] = ["/efi", "/boot", "/boot/efi"];
-/// The vendor's command line, used if /etc/kernel/cmdline is missing.
-const VENDOR_COMMAND_LINE: &str = "/usr/lib/kernel/cmdline";
 
 #[derive(Debug)]
-pub(super) struct SystemdBoot;
+pub(super) struct SystemdBoot {
+    pub(super) name: &'static str,
+}
 
 /// An entry and the path of its file.
 #[derive(Debug)]
@@ -33,9 +31,15 @@ struct Placed {
 }
 
 impl SystemdBoot {
-    /// Whether the host has entries or images.
-    pub(super) fn is_there(root: &Root) -> Result<bool, BootLoaderError> {
-        Ok(!entries(root)?.is_empty() || !images(root).is_empty())
+    /// Finds entries or images. Without systemd-boot's configuration, another boot loader may read them.
+    pub(super) fn find(root: &Root) -> Result<Option<Self>, BootLoaderError> {
+        if entries(root)?.is_empty() && images(root).is_empty() {
+            return Ok(None);
+        }
+        let is_configured =
+            PARTITIONS.iter().any(|partition| root.exists(&format!("{partition}/loader/loader.conf")));
+        let name = if is_configured { "systemd-boot" } else { "boot entries (Boot Loader Specification)" };
+        Ok(Some(Self { name }))
     }
 }
 
@@ -68,13 +72,7 @@ fn images(root: &Root) -> Vec<String> {
 /// The entry that boots next; an image has no text.
 fn next(root: &Root) -> Result<Option<Placed>, BootLoaderError> {
     let mut all = entries(root)?;
-    let release = root.read("/etc/os-release");
-    let id = release
-        .text()
-        .lines()
-        .find_map(|line| line.strip_prefix("ID="))
-        .unwrap_or_default()
-        .trim_matches('"');
+    let id = files::os_id(root);
     for path in images(root) {
         let name = path.rsplit('/').next().unwrap_or_default().to_owned();
         // An image sorts by the name of its distribution, which is inside it, and its version.
@@ -114,23 +112,9 @@ fn image_that_boots(root: &Root, usual: usize) -> Result<Option<String>, BootLoa
     Ok(next(root)?.filter(|placed| is_image(&placed.file.id)).map(|placed| placed.path))
 }
 
-/// The change of the command line for kernels that are installed later; none if they copy the running
-/// kernel's.
-fn future_kernels(root: &Root, tokens: &[BootToken]) -> Result<Option<FileChange>, BootLoaderError> {
-    if let Some(text) = files::text(root, KERNEL_COMMAND_LINE)? {
-        return Ok(Some(files::change(root, KERNEL_COMMAND_LINE, boot_files::edited_file(&text, tokens))));
-    }
-    let vendor = files::text(root, VENDOR_COMMAND_LINE)?;
-    Ok(vendor.map(|text| FileChange {
-        path: KERNEL_COMMAND_LINE.to_owned(),
-        variable: None,
-        new: State::File(FileState::of_root(boot_files::edited_file(&text, tokens), 0o644)),
-    }))
-}
-
 impl BootLoader for SystemdBoot {
     fn name(&self) -> &'static str {
-        "systemd-boot"
+        self.name
     }
 
     fn sources(&self, root: &Root, tokens: &[BootToken]) -> Result<Vec<FileChange>, BootLoaderError> {
@@ -153,7 +137,7 @@ impl BootLoader for SystemdBoot {
             files::check_length(&placed.path, &entry::options(&new))?;
             changes.push(files::change(root, &placed.path, new));
         }
-        changes.extend(future_kernels(root, tokens)?);
+        changes.extend(files::later_kernels(root, tokens)?);
         Ok(changes)
     }
 

@@ -65,7 +65,7 @@ fn what_lowlat_does_not_write_is_told_with_the_line_to_set() {
         host.refusal(&plan()),
         format!(
             "this host boots with the firmware of a Raspberry Pi, which lowlat does not configure; set the kernel \
-             parameters manually in /boot/firmware/cmdline.txt: {NEW}, and remove nohz"
+             parameters manually in /boot/firmware/cmdline.txt: {NEW}, and remove nohz; then reboot"
         )
     );
     assert_eq!(host.next(), "console=serial0,115200 root=PARTUUID=x rootwait");
@@ -74,13 +74,102 @@ fn what_lowlat_does_not_write_is_told_with_the_line_to_set() {
     assert_eq!(host.loader().next_boot_line(&host.root()), Reading::Absent);
 }
 
+/// Boot loaders, and programs that write their entries: the files that show each, its name, and where to set the
+/// command line.
+#[test]
+fn each_boot_loader_that_lowlat_does_not_write_is_named_with_its_place() {
+    let entry = "title x\nlinux /x\noptions root=/dev/x\n";
+    let grub = "menuentry 'left behind' {\n linux /old\n}\n";
+    let cases: &[(&[(&str, &str)], &str, &[&str])] = &[
+        (&[("/boot/limine.conf", "/x\n cmdline: a\n")], "Limine", &["/boot/limine.conf"]),
+        (
+            &[("/boot/efi/limine.conf", ""), ("/boot/loader/entries/x.conf", entry)],
+            "Limine",
+            &["efi/limine.conf"],
+        ),
+        (
+            &[("/etc/default/limine", ""), ("/boot/limine.conf", "")],
+            "Limine",
+            &["KERNEL_CMDLINE", "limine-update"],
+        ),
+        (&[("/boot/refind_linux.conf", "\"a\" \"root=x\"\n")], "rEFInd", &["/boot/refind_linux.conf"]),
+        (&[("/boot/efi/EFI/refind/refind.conf", "")], "rEFInd", &["/boot/refind_linux.conf", "refind.conf"]),
+        (
+            &[("/etc/kernel/proxmox-boot-uuids", "AB-CD\n"), ("/boot/grub/grub.cfg", grub)],
+            "proxmox-boot-tool",
+            &["/etc/kernel/cmdline", "proxmox-boot-tool refresh"],
+        ),
+        (
+            &[("/etc/zipl.conf", ""), ("/boot/loader/entries/x.conf", entry)],
+            "zipl",
+            &["/boot/loader/entries", "`zipl`"],
+        ),
+        (&[("/etc/zipl.conf", "[defaultboot]\n")], "zipl", &["parameters="]),
+        (
+            &[("/etc/os-release", "NAME=NixOS\nID=nixos\n"), ("/boot/grub/grub.cfg", grub)],
+            "NixOS",
+            &["boot.kernelParams", "nixos-rebuild boot"],
+        ),
+        (&[("/etc/os-release", "ID=guix\n")], "Guix System", &["kernel-arguments"]),
+        (&[("/boot/extlinux/extlinux.conf", "")], "extlinux", &["/boot/extlinux/extlinux.conf"]),
+        (
+            &[("/boot/extlinux/extlinux.conf", ""), ("/etc/default/u-boot", "")],
+            "extlinux",
+            &["u-boot-update"],
+        ),
+        (&[("/boot/armbianEnv.txt", "")], "U-Boot", &["/boot/armbianEnv.txt"]),
+        (&[("/boot/grub/menu.lst", "title x\n")], "GRUB legacy", &["/boot/grub/menu.lst"]),
+        (&[("/etc/lilo.conf", "")], "LILO", &["run `lilo`"]),
+    ];
+    for (files, name, pieces) in cases {
+        let host = Host::new(files);
+        let text = host.refusal(&plan());
+        assert!(text.starts_with(&format!("this host boots with {name}")), "{files:?}: {text}");
+        for piece in pieces.iter().chain(&["set the kernel parameters manually", NEW, "reboot"]) {
+            assert!(text.contains(piece), "{files:?}: {piece}: {text}");
+        }
+        assert_eq!(host.loader().generator(&host.root()), None, "{files:?}");
+    }
+}
+
+#[test]
+fn the_firmware_s_variable_decides_between_the_files_of_several_boot_loaders() {
+    let host = Host::new(&[
+        ("/boot/grub/grub.cfg", "menuentry 'a' {\n linux /a\n}\n"),
+        ("/boot/efi/limine.conf", ""),
+        ("/boot/refind_linux.conf", ""),
+    ]);
+    assert!(host.loader().name().starts_with("GRUB"));
+    for (info, name) in [("Limine 9.3.0", "Limine"), ("rEFInd 0.14.2", "rEFInd"), ("GRUB 2.12", "GRUB")] {
+        host.efi_variable("LoaderInfo", info);
+        assert_eq!(host.loader().name(), name);
+    }
+    host.efi_variable("StubInfo", "systemd-stub 257");
+    assert_eq!(host.loader().name(), "unified kernel image", "started by GRUB");
+}
+
+#[test]
+fn nixos_shows_the_line_of_the_generation_that_boots() {
+    let host = Host::new(&[
+        ("/etc/NIXOS", ""),
+        ("/boot/loader/loader.conf", "default nixos-generation-7.conf\n"),
+        (
+            "/boot/loader/entries/nixos-generation-7.conf",
+            "linux /a\noptions init=/nix/store/7/init nohz_full=1\n",
+        ),
+        ("/boot/loader/entries/nixos-generation-6.conf", "linux /a\noptions init=/nix/store/6/init\n"),
+    ]);
+    assert_eq!(host.next(), "init=/nix/store/7/init nohz_full=1");
+    assert_eq!(host.loader().entry_lines(&host.root()), []);
+}
+
 #[test]
 fn a_host_without_a_boot_loader_is_told_where_was_looked() {
     let host = Host::new(&[]);
     assert_eq!(
         host.refusal(&plan()[..1]),
         "no known boot loader found (searched: no /boot and no /efi); set the kernel parameters manually: \
-         isolcpus=managed_irq,domain,1-7,9-15"
+         isolcpus=managed_irq,domain,1-7,9-15; then reboot"
     );
     host.put("/boot/vmlinuz", "");
     host.put("/etc/fstab", "# /boot was\nLABEL=x / ext4 rw 0 1\nLABEL=ESP /efi vfat umask=77 0 2\n");

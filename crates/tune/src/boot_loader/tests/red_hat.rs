@@ -56,6 +56,10 @@ pub(super) fn red_hat_8() -> Host {
     host
 }
 
+/// The note on what writes entries again.
+const SET_TOO: &str = "`grub2-mkconfig` and kernels installed later take their parameters from /etc/default/grub, and \
+    from /etc/kernel/cmdline if it exists: they are set there too.";
+
 #[test]
 fn red_hat_8_keeps_its_line_in_one_variable() {
     let host = red_hat_8();
@@ -81,10 +85,13 @@ fn red_hat_8_keeps_its_line_in_one_variable() {
     assert_eq!(host.loader().generated(&host.root(), &Said::default()).unwrap(), []);
     assert_eq!(
         host.loader().notes(&host.root(), &plan()),
-        [format!(
-            "{} is unchanged, but reads its command line from the variable kernelopts, which changes.",
-            super::red_hat::path(RESCUE)
-        )]
+        [
+            format!(
+                "{} is unchanged, but reads its command line from the variable kernelopts, which changes.",
+                super::red_hat::path(RESCUE)
+            ),
+            SET_TOO.to_owned()
+        ]
     );
 }
 
@@ -182,7 +189,7 @@ fn red_hat_9_and_fedora_have_a_line_in_each_entry() {
     assert_eq!(host.read(&path(RESCUE)), rescue);
     assert_eq!(
         host.loader().notes(&host.root(), &plan()),
-        [format!("{} is unchanged, so it boots as before.", path(RESCUE))]
+        [format!("{} is unchanged, so it boots as before.", path(RESCUE)), SET_TOO.to_owned()]
     );
     assert_has_plan(&host.next());
 }
@@ -221,9 +228,22 @@ fn a_line_of_defaults_that_only_a_shell_understands_is_left_alone_and_told() {
     assert_eq!(host.read("/etc/default/grub"), "GRUB_CMDLINE_LINUX=\"$(cat /x)\"\n");
     let notes = host.loader().notes(&host.root(), &plan());
     assert!(
-        notes.iter().any(|note| note.starts_with("/etc/default/grub is unchanged (line 1:")),
+        notes.iter().any(|note| note.starts_with("/etc/default/grub is unchanged (line 1:")
+            && note.contains("`grub2-mkconfig` may write the entries again without these parameters")),
         "{notes:?}"
     );
+    std::fs::remove_file(host.place("/etc/default/grub")).unwrap();
+    let notes = host.loader().notes(&host.root(), &plan());
+    assert!(notes.iter().any(|note| note.starts_with("/etc/default/grub is missing")), "{notes:?}");
+}
+
+#[test]
+fn kernels_installed_later_take_the_vendor_s_line_with_the_parameters() {
+    let host = red_hat_9();
+    std::fs::remove_file(host.place("/etc/kernel/cmdline")).unwrap();
+    host.put("/usr/lib/kernel/cmdline", "root=LABEL=x ro\n");
+    host.apply_sources(&plan());
+    assert_eq!(host.read("/etc/kernel/cmdline"), format!("root=LABEL=x ro {NEW}\n"));
 }
 
 #[test]
