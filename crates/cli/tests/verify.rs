@@ -405,6 +405,7 @@ fn a_plan_in_force_is_found_below_the_root_and_waits_for_its_reboot() {
         is_complete: false,
         confirm_within_s: Some(600),
         earlier: None,
+        refused: Vec::new(),
     };
     StateDir::below(dir.path()).put_in_force(&in_force, &plan).expect("written");
     let output = run();

@@ -1,6 +1,6 @@
 //! Documents: results of apply and rollback, and the status.
 
-use super::Plan;
+use super::{Plan, verify::Refusal};
 use lowlat_host::Reading;
 use serde::{Deserialize, Serialize};
 
@@ -254,6 +254,9 @@ pub struct PlanInForce {
     pub confirmation: Confirmation,
     /// Earlier plans for `rollback --to`, the latest first.
     pub earlier: Vec<String>,
+    /// Changes that were refused: lasting ones when it was applied, others in this boot.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Refusal>,
 }
 
 /// Whether a plan waits for confirmation.
@@ -307,6 +310,8 @@ pub enum RebootStatus {
     Done,
     /// After the reboot: the kernel lacks parameters.
     Ineffective,
+    /// It was not written, or not completely: [`PlanInForce::refused`] has the reason.
+    Refused,
     /// Unknown.
     Unknown,
 }

@@ -10,8 +10,9 @@
 //!   resting.json      the boot in which the dead-man switch is disarmed, because the plan was confirmed
 //! before its reboot
 //!   taken-back.json   the boot whose kernel still has parameters that were rolled back
-//!   refused.json      changes that the host refused when they were last made, and in which boot
+//!   refused.json      run-time changes that were refused when they were last made, and in which boot
 //!   lost.json         changes that no rollback can undo, because their records are lost
+//!   made-directories  the directories above this one that lowlat created, in a tree without /var/lib
 //! ```
 //!
 //! in-force.json also records where the undo log ended and which lasting changes it contained ([`LogSeal`]).
@@ -51,6 +52,9 @@ pub struct InForce {
     /// The plan that was in force before, and is again after this one is rolled back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier: Option<Box<InForce>>,
+    /// Lasting changes of it that were refused, wholly or in part: files, the command line.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Refusal>,
 }
 
 /// Content of the undo log when in-force.json was written.
@@ -150,6 +154,8 @@ impl From<HostError> for StateError {
 pub struct StateDir {
     base: PathBuf,
     names: Vec<&'static str>,
+    /// Faults for tests.
+    pub faults: Faults,
 }
 
 /// Maximum size of lowlat's state files; a plan of a host with a thousand CPUs has some megabytes.
@@ -167,12 +173,12 @@ impl StateDir {
             // Administrators do link /var elsewhere, and other users cannot.
             base.extend(names.drain(..names.len() - 1));
         }
-        Self { base, names }
+        Self { base, names, faults: Faults::none() }
     }
 
     /// A directory at another path.
     pub fn at(dir: impl Into<PathBuf>) -> Self {
-        Self { base: dir.into(), names: Vec::new() }
+        Self { base: dir.into(), names: Vec::new(), faults: Faults::none() }
     }
 
     /// Its path.
@@ -192,7 +198,17 @@ impl StateDir {
 
     /// Opens the undo log's directory, and creates it if missing.
     pub fn make_undo_log(&self) -> Result<PrivateDirectory, HostError> {
-        PrivateDirectory::create(&self.base, &self.names)?.make_sub(UNDO)
+        self.make()?.make_sub(UNDO)
+    }
+
+    fn make(&self) -> Result<PrivateDirectory, HostError> {
+        PrivateDirectory::create_with_parents(&self.base, &self.names, &self.faults)
+    }
+
+    /// Removes these files if lowlat had to create directories above its own, /var or /var/lib, and those too.
+    /// Nothing may be in force any more. Returns the directory that it kept, because it contains other files.
+    pub fn discard(&self) -> Result<Option<String>, StateError> {
+        Ok(PrivateDirectory::discard(&self.base, &self.names, &self.faults)?)
     }
 
     fn open(&self) -> Result<Option<PrivateDirectory>, HostError> {
@@ -286,7 +302,7 @@ impl StateDir {
         }
     }
 
-    /// Changes that the host refused when they were last made in this boot.
+    /// Run-time changes that were refused when they were last made in this boot.
     pub fn refused(&self, boot_id: &str) -> Result<Vec<Refusal>, StateError> {
         let refused = self.read::<Refused>(&[], REFUSED)?.filter(|refused| refused.boot_id == boot_id);
         Ok(refused.map_or_else(Vec::new, |refused| refused.refusals))
@@ -312,7 +328,7 @@ impl StateDir {
 
     fn remove(&self, name: &str) -> Result<(), StateError> {
         match self.open()? {
-            Some(dir) => Ok(dir.remove(&Faults::none(), name)?),
+            Some(dir) => Ok(dir.remove(&self.faults, name)?),
             None => Ok(()),
         }
     }
@@ -333,7 +349,7 @@ impl StateDir {
 
     /// Writes a document atomically.
     fn write(&self, below: &[&str], name: &str, value: &impl Serialize) -> Result<(), StateError> {
-        let mut dir = PrivateDirectory::create(&self.base, &self.names)?;
+        let mut dir = self.make()?;
         for name in below {
             dir = dir.make_sub(name)?;
         }
@@ -343,7 +359,7 @@ impl StateDir {
             raw: String::new(),
         })?;
         text.push('\n');
-        Ok(dir.write(&Faults::none(), name, text.as_bytes())?)
+        Ok(dir.write(&self.faults, name, text.as_bytes())?)
     }
 }
 

@@ -34,6 +34,8 @@ fn in_force(root: &Root) -> anyhow::Result<Reading<InForce>> {
         InForce::Unconfirmed
     } else if status.reboot == RebootStatus::Pending {
         InForce::WaitsForReboot
+    } else if status.reboot == RebootStatus::Refused {
+        InForce::Refused
     } else {
         match verify::in_force(root)?.map(|verification| verification.counts.not_held()) {
             None | Some(0) => InForce::Held,

@@ -94,6 +94,13 @@ fn not_in_force(
 ) -> Row {
     let next = scene.evidence.next_boot_line.as_ref().map(|line| CommandLine::parse(line));
     let comes = next.known().map(|next| stands(next, token));
+    if let Some(refusal) = scene.refusal(&look.change.target) {
+        // Perhaps set manually since.
+        return match comes {
+            Some(true) => look.row(Standing::Pending, scene.why_pending()),
+            _ => look.row(Standing::Refused, refusal.reason.clone()),
+        };
+    }
     if scene.is_boot_of_apply {
         return match comes {
             Some(false) => look.row(Standing::Lost, NOT_IN_NEXT),

@@ -124,7 +124,7 @@ pub enum Standing {
     Overridden,
     /// The old value is back, or there is none.
     Lost,
-    /// The old value is there, because the kernel or a service refused the planned one.
+    /// The planned value is not there, because lowlat, the kernel or a service refused to set it.
     Refused,
     /// It is configured as planned, but the kernel does not follow.
     Ineffective,

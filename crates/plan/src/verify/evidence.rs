@@ -32,17 +32,17 @@ pub struct Evidence {
     pub sysctl_conf: Vec<SysctlAssignment>,
     /// Interrupts read again some time after the snapshot, if they were.
     pub interrupts_later: Option<InterruptFacts>,
-    /// Changes that the host refused in this boot.
+    /// Changes that were refused: lasting ones when the plan was applied, others in this boot.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<Refusal>,
 }
 
-/// A change that the kernel or a service refused when lowlat last made it.
+/// A change that lowlat could not make when it last tried, or not completely.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
     /// What was to be changed.
     pub target: Target,
-    /// The error.
+    /// The error, and what to do instead.
     pub reason: String,
 }
 

@@ -63,8 +63,8 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The refusal of a change in this boot.
-    fn refusal(&self, target: &Target) -> Option<&'a Refusal> {
+    /// The refusal of a change.
+    pub(super) fn refusal(&self, target: &Target) -> Option<&'a Refusal> {
         self.evidence.refused.iter().find(|refusal| refusal.target == *target)
     }
 

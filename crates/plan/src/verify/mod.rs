@@ -7,7 +7,7 @@
 //! value in force = planned                        held
 //! boot of the apply, parameter not on the line    pending
 //! a known file or daemon sets the present value   overridden, by name
-//! old value, after an error of the write          refused
+//! not the planned value, which was refused        refused
 //! old value                                       lost
 //! any other value                                 overridden, by unknown
 //! configured, but the kernel shows another value  ineffective
@@ -78,11 +78,12 @@ impl Verification {
         let changes: Vec<Row> =
             plan.changes.iter().enumerate().flat_map(|(at, change)| of_change(&scene, at, change)).collect();
         let (headline, mut rows) = headline::of(&scene, &changes);
-        let is_pending = rows.iter().any(|row| row.standing == Standing::Pending);
+        let unset = rows.iter().find(|row| matches!(row.standing, Standing::Pending | Standing::Refused));
+        let unset = unset.map(|row| (row.standing, row.note.clone()));
         rows.extend(changes);
         rows.extend(service::keeper_row(&scene));
         if let Some(proof) = input.ticks {
-            rows.extend(ticks::rows(&scene, proof, is_pending));
+            rows.extend(ticks::rows(&scene, proof, unset.as_ref()));
         }
         Self {
             document: Self::DOCUMENT.to_owned(),

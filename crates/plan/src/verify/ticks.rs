@@ -75,14 +75,17 @@ impl TickProof {
     }
 }
 
+/// The standing of parameters that are not in force yet, and its reason.
+type Unset<'a> = Option<&'a (Standing, String)>;
+
 /// A row for each CPU, if the plan has CPUs without ticks, and one for RCU's callbacks.
-pub(super) fn rows(scene: &Scene<'_>, proof: &TickProof, is_pending: bool) -> Vec<Row> {
+pub(super) fn rows(scene: &Scene<'_>, proof: &TickProof, unset: Unset<'_>) -> Vec<Row> {
     let mut rows = Vec::new();
     if expects(scene.plan, "boot.nohz_full") {
-        rows.extend(proof.cpus.iter().map(|count| of_cpu(scene, proof, count, is_pending)));
+        rows.extend(proof.cpus.iter().map(|count| of_cpu(proof, count, unset)));
     }
     if expects(scene.plan, "boot.rcu_nocbs") {
-        rows.push(rcu(scene, proof, is_pending));
+        rows.push(rcu(scene, proof, unset));
     }
     rows
 }
@@ -101,7 +104,7 @@ fn blank(what: String, planned: String, observed: Reading<String>, setting: &str
     }
 }
 
-fn of_cpu(scene: &Scene<'_>, proof: &TickProof, count: &TickCount, is_pending: bool) -> Row {
+fn of_cpu(proof: &TickProof, count: &TickCount, unset: Unset<'_>) -> Row {
     let planned = format!("{} ticks at most", proof.allowed());
     let observed = count.ticks.clone().map(|ticks| format!("{ticks} ticks, {}", count.load.word()));
     let row = blank(format!("ticks of CPU {}", count.cpu), planned, observed, "boot.nohz_full");
@@ -109,8 +112,8 @@ fn of_cpu(scene: &Scene<'_>, proof: &TickProof, count: &TickCount, is_pending: b
         let note = unreadable(&count.ticks);
         return Row { standing: Standing::Unreadable, note, ..row };
     };
-    if is_pending {
-        return Row { standing: Standing::Pending, note: scene.why_pending().to_owned(), ..row };
+    if let Some((standing, note)) = unset {
+        return Row { standing: *standing, note: note.clone(), ..row };
     }
     if *ticks <= proof.allowed() {
         return row;
@@ -128,7 +131,7 @@ fn of_cpu(scene: &Scene<'_>, proof: &TickProof, count: &TickCount, is_pending: b
 
 /// Separate threads run callbacks. They must exist for each isolated CPU and run on other CPUs, and the soft
 /// interrupt that would run them must be rare.
-fn rcu(scene: &Scene<'_>, proof: &TickProof, is_pending: bool) -> Row {
+fn rcu(scene: &Scene<'_>, proof: &TickProof, unset: Unset<'_>) -> Row {
     let isolated = &scene.plan.isolated;
     let threads = scene.host.tasks.kernel_threads.iter().filter(|thread| thread.comm.starts_with("rcuo"));
     let (mut served, mut on_isolated, mut count) = (CpuSet::new(), Vec::new(), 0_u32);
@@ -166,6 +169,6 @@ fn rcu(scene: &Scene<'_>, proof: &TickProof, is_pending: bool) -> Row {
     } else {
         return row;
     };
-    let standing = if is_pending { Standing::Pending } else { Standing::Ineffective };
+    let standing = unset.map_or(Standing::Ineffective, |(standing, _)| *standing);
     Row { standing, note: fault, ..row }
 }

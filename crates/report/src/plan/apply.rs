@@ -103,7 +103,7 @@ fn add_refused(out: &mut String, plan: &Plan, outcome: &ApplyOutcome, width: usi
     let refused = outcome.changes.iter().filter(|change| change.fate == Fate::Refused);
     let lines =
         refused.filter_map(|outcome| Some((plan.changes.get(outcome.change)?, outcome.reasons.join("; "))));
-    add_reasons(out, "Refused and left unchanged", lines, width);
+    add_reasons(out, "Refused", lines, width);
 }
 
 /// Adds changes with their reasons; changes of one setting for one reason share an entry.
@@ -349,7 +349,19 @@ fn add_plan(out: &mut String, status: &TuneStatus, plan: &PlanInForce, since: &s
     );
     let boot = if plan.is_of_this_boot { "in this boot" } else { "in an earlier boot" };
     field("since", &format!("{since} ({ago}), {boot}"));
-    field("command line", reboot_words(status.reboot));
+    let is_line = |target: &Target| matches!(target, Target::CommandLine { .. });
+    let of_line = plan.refused.iter().find(|refusal| is_line(&refusal.target));
+    match of_line.filter(|_| status.reboot == RebootStatus::Refused) {
+        Some(refusal) => field("command line", &format!("refused: {}", refusal.reason)),
+        None => field("command line", reboot_words(status.reboot)),
+    }
+    match plan.refused.iter().filter(|refusal| !is_line(&refusal.target)).count() {
+        0 => {}
+        others => field(
+            "refused",
+            &format!("{}: `lowlat tune verify` shows the reasons", plural(others, "other change")),
+        ),
+    }
     field("confirmation", &confirmation_words(plan, status.reboot));
     if !plan.earlier.is_empty() {
         field(
@@ -366,6 +378,7 @@ fn reboot_words(reboot: RebootStatus) -> &'static str {
         RebootStatus::PendingRollback => "reverted; in effect until the reboot",
         RebootStatus::Done => "in effect",
         RebootStatus::Ineffective => "parameters are missing since the reboot: run `lowlat tune verify`",
+        RebootStatus::Refused => "refused",
         RebootStatus::Unknown => "unknown",
     }
 }

@@ -26,6 +26,7 @@ fn in_force() -> PlanInForce {
         is_of_this_boot: true,
         is_complete: true,
         confirmation: Confirmation::Waiting { within_s: 600, left_s: Some(571) },
+        refused: Vec::new(),
         earlier: vec!["60303ae22b998861".into()],
     }
 }

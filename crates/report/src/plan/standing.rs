@@ -22,6 +22,8 @@ pub enum InForce {
     Unconfirmed,
     /// The reboot is missing.
     WaitsForReboot,
+    /// Its command line must be set manually.
+    Refused,
     /// This number of values is not held.
     Drifted(u32),
     /// Every value is held.
@@ -53,6 +55,10 @@ pub fn standing_text(standing: &Standing, width: usize) -> String {
         Reading::Known(InForce::WaitsForReboot) => {
             (paint(YELLOW, "The plan in force waits for a reboot."), "sudo reboot")
         }
+        Reading::Known(InForce::Refused) => (
+            paint(YELLOW, "The command line of the plan in force was refused: set it manually."),
+            "sudo lowlat tune status",
+        ),
         Reading::Known(InForce::Drifted(count)) => {
             let text = format!("Drifted: {} not as the plan in force wants.", is_are(*count));
             (paint(YELLOW, &text), "sudo lowlat tune verify")
@@ -115,6 +121,7 @@ mod tests {
         assert_eq!(next(Reading::Absent, false), "sudo lowlat assess");
         assert_eq!(next(Reading::Absent, true), "lowlat tune plan");
         assert_eq!(next(Reading::Known(InForce::WaitsForReboot), true), "sudo reboot");
+        assert_eq!(next(Reading::Known(InForce::Refused), true), "sudo lowlat tune status");
         assert_eq!(next(Reading::Known(InForce::Drifted(3)), true), "sudo lowlat tune verify");
         assert_eq!(next(Reading::Known(InForce::Held), true), "sudo lowlat jitter --gate 'max<10us'");
         assert_eq!(next(Reading::Denied, false), "sudo lowlat tune status");

@@ -25,7 +25,7 @@ struct Progress {
     /// Changed files.
     paths: Vec<String>,
     notes: Vec<String>,
-    /// Changes that the host refused.
+    /// Changes that were refused, wholly or in part.
     refused: Vec<Refusal>,
     /// Whether anything was written.
     is_changed: bool,
@@ -41,6 +41,18 @@ impl Progress {
         outcome.fate = outcome.fate.max(fate);
         outcome.reasons.extend(reason);
     }
+
+    fn refuse(&mut self, plan: &Plan, change: usize, reason: String) {
+        if let Some(planned) = plan.changes.get(change) {
+            self.refused.push(Refusal { target: planned.target.clone(), reason: reason.clone() });
+        }
+        self.note(change, Fate::Refused, Some(reason));
+    }
+}
+
+/// Whether a change lasts over reboots, and is not made again in each boot.
+fn is_lasting(refusal: &Refusal) -> bool {
+    !matches!(refusal.target.kind().part(), steps::Part::RunTime | steps::Part::Queues)
 }
 
 impl Ready {
@@ -68,7 +80,7 @@ impl Ready {
         let before: BTreeSet<(String, String)> =
             log.history().entries.iter().map(|entry| (entry.plan.clone(), entry.step.clone())).collect();
         let mut progress = Progress::default();
-        let mut carried_out = self.mark(site, &log, &plan_id, false);
+        let mut carried_out = self.mark(site, &log, &plan_id, None);
         for stage in ORDER {
             if carried_out.is_ok() {
                 tell(doing(stage));
@@ -76,7 +88,11 @@ impl Ready {
             }
             carried_out = carried_out.and_then(|()| Ok(site.seal(&log)?));
         }
-        let carried_out = carried_out.and_then(|()| self.mark(site, &log, &plan_id, true));
+        for (change, reason) in &self.left {
+            progress.refuse(&self.plan, *change, reason.clone());
+        }
+        let refused = progress.refused.iter().filter(|refusal| is_lasting(refusal)).cloned().collect();
+        let carried_out = carried_out.and_then(|()| self.mark(site, &log, &plan_id, Some(refused)));
         if let Err(error) = carried_out {
             let is_ours = |entry: &Entry| {
                 (self.is_resumed && plan_of(&entry.plan) == plan_id)
@@ -88,15 +104,23 @@ impl Ready {
         Ok(self.finish(site, plan_id, progress, tell))
     }
 
-    /// Records the plan as in force: incomplete before the first change, complete after the last.
-    fn mark(&self, site: &Site, log: &UndoLog, plan_id: &str, is_complete: bool) -> Result<(), FlowError> {
+    /// Records the plan as in force: incomplete before the first change; after the last complete, with the lasting
+    /// changes that were refused.
+    fn mark(
+        &self,
+        site: &Site,
+        log: &UndoLog,
+        plan_id: &str,
+        refused: Option<Vec<Refusal>>,
+    ) -> Result<(), FlowError> {
         let now = self.now.as_ref();
         let in_force = InForce {
             plan_id: plan_id.to_owned(),
             applied_unix_ms: now.map_or_else(Site::now_unix_ms, |now| now.applied_unix_ms),
             applied_boot_id: now
                 .map_or_else(|| site.boot_id().text().to_owned(), |now| now.applied_boot_id.clone()),
-            is_complete,
+            is_complete: refused.is_some(),
+            refused: refused.unwrap_or_default(),
             confirm_within_s: self.confirm_within_s.or(now.and_then(|now| now.confirm_within_s)),
             earlier: now.map_or_else(|| self.earlier.clone().map(Box::new), |now| now.earlier.clone()),
         };
@@ -168,7 +192,7 @@ impl Ready {
         for of in of {
             let preparation = (site.prepare)(&plan, host, log, *of)?;
             for left in preparation.left {
-                progress.note(place(left.change), Fate::Refused, Some(left.reason));
+                progress.refuse(&self.plan, place(left.change), left.reason);
             }
             progress.notes.extend(preparation.notes.into_iter().map(|note| note.text));
             all.extend(preparation.steps);
@@ -184,12 +208,10 @@ impl Ready {
                 None => Fate::Unchanged,
             };
             for change in prepared.also.iter().chain([&prepared.change]) {
-                let change = place(*change);
-                if let (Some(why), Some(planned)) = (&refused, self.plan.changes.get(change)) {
-                    let refusal = Refusal { target: planned.target.clone(), reason: why.clone() };
-                    progress.refused.push(refusal);
+                match &refused {
+                    Some(why) => progress.refuse(&self.plan, place(*change), why.clone()),
+                    None => progress.note(place(*change), fate, None),
                 }
-                progress.note(change, fate, refused.clone());
             }
         }
         Ok(())
@@ -205,8 +227,7 @@ impl Ready {
     ) -> Result<(), FlowError> {
         let steps = file_steps(log, files)?;
         let report = self.steps(log, stage, &steps, progress)?;
-        let line = self.plan.changes.iter().position(|c| matches!(c.target, Target::CommandLine { .. }));
-        if let Some(line) = line.filter(|_| !steps.is_empty()) {
+        if let Some(line) = self.line().filter(|_| !steps.is_empty()) {
             let fate = if report.done.is_empty() { Fate::Unchanged } else { Fate::Done };
             progress.note(line, fate, None);
         }
@@ -222,13 +243,24 @@ impl Ready {
         self.files(log, Stage::Boot, &files, progress)
     }
 
+    /// The index of the change of the command line.
+    fn line(&self) -> Option<usize> {
+        self.plan.changes.iter().position(|change| matches!(change.target, Target::CommandLine { .. }))
+    }
+
     fn generate(&self, site: &Site, log: &mut UndoLog, progress: &mut Progress) -> Result<(), FlowError> {
         let Some(loader) = &self.loader else { return Ok(()) };
         let Some(programs) = &site.programs else {
-            progress.notes.push(format!(
-                "{}: its generated files are unchanged; run its generator inside the tree",
-                loader.name()
-            ));
+            if let (Some(line), Some(command)) = (self.line(), loader.generator(&site.root))
+                && !at_boot::comes_next(site, &self.plan)
+            {
+                let reason = format!(
+                    "written for {}, but its menu is unchanged, because the generator needs the running host; run \
+                     `{command}` inside the tree",
+                    loader.name()
+                );
+                progress.refuse(&self.plan, line, reason);
+            }
             return Ok(());
         };
         let failed = |error: crate::boot_loader::BootLoaderError| FlowError::Refused(vec![error.to_string()]);
@@ -294,6 +326,7 @@ impl Ready {
             .collect();
         let report = log.rollback_where(is_ours);
         let sealed = site.seal(&log).err();
+        let is_over = log.history().entries.is_empty();
         drop(log);
         let mut notes = persist::tell_manager(site, touched.iter().map(String::as_str));
         if let Some(manager) = site.manager.as_ref().filter(|_| !self.confirm_units.is_empty()) {
@@ -310,6 +343,9 @@ impl Ready {
                 None => site.state.take_out_of_force().map_err(FlowError::from),
             };
             notes.extend(restored.err().map(|error| error.to_string()));
+            if is_over && self.earlier.is_none() {
+                notes.extend(site.state.discard().err().map(|error| error.to_string()));
+            }
         }
         notes.extend(sealed.map(|error| error.to_string()));
         let rolled_back = if report.left.is_empty() {
@@ -331,7 +367,9 @@ impl Ready {
         tell: &mut dyn FnMut(&str),
     ) -> ApplyOutcome {
         tell("starting units");
-        let refused = std::mem::take(&mut progress.refused);
+        let needs_reboot = at_boot::is_reboot_pending(site, &self.plan, &progress.refused);
+        let mut refused = std::mem::take(&mut progress.refused);
+        refused.retain(|refusal| !is_lasting(refusal));
         let recorded = site.state.put_refused(site.boot_id().text(), refused);
         progress.notes.extend(recorded.err().map(|error| error.to_string()));
         let paths: Vec<String> = std::mem::take(&mut progress.paths);
@@ -343,9 +381,6 @@ impl Ready {
                     progress.notes.push(format!("{unit} failed to start: {error}"));
                 }
             }
-        }
-        for (change, reason) in &self.left {
-            progress.note(*change, Fate::Refused, Some(reason.clone()));
         }
         for change in 0..self.plan.changes.len() {
             progress.note(change, Fate::Unchanged, None);
@@ -361,7 +396,7 @@ impl Ready {
             boot_loader: self.loader.as_ref().map(|loader| loader.name().to_owned()),
             units: self.confirm_units.iter().chain(&self.units).map(|unit| units::path(unit.name)).collect(),
             confirm_within_s: self.confirm_within_s,
-            needs_reboot: at_boot::is_reboot_pending(site, &self.plan),
+            needs_reboot,
             notes,
         }
     }

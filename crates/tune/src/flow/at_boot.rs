@@ -3,7 +3,7 @@
 use super::stage::{ROUNDS_MAX as IDS_MAX, Stage, again_id, is_run_time};
 use super::{FlowError, Site, log_check};
 use crate::steps::{self, Preparation, Prepared};
-use lowlat_host::cmdline::CommandLine;
+use lowlat_host::{Reading, cmdline::CommandLine};
 use lowlat_plan::{
     Plan,
     outcome::{RebootStatus, reboot_status},
@@ -77,9 +77,13 @@ fn rounds(
             let Round { report, left, refused } = round(site, log, plan_id, plan, stage)?;
             is_quiet &= report.done.is_empty();
             again.done.extend(report.done);
-            again.refused.extend(left);
+            again.refused.extend(left.iter().map(|left| left.reason.clone()));
             again.refused.extend(report.failed.into_iter().map(|(step, why)| format!("{step}: {why}")));
-            refusals.extend(refused);
+            for refusal in left.into_iter().chain(refused) {
+                if !refusals.contains(&refusal) {
+                    refusals.push(refusal);
+                }
+            }
         }
         again.refused.sort();
         again.refused.dedup();
@@ -93,8 +97,8 @@ fn rounds(
 /// The result of one round of a stage.
 struct Round {
     report: ApplyReport,
-    /// Why changes could not be prepared.
-    left: Vec<String>,
+    /// Changes that could not be prepared.
+    left: Vec<Refusal>,
     refused: Vec<Refusal>,
 }
 
@@ -113,8 +117,13 @@ fn round(
     let of = if stage == Stage::Queues { steps::Part::Queues } else { steps::Part::RunTime };
     let preparation: Preparation = (site.prepare)(&possible, &host, log, of)?;
     let steps: Vec<UndoStep> = preparation.steps.iter().map(|prepared| prepared.step.clone()).collect();
-    let mut reasons: Vec<String> = left.into_iter().map(|(_, why)| why).collect();
-    reasons.extend(preparation.left.into_iter().map(|left| left.reason));
+    let refusal = |plan: &Plan, at: usize, reason: String| {
+        plan.changes.get(at).map(|change| Refusal { target: change.target.clone(), reason })
+    };
+    let left = left.into_iter().filter_map(|(at, reason)| refusal(plan, at, reason));
+    let unprepared =
+        preparation.left.into_iter().filter_map(|left| refusal(&possible, left.change, left.reason));
+    let left: Vec<Refusal> = left.chain(unprepared).collect();
     let boot = site.boot_id().text().to_owned();
     let mut id = 0;
     loop {
@@ -124,7 +133,7 @@ fn round(
             applied => {
                 let report = applied?;
                 let refused = refusals(&possible, &preparation.steps, &report);
-                return Ok(Round { report, left: reasons, refused });
+                return Ok(Round { report, left, refused });
             }
         }
     }
@@ -148,10 +157,30 @@ fn refusals(plan: &Plan, steps: &[Prepared], report: &ApplyReport) -> Vec<Refusa
 
 /// Whether a reboot is needed to complete the plan. In a directory tree, where no kernel runs, a command
 /// line always needs one.
-pub(super) fn is_reboot_pending(site: &Site, plan: &Plan) -> bool {
-    if !site.is_live() && !site.root.exists("/proc/cmdline") {
-        return plan.changes.iter().any(|change| matches!(change.target, Target::CommandLine { .. }));
+pub(super) fn is_reboot_pending(site: &Site, plan: &Plan, refused: &[Refusal]) -> bool {
+    matches!(reboot(site, plan, true, refused), RebootStatus::Pending | RebootStatus::Unknown)
+}
+
+/// Whether the command line of a plan is in effect.
+pub(super) fn reboot(site: &Site, plan: &Plan, is_of_this_boot: bool, refused: &[Refusal]) -> RebootStatus {
+    let line = site.root.read("/proc/cmdline");
+    let status = reboot_status(plan, &CommandLine::parse(line.text()), is_of_this_boot);
+    let is_of_line = |refusal: &Refusal| matches!(refusal.target, Target::CommandLine { .. });
+    match status {
+        RebootStatus::NotNeeded => status,
+        RebootStatus::Done if line.is_known() => status,
+        _ if refused.iter().any(is_of_line) => {
+            // Perhaps set manually since.
+            if comes_next(site, plan) { RebootStatus::Pending } else { RebootStatus::Refused }
+        }
+        _ if line.is_known() => status,
+        _ => RebootStatus::Unknown,
     }
-    let line = CommandLine::parse(site.root.read("/proc/cmdline").text());
-    !matches!(reboot_status(plan, &line, true), RebootStatus::NotNeeded | RebootStatus::Done)
+}
+
+/// Whether the entry that boots next is known to have the parameters of a plan.
+pub(super) fn comes_next(site: &Site, plan: &Plan) -> bool {
+    let next = (site.detect)(&site.root).map(|loader| loader.next_boot_line(&site.root));
+    let Ok(Reading::Known(next)) = next else { return false };
+    reboot_status(plan, &CommandLine::parse(&next), true) == RebootStatus::Done
 }

@@ -41,7 +41,7 @@ pub fn confirm(site: &Site) -> Result<Confirmed, FlowError> {
     }
     let is_waiting = now.confirm_within_s.is_some();
     let is_of_this_boot = site.boot_id().text() == now.applied_boot_id;
-    if is_waiting && is_of_this_boot && at_boot::is_reboot_pending(site, &plan) {
+    if is_waiting && is_of_this_boot && at_boot::is_reboot_pending(site, &plan, &now.refused) {
         // It may have fired already, with its rollback waiting for the log. This note stops that rollback.
         site.state.put_resting_in(Some(site.boot_id().text()))?;
         stop_timer(site)?;

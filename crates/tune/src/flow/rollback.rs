@@ -73,7 +73,19 @@ pub fn rollback(site: &Site, request: &RollbackRequest) -> Result<RollbackOutcom
         Some(_) if !request.accept_damage || request.scope != Scope::All => {
             look_at(site, Some(&log), request)
         }
-        doubt => rollback_with(site, log, request, doubt.as_ref()),
+        doubt => {
+            let mut outcome = rollback_with(site, log, request, doubt.as_ref())?;
+            if request.scope == Scope::All && outcome.is_complete() && outcome.in_force.is_none() {
+                match site.state.discard() {
+                    Ok(kept) => outcome.directories_left.extend(kept),
+                    Err(error) => outcome.failures.push(NotRestored {
+                        name: site.state.path().display().to_string(),
+                        reason: error.to_string(),
+                    }),
+                }
+            }
+            Ok(outcome)
+        }
     }
 }
 

@@ -1,12 +1,12 @@
 //! The status of the plan in force.
 
 use super::log_check::doubt;
-use super::{FlowError, Site};
+use super::{FlowError, Site, at_boot};
 use crate::{InForce, StateError, units};
-use lowlat_host::{Reading, cmdline::CommandLine};
+use lowlat_host::Reading;
 use lowlat_plan::{
     Plan,
-    outcome::{Confirmation, PlanInForce, RebootStatus, StepCount, TuneStatus, UnitStatus, reboot_status},
+    outcome::{Confirmation, PlanInForce, RebootStatus, StepCount, TuneStatus, UnitStatus},
 };
 use lowlat_sys::undo::{History, HostError, Inspection, UndoError, UndoLog};
 use rustix::time::{ClockId, clock_gettime};
@@ -38,7 +38,10 @@ pub fn status(site: &Site) -> Result<TuneStatus, FlowError> {
         Err(error) => return Err(error.into()),
     };
     let reboot = match &in_force {
-        Reading::Known((now, plan)) => reboot(site, now, plan),
+        Reading::Known((now, plan)) => {
+            let is_of_this_boot = site.boot_id().text() == now.applied_boot_id;
+            at_boot::reboot(site, plan, is_of_this_boot, &now.refused)
+        }
         Reading::Absent => match site.state.taken_back_in()? {
             Some(boot_id) if site.boot_id().known() == Some(&boot_id) => RebootStatus::PendingRollback,
             _ => RebootStatus::NotNeeded,
@@ -68,16 +71,6 @@ fn damage(site: &Site, log: &Inspection) -> Result<Option<String>, StateError> {
     Ok((!names.is_empty()).then(|| format!("the undo records of {} are lost", names.join(", "))))
 }
 
-fn reboot(site: &Site, now: &InForce, plan: &Plan) -> RebootStatus {
-    match site.root.read("/proc/cmdline") {
-        Reading::Known(line) => {
-            let is_of_this_boot = site.boot_id().text() == now.applied_boot_id;
-            reboot_status(plan, &CommandLine::parse(&line), is_of_this_boot)
-        }
-        _ => RebootStatus::Unknown,
-    }
-}
-
 fn facts(site: &Site, now: &InForce, plan: &Plan) -> PlanInForce {
     let mut earlier = Vec::new();
     let mut below = now.earlier.as_deref();
@@ -85,6 +78,7 @@ fn facts(site: &Site, now: &InForce, plan: &Plan) -> PlanInForce {
         earlier.push(plan.plan_id.clone());
         below = plan.earlier.as_deref();
     }
+    let of_this_boot = site.state.refused(site.boot_id().text()).unwrap_or_default();
     PlanInForce {
         plan_id: now.plan_id.clone(),
         profile: plan.profile.to_string(),
@@ -95,6 +89,7 @@ fn facts(site: &Site, now: &InForce, plan: &Plan) -> PlanInForce {
         is_complete: now.is_complete,
         confirmation: confirmation(site, now),
         earlier,
+        refused: now.refused.iter().cloned().chain(of_this_boot).collect(),
     }
 }
 

@@ -5,7 +5,7 @@ use crate::commands::{Subcommand, examples};
 use crate::output::{self, Exit};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use jiff::Timestamp;
-use lowlat_plan::outcome::TuneStatus;
+use lowlat_plan::outcome::{RebootStatus, TuneStatus};
 use lowlat_sys::Root;
 use lowlat_tune::flow;
 
@@ -24,7 +24,8 @@ fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
         .about("Show which plan is in force, since when, and which units maintain it")
         .after_help(format!(
-            "Exit codes: 0 no plan or a complete plan, 1 an incomplete plan or a damaged undo log, 2 error.\n\n{}",
+            "Exit codes: 0 no plan or a complete plan, 1 an incomplete plan, a refused command line or a damaged undo log, \
+             2 error.\n\n{}",
             examples(&[
                 ("sudo lowlat tune status", "Show the plan, reboot, confirmation, units and steps."),
                 ("lowlat tune status", "Show what is readable without root."),
@@ -47,6 +48,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         output::print(&lowlat_report::status_text(&status, &since(&status), output::width()))?;
     }
     let is_in_part = status.in_force.known().is_some_and(|plan| !plan.is_complete);
+    let is_in_part = is_in_part || status.reboot == RebootStatus::Refused;
     let is_sound = !is_in_part && status.damage.is_none() && status.unfinished.is_empty();
     Ok(if is_sound { Exit::Clean } else { Exit::Findings })
 }

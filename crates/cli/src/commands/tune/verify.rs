@@ -63,7 +63,7 @@ fn declare(command: Command) -> Command {
              \x20 pending      waits for the reboot\n\
              \x20 overridden   by the named file, service or parameter\n\
              \x20 lost         the previous value is back\n\
-             \x20 refused      the kernel or a service refused it when it was last set\n\
+             \x20 refused      not set, or not completely: the row has the reason and what to do\n\
              \x20 ineffective  configured, but the kernel does not follow\n\
              \x20 unreadable   cannot be checked\n\
              \x20 moves later  an interrupt that moves when it next fires\n\
@@ -187,8 +187,9 @@ fn verify(
     }
     let mut warnings = Vec::new();
     let ticks = proof(arguments, root, plan, &host, &mut warnings)?;
-    if in_force.is_some() {
+    if let Some(in_force) = in_force {
         evidence.refused = StateDir::below(&arguments.root).refused(host.kernel.boot_id.text())?;
+        evidence.refused.extend(in_force.refused.iter().cloned());
     }
     if root.is_live() {
         evidence.interrupts_later = Some(evidence::interrupts(root));

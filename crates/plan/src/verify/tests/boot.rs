@@ -1,6 +1,6 @@
 //! Parameters of the kernel.
 
-use super::super::BootSource;
+use super::super::{BootSource, Refusal};
 use super::*;
 
 fn source(path: &str, variable: &str, parameters: &str) -> BootSource {
@@ -38,6 +38,41 @@ fn what_the_next_entry_lacks_does_not_come_with_the_reboot() {
         Standing::Lost,
         &["another entry", "reboot"],
     );
+}
+
+/// Whatever the boot: no culprit is invented for what was never written.
+#[test]
+fn a_refused_command_line_is_refused_in_every_boot() {
+    let why =
+        "this host boots with Limine; set nohz_full=1-7,9-15 manually in /boot/limine.conf; then reboot";
+    let case = |line: &str, applied: &'static str| {
+        let words = &["nohz_full=1-7,9-15", "skew_tick=1"];
+        Case::new(Bench::trading().line(line)).line(words).with(|case| {
+            case.applied_boot_id = applied;
+            case.bench.host.topology.nohz_full = Reading::Known(CpuSet::new());
+            case.ticks = Some(proof([900, 1], TickLoad::Spinner));
+            let target = case.plan.changes[0].target.clone();
+            case.evidence.refused = vec![Refusal { target, reason: why.into() }];
+        })
+    };
+    for applied in [THIS_BOOT, "an earlier boot"] {
+        let refused = case("ro", applied);
+        for what in ["nohz_full=", "skew_tick=", "CPUs without a tick (nohz_full)", "ticks of CPU 1"] {
+            let row = refused.says(what, Standing::Refused, &["set nohz_full=1-7,9-15 manually"]);
+            assert!(row.by.is_none() && !row.note.contains("tune apply"), "{}", row.note);
+        }
+        assert_eq!(refused.verify().outcome(), super::super::Outcome::NotHeld);
+        case("ro nohz_full=2-3", applied).says("nohz_full=", Standing::Refused, &["nohz_full=2-3"]);
+        // Set manually, in part and for the next boot.
+        let in_part = case("ro skew_tick=1", applied);
+        in_part.says("skew_tick=", Standing::Held, &[]);
+        in_part.says("nohz_full=", Standing::Refused, &[]);
+        let later = case("ro", applied).with(|case| {
+            case.evidence.next_boot_line = Reading::Known("ro skew_tick=1 nohz_full=1-7,9-15".into());
+        });
+        later.says("nohz_full=", Standing::Pending, &["waits for the reboot"]);
+        assert_eq!(later.verify().outcome(), super::super::Outcome::Pending);
+    }
 }
 
 #[test]

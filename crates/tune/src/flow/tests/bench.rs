@@ -107,6 +107,12 @@ impl BootLoader for FakeLoader {
         let new = State::File(FileState::of_root(words.join(" "), 0o644));
         Ok(vec![FileChange { path: DROP_IN.into(), variable: None, new }])
     }
+    fn generator(&self, _: &Root) -> Option<String> {
+        Some(format!("grub-mkconfig -o /{GRUB_CFG}"))
+    }
+    fn next_boot_line(&self, root: &Root) -> Reading<String> {
+        root.read(&format!("/{GRUB_CFG}"))
+    }
     fn entry_lines(&self, root: &Root) -> Vec<EntryLine> {
         let path = "/boot/loader/entries/later.conf";
         let options = root.read(path).text().trim().to_owned();
@@ -378,7 +384,7 @@ fn walk(root: &Path, at: &Path, files: &mut BTreeMap<String, String>) {
         let meta = entry.metadata().unwrap();
         let shown = path.display().to_string();
         if meta.is_dir() {
-            files.insert(format!("{shown}/"), String::new());
+            files.insert(format!("{shown}/"), format!("{:o} {}:{}", meta.mode(), meta.uid(), meta.gid()));
             walk(root, &path, files);
         } else if meta.is_symlink() {
             files.insert(shown, format!("-> {}", fs::read_link(root.join(&path)).unwrap().display()));

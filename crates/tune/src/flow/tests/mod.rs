@@ -3,6 +3,7 @@
 mod basics;
 mod bench;
 mod confirm;
+mod errors;
 mod faults;
 mod kill;
 mod layers;

@@ -2,9 +2,10 @@
 
 use super::super::*;
 use super::bench::{Bench, differences, is_root};
+use crate::boot_loader::BootLoaderError;
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::Reading;
-use lowlat_plan::outcome::Fate;
+use lowlat_plan::outcome::{Fate, RebootStatus};
 use lowlat_settings::change::Target;
 use lowlat_sys::undo::{Faults, UndoError};
 use std::fs;
@@ -149,4 +150,54 @@ fn what_the_host_refuses_is_recorded_for_its_boot() {
     fs::remove_file(bench.tree().join(refuses)).unwrap();
     assert!(rollback(&site, &RollbackRequest::default()).unwrap().failures.is_empty());
     assert!(!bench.state().join("refused.json").exists());
+}
+
+/// Nothing waits for a reboot if the command line was refused, in no later process and in no later boot.
+#[test]
+fn a_refused_command_line_waits_for_no_reboot() {
+    if !is_root() {
+        return;
+    }
+    let bench = Bench::new();
+    let site = || {
+        let mut site = bench.site(Faults::none());
+        site.detect = |_| {
+            let (looked_at, line) = ("nowhere".to_owned(), "isolcpus=1".to_owned());
+            Err(BootLoaderError::Unknown { looked_at, line })
+        };
+        site
+    };
+    let start = bench.files();
+    let confirm_within = Some(std::time::Duration::from_secs(600));
+    let outcome = bench.apply(&site(), ApplyOptions { confirm_within, ..ApplyOptions::default() }).unwrap();
+    assert_eq!((outcome.count(Fate::Refused), outcome.needs_reboot), (1, false), "{outcome:#?}");
+    let expect_refused = || {
+        let shown = status(&site()).unwrap();
+        assert_eq!(shown.reboot, RebootStatus::Refused);
+        match &shown.in_force.known().unwrap().refused[..] {
+            [one] => assert!(
+                matches!(one.target, Target::CommandLine { .. })
+                    && one.reason.contains("manually: isolcpus=1"),
+                "{one:?}"
+            ),
+            other => panic!("{other:?}"),
+        }
+    };
+    expect_refused();
+    assert_eq!(confirm(&site()).unwrap(), Confirmed::Now, "there is no reboot to wait for");
+    expect_refused();
+    bench.reboot(&start);
+    expect_refused();
+    apply_again(&site()).unwrap();
+    expect_refused();
+    // Set manually, it is in effect like any other.
+    let tokens = bench.plan.changes.iter().find_map(|change| match &change.target {
+        Target::CommandLine { tokens } => Some(tokens.clone()),
+        _ => None,
+    });
+    let words: Vec<String> = tokens.unwrap().iter().filter_map(lowlat_plan::spell).collect();
+    bench.put("proc/cmdline", &format!("root=/dev/vda1 {}\n", words.join(" ")));
+    assert_eq!(status(&site()).unwrap().reboot, RebootStatus::Done);
+    let outcome = rollback(&site(), &RollbackRequest::default()).unwrap();
+    assert!(outcome.is_complete() && !outcome.needs_reboot, "{outcome:#?}");
 }
