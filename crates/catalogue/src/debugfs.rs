@@ -7,7 +7,7 @@ use lowlat_settings::{
 
 const MOVED: &str = "TuneD 2.28 plugin_scheduler: where the knobs moved";
 const GUIDE: &str = "guide 57037 section 4.2.1";
-const FAIR_SERVER: &str = "/sys/kernel/debug/sched/fair_server/cpu*/runtime";
+pub(super) const FAIR_SERVER: &str = "/sys/kernel/debug/sched/fair_server/cpu*/runtime";
 /// A path without a glob, so that "permission denied" is noticed: an unreadable directory lists nothing.
 const FAIR_SERVER_CPU0: &str = "/sys/kernel/debug/sched/fair_server/cpu0/runtime";
 const EXT_SERVER: &str = "/sys/kernel/debug/sched/ext_server/cpu*/runtime";

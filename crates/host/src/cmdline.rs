@@ -1,14 +1,64 @@
 //! The kernel's command line: tokens as the kernel splits them.
 
-use crate::{CpuSet, ListError};
+use crate::{BOOT_CPU, CpuSet, ListError, isolation::ISOLCPUS_FLAGS};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Maximum length of a command line in bytes: COMMAND_LINE_SIZE of x86 and arm64 is 2,048, including the zero
 /// byte. The kernel silently truncates longer ones.
 pub const LINE_BYTES_MAX: usize = 2047;
 
-/// Words that may precede a CPU list: those of `isolcpus=` (kernel-parameters.txt).
-const LIST_FLAGS: &[&str] = &["managed_irq", "domain", "nohz"];
+/// What the kernel does with a parameter that occurs more than once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeat {
+    /// It uses the first and rejects later ones that differ.
+    First,
+    /// It uses the last.
+    Last,
+    /// It applies each.
+    Each,
+}
+
+/// Parameters of which the last does not simply win. Sources: kernel/sched/isolation.c since 4.15, mm/hugetlb.c,
+/// arch/x86/kernel/tsc.c, arch/x86/kernel/cpu/mce/core.c, drivers/cpufreq/intel_pstate.c, drivers/pci.
+const REPEATS: &[(&str, Repeat)] = &[
+    ("isolcpus", Repeat::First),
+    ("nohz_full", Repeat::First),
+    ("default_hugepagesz", Repeat::First),
+    ("hugepagesz", Repeat::Each),
+    ("hugepages", Repeat::Each),
+    ("tsc", Repeat::Each),
+    ("mce", Repeat::Each),
+    ("intel_pstate", Repeat::Each),
+    ("iommu", Repeat::Each),
+    ("intel_iommu", Repeat::Each),
+    ("amd_iommu", Repeat::Each),
+    ("pci", Repeat::Each),
+    ("pcie_aspm", Repeat::Each),
+    ("console", Repeat::Each),
+    ("earlycon", Repeat::Each),
+    ("dyndbg", Repeat::Each),
+    ("cgroup_disable", Repeat::Each),
+    ("initcall_blacklist", Repeat::Each),
+    ("systemd.mask", Repeat::Each),
+    ("systemd.wants", Repeat::Each),
+    ("systemd.setenv", Repeat::Each),
+];
+
+impl Repeat {
+    /// The rule for a parameter.
+    pub fn of(name: &str) -> Self {
+        REPEATS.iter().find(|(known, _)| same_name(known, name)).map_or(Self::Last, |(_, repeat)| *repeat)
+    }
+
+    /// The rule, as the end of a sentence about one parameter.
+    pub fn rule(self) -> &'static str {
+        match self {
+            Self::First => "the kernel uses the first and ignores the others",
+            Self::Last => "the kernel uses the last",
+            Self::Each => "the kernel applies each of them",
+        }
+    }
+}
 
 /// A kernel command line.
 ///
@@ -53,11 +103,20 @@ impl CommandLine {
         self.tokens.iter().filter(move |(n, _)| same_name(n, name)).map(|(_, value)| value.as_deref())
     }
 
-    /// The last value of `name`, which wins for most parameters: `None` if the token is missing, `Some("")`
-    /// if it is bare.
+    /// The last value of `name`: `None` if the token is missing, `Some("")` if it is bare.
     pub fn last(&self, name: &str) -> Option<&str> {
         let found = self.tokens.iter().rev().find(|(n, _)| same_name(n, name));
         found.map(|(_, value)| value.as_deref()).map(Option::unwrap_or_default)
+    }
+
+    /// The value of `name` that the kernel uses: the first or the last, by the parameter's rule.
+    pub fn in_force(&self, name: &str) -> Option<&str> {
+        let mut found = self.tokens.iter().filter(|(n, _)| same_name(n, name));
+        let used = match Repeat::of(name) {
+            Repeat::First => found.next(),
+            Repeat::Last | Repeat::Each => found.next_back(),
+        };
+        used.map(|(_, value)| value.as_deref().unwrap_or_default())
     }
 
     /// Whether the token is on the command line, bare or with a value.
@@ -65,22 +124,56 @@ impl CommandLine {
         self.all(name).next().is_some()
     }
 
-    /// The CPUs of a parameter whose value is a CPU list, after leading flags such as `managed_irq,domain,`.
+    /// The CPUs that the kernel takes from a parameter whose value is a CPU list: those of `isolcpus=` after its flags,
+    /// those of `nohz_full=` without the boot CPU, those of `irqaffinity=` with it.
     ///
     /// # Errors
-    /// The error of an invalid list.
+    /// The error of an invalid list or flag.
     pub fn cpus(&self, name: &str, cpu_count: u32) -> Option<Result<CpuSet, ListError>> {
-        let value = self.last(name)?;
-        let is_flag = |part: &&str| LIST_FLAGS.contains(part);
-        let list = value.split(',').skip_while(is_flag).collect::<Vec<_>>().join(",");
-        Some(CpuSet::parse_list_within(&list, cpu_count))
+        let value = self.in_force(name)?;
+        let (flags, list) = flags_and_list(name, value);
+        let is_flag = |flag: &&str| flag.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
+        Some(match flags.into_iter().find(|flag| !is_flag(flag)) {
+            Some(flag) => Err(ListError::Flag { flag: flag.to_owned(), list: value.to_owned() }),
+            None => CpuSet::parse_list_within(list, cpu_count).map(|mut cpus| {
+                if same_name(name, "nohz_full") {
+                    cpus.remove(BOOT_CPU);
+                } else if same_name(name, "irqaffinity") {
+                    cpus.insert(BOOT_CPU);
+                }
+                cpus
+            }),
+        })
     }
 
-    /// The flags before the list: `["managed_irq", "domain"]` for `isolcpus=managed_irq,domain,1-7`.
-    pub fn flags(&self, name: &str) -> Vec<&str> {
-        let is_flag = |part: &&str| LIST_FLAGS.contains(part);
-        self.last(name).unwrap_or_default().split(',').take_while(is_flag).collect()
+    /// What `isolcpus=` does to its CPUs: of its flags those that a kernel has ever known, or `domain` alone if there
+    /// are none. Repeated parameters with the same CPUs add their flags.
+    pub fn isolation(&self) -> Vec<&str> {
+        let each = self.all("isolcpus").flat_map(|value| {
+            let mut flags = flags_and_list("isolcpus", value.unwrap_or_default()).0;
+            flags.retain(|flag| ISOLCPUS_FLAGS.iter().any(|(known, _)| known == flag));
+            if flags.is_empty() { vec!["domain"] } else { flags }
+        });
+        each.collect()
     }
+
+    /// The words before the list of `isolcpus=`: `["managed_irq", "domain"]` for `managed_irq,domain,1-7`. Other
+    /// parameters have none.
+    pub fn flags(&self, name: &str) -> Vec<&str> {
+        flags_and_list(name, self.in_force(name).unwrap_or_default()).0
+    }
+}
+
+/// Splits the value of `isolcpus=` as the kernel does: each word that starts with a letter is a flag, also `all` and
+/// `N`, which are CPUs in the list (`housekeeping_isolcpus_setup`).
+fn flags_and_list<'a>(name: &str, value: &'a str) -> (Vec<&'a str>, &'a str) {
+    let (mut flags, mut list) = (Vec::new(), value);
+    while same_name(name, "isolcpus") && list.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        let (flag, rest) = list.split_once(',').unwrap_or((list, ""));
+        flags.push(flag);
+        list = rest;
+    }
+    (flags, list)
 }
 
 /// Whether the kernel treats two names as equal: dashes and underscores are the same.
@@ -153,10 +246,44 @@ mod tests {
         assert_eq!(line.cpus("isolcpus", 16).unwrap().unwrap().to_list(), "1-7,9-15");
         assert_eq!(line.flags("isolcpus"), ["managed_irq", "domain"]);
         assert_eq!(line.cpus("nohz_full", 16).unwrap().unwrap().to_list(), "8-15");
+        let of_boot_cpu = CommandLine::parse("nohz_full=ALL irqaffinity=8");
+        assert_eq!(of_boot_cpu.cpus("nohz_full", 16).unwrap().unwrap().to_list(), "1-15");
+        assert_eq!(of_boot_cpu.cpus("irqaffinity", 16).unwrap().unwrap().to_list(), "0,8");
         assert_eq!(line.cpus("rcu_nocbs", 16).unwrap().unwrap().len(), 16);
-        for wrong in ["nohz_full=1-", "nohz_full=x", "nohz_full=domain-1"] {
+        for wrong in ["nohz_full=1-", "nohz_full=x", "nohz_full=domain-1", "nohz_full=domain,1"] {
             assert!(CommandLine::parse(wrong).cpus("nohz_full", 16).unwrap().is_err(), "{wrong}");
         }
+    }
+
+    /// Value of isolcpus=, its flags, and its CPUs.
+    #[test]
+    fn words_that_start_with_a_letter_are_flags_of_isolcpus() {
+        for (value, flags, cpus) in [
+            ("all", &["all"][..], Some("")),
+            ("N", &["N"], Some("")),
+            ("ALL,1-3", &["ALL"], Some("1-3")),
+            ("domain", &["domain"], Some("")),
+            ("domain,future_flag,2-3", &["domain", "future_flag"], Some("2-3")),
+            ("1,N,all:1/8", &[], Some("0-1,8,15")),
+            ("doma1n,2-3", &["doma1n"], None),
+            ("nohz-full,2", &["nohz-full"], None),
+            ("1-3,domain", &[], None),
+        ] {
+            let line = CommandLine::parse(&format!("isolcpus={value}"));
+            assert_eq!(line.flags("isolcpus"), flags, "{value}");
+            let found = line.cpus("isolcpus", 16).unwrap().ok().map(|cpus| cpus.to_list());
+            assert_eq!(found.as_deref(), cpus, "{value}");
+        }
+    }
+
+    #[test]
+    fn each_parameter_has_its_rule_for_repetition() {
+        let line =
+            CommandLine::parse("nohz-full=1 isolcpus=2 irqaffinity=3 nohz_full=4 isolcpus=5 irqaffinity=6");
+        let in_force = ["nohz_full", "isolcpus", "irqaffinity"].map(|name| line.in_force(name).unwrap());
+        assert_eq!(in_force, ["1", "2", "6"]);
+        assert_eq!(line.cpus("isolcpus", 16).unwrap().unwrap().to_list(), "2");
+        assert_eq!(line.in_force("rcu_nocbs"), None);
     }
 
     proptest::proptest! {

@@ -1,7 +1,30 @@
 //! How quiet the kernel keeps a CPU, as opposed to what was only chosen for it.
 
-use crate::{CpuId, CpuSet, HostSnapshot};
+use crate::{CpuId, CpuSet, HostSnapshot, kernel_version::KernelVersion};
 use serde::{Deserialize, Serialize};
+
+/// The CPU that starts the kernel, on x86 and arm64. It keeps the time for CPUs without a tick, so `nohz_full=` never
+/// includes it (`tick_nohz_init`), and `irqaffinity=` always does (`irq_affinity_setup`).
+pub const BOOT_CPU: CpuId = 0;
+
+/// What a user who isolates the boot CPU should know.
+pub const BOOT_CPU_ISOLATED: &str = "CPU 0 is isolated, but it is the boot CPU: the kernel keeps its tick for timekeeping, so nohz_full= leaves it out, \
+     and always adds it to irqaffinity=. Choose it for housekeeping instead.";
+
+/// Flags of `isolcpus=`, and the first kernel that has each (kernel/sched/isolation.c).
+pub const ISOLCPUS_FLAGS: &[(&str, KernelVersion)] = &[
+    ("nohz", KernelVersion::new(4, 15)),
+    ("domain", KernelVersion::new(4, 15)),
+    ("managed_irq", KernelVersion::new(5, 6)),
+];
+
+/// Kernels from this one on skip an unknown flag; earlier ones reject the whole parameter.
+pub const ISOLCPUS_SKIPS_FLAGS_SINCE: KernelVersion = KernelVersion::new(5, 8);
+
+/// Flags that distributions added to earlier kernels: a part of the release, the first build of that version with the
+/// flag, and the flag. Source: RHEL 8.2, and OpenShift 4.6 on it, isolate with managed_irq.
+const BACKPORTED: &[(&str, (KernelVersion, u32), &str)] =
+    &[(".el8", (KernelVersion::new(4, 18), 193), "managed_irq")];
 
 /// The isolation of one CPU, strongest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -66,6 +89,25 @@ impl IsolatedCpus {
 }
 
 impl HostSnapshot {
+    /// Whether the kernel knows a flag of `isolcpus=`: shown by its effect, otherwise by version and distribution.
+    /// `None` if the version is unknown.
+    pub fn knows_isolcpus_flag(&self, flag: &str) -> Option<bool> {
+        let (kernel, version) = (&self.kernel, self.kernel.version.known());
+        let rejects = version.is_none_or(|version| *version < ISOLCPUS_SKIPS_FLAGS_SINCE);
+        // A kernel that rejects the parameter for an unknown flag isolates nothing.
+        let is_shown = self.topology.isolated.known().is_some_and(|cpus| !cpus.is_empty());
+        if rejects && is_shown && kernel.tokens().flags("isolcpus").contains(&flag) {
+            return Some(true);
+        }
+        let release = kernel.release.text();
+        let build = release.split_once('-').and_then(|(_, build)| build.split('.').next()?.parse().ok());
+        let is_backported = BACKPORTED.iter().any(|(part, since, known)| {
+            *known == flag && release.contains(part) && version.copied().zip(build) >= Some(*since)
+        });
+        let since = ISOLCPUS_FLAGS.iter().find(|(known, _)| *known == flag).map(|(_, since)| since);
+        version.map(|version| is_backported || since.is_some_and(|since| version >= since))
+    }
+
     /// CPUs without ordinary threads, through isolcpus= or an isolated cpuset partition.
     pub fn cpus_isolated(&self) -> CpuSet {
         let mut isolated = self.topology.isolated.known().cloned().unwrap_or_default();
@@ -101,6 +143,36 @@ mod tests {
         let each = all.each().map(|(_, cpus)| cpus.to_list());
         assert_eq!(each, ["1-2", "3", "4-5"]);
         assert_eq!(found, [None, Some(Isolated), Some(Isolated), Some(NohzFull), Some(Chosen), Some(Chosen)]);
+    }
+
+    #[test]
+    fn flags_are_known_by_effect_then_by_version_and_distribution() {
+        let host = |release: &str, line: &str, isolated: &str| {
+            let mut host = HostSnapshot::default();
+            host.kernel.release = Reading::Known(release.into());
+            host.kernel.version = Reading::from_option(KernelVersion::parse(release));
+            host.kernel.command_line = Reading::Known(crate::cmdline::CommandLine::parse(line));
+            host.topology.isolated = Reading::Known(set(isolated));
+            host
+        };
+        let managed = "isolcpus=managed_irq,domain,1-3";
+        for (release, line, isolated, domain, managed_irq) in [
+            ("3.10.0-1160.el7.x86_64", "ro", "", Some(false), Some(false)),
+            ("4.15.0-20-generic", "ro", "", Some(true), Some(false)),
+            ("4.15.0-20-generic", managed, "1-3", Some(true), Some(true)),
+            ("4.15.0-20-generic", managed, "", Some(true), Some(false)),
+            ("4.18.0-147.5.1.el8_1.x86_64", "ro", "", Some(true), Some(false)),
+            ("4.18.0-193.el8.x86_64", "ro", "", Some(true), Some(true)),
+            ("4.18.0-553.16.1.el8_10.x86_64", managed, "", Some(true), Some(true)),
+            ("5.6.0", "ro", "", Some(true), Some(true)),
+            ("unreadable", "ro", "", None, None),
+        ] {
+            let host = host(release, line, isolated);
+            let knows = ["domain", "managed_irq"].map(|flag| host.knows_isolcpus_flag(flag));
+            assert_eq!(knows, [domain, managed_irq], "{release} {line} {isolated}");
+        }
+        let newer = host("6.1.0", "isolcpus=future,1-3", "1-3");
+        assert_eq!(newer.knows_isolcpus_flag("future"), Some(false), "skipped, so the effect proves nothing");
     }
 
     #[test]

@@ -29,7 +29,9 @@ pub mod topology;
 pub use allocation::Allocation;
 pub use cpuset::{CPU_ID_MAX, CpuId, CpuSet, ListError, MaskError};
 pub use digest::digest;
-pub use isolation::{IsolatedCpus, Isolation};
+pub use isolation::{
+    BOOT_CPU, BOOT_CPU_ISOLATED, ISOLCPUS_FLAGS, ISOLCPUS_SKIPS_FLAGS_SINCE, IsolatedCpus, Isolation,
+};
 pub use profile::Profile;
 pub use reading::{Reading, Unparsable};
 pub use role::{IsolateBy, Role, RoleError, RoleFile};

@@ -1,6 +1,6 @@
 //! Isolation by a cpuset partition instead of boot parameters: what is planned, its slice, and what it covers.
 
-use lowlat_host::{CpuSet, Reading, kernel_version::KernelVersion};
+use lowlat_host::{CpuSet, Reading, kernel_version::KernelVersion, snapshot::CpusetPartition};
 use lowlat_settings::{
     Context, Setting,
     change::{Change, Moment, Proposal, Target, WhyLeftOut},
@@ -58,7 +58,9 @@ pub(super) fn is_partition(change: &Change) -> bool {
 
 /// Why no partition can be formed here.
 fn obstacle(context: &Context<'_>) -> Option<String> {
-    if kernel_at_least(context.host, SINCE) == Some(false) {
+    let is_shown = context.host.file(ISOLATED).is_known()
+        || context.host.services.cpuset_partitions.iter().any(CpusetPartition::is_isolated);
+    if kernel_at_least(context.host, SINCE) == Some(false) && !is_shown {
         return Some(format!("isolated cpuset partitions came with Linux {SINCE}; use boot parameters"));
     }
     match context.host.services.cgroup_version {

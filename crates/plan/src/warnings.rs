@@ -1,6 +1,6 @@
 //! Warnings about a plan's values. Their texts are in one place.
 
-use lowlat_host::{Profile, Reading, cmdline::LINE_BYTES_MAX};
+use lowlat_host::{BOOT_CPU, BOOT_CPU_ISOLATED, Profile, Reading, cmdline::LINE_BYTES_MAX};
 use lowlat_settings::{
     Context,
     change::{BootToken, Change, Target},
@@ -40,6 +40,8 @@ pub(super) enum Warning {
     },
     /// TuneD is installed; boot parameters do not go through it.
     TunedInstalled,
+    /// The CPUs to isolate include the boot CPU.
+    BootCpuIsolated,
     /// Several rows disable hang detection.
     Watchdogs {
         /// Their ids.
@@ -83,6 +85,7 @@ impl fmt::Display for Warning {
                 "TuneD is installed, and its boot loader support has been seen to lose the first word that it adds. The \
                  new parameters do not go through TuneD. After the reboot, check that /proc/cmdline contains each of them.",
             ),
+            Self::BootCpuIsolated => f.write_str(BOOT_CPU_ISOLATED),
             Self::Watchdogs { ids } => write!(
                 f,
                 "{} of these changes all disable hang detection: {}. One is enough, and nohz_full= alone keeps the \
@@ -129,6 +132,9 @@ fn of_tokens(context: &Context<'_>, tokens: &[BootToken]) -> Vec<Warning> {
         tokens.iter().any(|token| token.name == name && token.value.as_deref() == Some(value))
     };
     let mut warnings = Vec::new();
+    if context.allocation.isolated.contains(BOOT_CPU) {
+        warnings.push(Warning::BootCpuIsolated);
+    }
     if is("pcie_aspm", "off") {
         warnings.push(Warning::HotplugSlots);
     }

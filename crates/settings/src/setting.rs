@@ -34,7 +34,8 @@ pub struct Setting {
     pub needs: Needs,
     /// How to check that it is in force, not merely written.
     pub effective: &'static str,
-    /// Files (globs with `*` inside components) that the judge reads from the snapshot's knobs.
+    /// Files (globs with `*` inside components) that the judge reads from the snapshot's knobs. The first exists only
+    /// in kernels that have the setting, if `needs` names versions.
     pub reads: &'static [&'static str],
     /// The wanted value for the default profile `trading`.
     pub trading: Want,
@@ -238,7 +239,7 @@ pub enum Impact {
 /// Kernels and configuration options that a setting needs.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Needs {
-    /// First kernel that has the setting.
+    /// First kernel that has the setting. One that shows the setting has it, whatever its version.
     pub since: Option<KernelVersion>,
     /// First kernel that no longer has it.
     pub until: Option<KernelVersion>,

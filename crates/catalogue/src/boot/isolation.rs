@@ -1,13 +1,12 @@
 //! CPUs that the scheduler and device interrupts avoid.
 
 use super::{BOOT, CPU_PARTITIONING, GUIDE, HAZARDS, PARAMETERS, REALTIME};
-use lowlat_host::{CpuSet, Reading, cmdline::CommandLine, kernel_version::KernelVersion};
+use lowlat_host::{
+    BOOT_CPU, CpuSet, ISOLCPUS_FLAGS, ISOLCPUS_SKIPS_FLAGS_SINCE, Reading, cmdline::CommandLine,
+};
 use lowlat_settings::{Context, Impact, Judgement, Setting, Verdict, Want, change, judge};
 
 const ISOLATED_PATH: &str = "/sys/devices/system/cpu/isolated";
-
-/// The first kernel that knows `isolcpus=managed_irq`; earlier ones reject the whole parameter.
-const MANAGED_IRQ_SINCE: KernelVersion = KernelVersion::new(5, 6);
 
 pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
@@ -33,7 +32,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         cost: "All device interrupts share the housekeeping CPUs.",
         impact: Impact::Medium,
         effective: "/proc/irq/default_smp_affinity lists the housekeeping CPUs.",
-        trading: Want::Derived(judge::housekeeping_list),
+        trading: Want::Derived(judge::boot_irq_list),
         sources: &[PARAMETERS, HAZARDS],
         judge: irqaffinity,
         ..BOOT
@@ -59,9 +58,10 @@ pub(crate) const SETTINGS: &[Setting] = &[
 ];
 
 fn isolcpus(context: &Context<'_>) -> Option<String> {
-    let knows_managed = judge::kernel_at_least(context.host, MANAGED_IRQ_SINCE) != Some(false);
-    let flags = if knows_managed { "managed_irq,domain" } else { "domain" };
-    judge::isolated_list(context).map(|isolated| format!("{flags},{isolated}"))
+    let isolated = judge::isolated_list(context)?;
+    let known = ["managed_irq", "domain"].map(|flag| (flag, context.host.knows_isolcpus_flag(flag)));
+    let flags = known.iter().filter(|(_, knows)| *knows != Some(false)).map(|(flag, _)| *flag);
+    Some(flags.chain([isolated.as_str()]).collect::<Vec<_>>().join(","))
 }
 
 fn judge_isolcpus(context: &Context<'_>, setting: &Setting) -> Judgement {
@@ -69,12 +69,8 @@ fn judge_isolcpus(context: &Context<'_>, setting: &Setting) -> Judgement {
         Ok(line) => line,
         Err(judgement) => return judgement,
     };
-    let is_old = judge::kernel_at_least(context.host, MANAGED_IRQ_SINCE) == Some(false);
-    if is_old && line.flags("isolcpus").contains(&"managed_irq") {
-        let token = format!("isolcpus={}", line.last("isolcpus").unwrap_or_default());
-        let because = format!(
-            "kernels before {MANAGED_IRQ_SINCE} do not know managed_irq and ignore the whole parameter"
-        );
+    if let Some(because) = isolates_nothing(context, line) {
+        let token = format!("isolcpus={}", line.in_force("isolcpus").unwrap_or_default());
         return Judgement::new(Verdict::Ineffective, token, because).at("/proc/cmdline");
     }
     if !line.has("isolcpus") && is_partitioned(context) {
@@ -85,11 +81,28 @@ fn judge_isolcpus(context: &Context<'_>, setting: &Setting) -> Judgement {
     judge::boot_cpus_in_force(context, setting, &taken_for_domain(context, line), ISOLATED_PATH)
 }
 
+/// Why the kernel makes nothing of `isolcpus=`, if its flags are the reason.
+fn isolates_nothing(context: &Context<'_>, line: &CommandLine) -> Option<String> {
+    let flags = line.flags("isolcpus");
+    let is_unknown = |flag: &&&str| context.host.knows_isolcpus_flag(flag) == Some(false);
+    if judge::kernel_at_least(context.host, ISOLCPUS_SKIPS_FLAGS_SINCE) == Some(false)
+        && let Some(flag) = flags.iter().find(is_unknown)
+    {
+        let since = ISOLCPUS_FLAGS.iter().find(|(known, _)| known == flag).map(|(_, since)| since);
+        let kernels = since.map_or(ISOLCPUS_SKIPS_FLAGS_SINCE, |since| *since);
+        return Some(format!("kernels before {kernels} do not know {flag} and ignore the whole parameter"));
+    }
+    let is_list_missing = judge::cpus_on_line(context, line, "isolcpus")?.is_ok_and(|cpus| cpus.is_empty());
+    let last = flags.last().filter(|_| is_list_missing)?;
+    Some(format!(
+        "the kernel reads {last} as a flag, not as a list of CPUs, and isolates nothing; write the CPUs as numbers"
+    ))
+}
+
 /// CPUs that the kernel isolated, if the command line asks for it. Without the flag `domain` the file stays
 /// empty.
 fn taken_for_domain(context: &Context<'_>, line: &CommandLine) -> Reading<CpuSet> {
-    let flags = line.flags("isolcpus");
-    if flags.is_empty() || flags.contains(&"domain") {
+    if line.isolation().contains(&"domain") {
         context.host.topology.isolated.clone()
     } else {
         Reading::Absent
@@ -114,7 +127,9 @@ fn irqaffinity(context: &Context<'_>, setting: &Setting) -> Judgement {
     let cpus_of = |key| judge::cpus_on_line(context, line, key).and_then(Result::ok).unwrap_or_default();
     let irqs = cpus_of("irqaffinity");
     for key in ["isolcpus", "nohz_full"] {
-        let both = irqs.intersection(&cpus_of(key));
+        let mut both = irqs.intersection(&cpus_of(key));
+        // The kernel adds it itself.
+        both.remove(BOOT_CPU);
         if !both.is_empty() {
             let because = format!("{key}= isolates {both:#} and irqaffinity= sends interrupts to them");
             return Judgement::new(Verdict::Conflicting, format!("irqaffinity={irqs}"), because)

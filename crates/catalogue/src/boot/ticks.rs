@@ -1,7 +1,10 @@
 //! The scheduler tick and the work of RCU on isolated CPUs.
 
 use super::{BOOT, CPU_PARTITIONING, GUIDE, NETWORK_LATENCY, PARAMETERS};
-use lowlat_host::{CpuSet, Reading, cmdline::CommandLine};
+use lowlat_host::{
+    CpuSet, Reading,
+    cmdline::{CommandLine, same_name},
+};
 use lowlat_settings::{Context, Impact, Judgement, Needs, Risk, Setting, Verdict, Want, change, judge};
 
 const NOHZ_FULL_PATH: &str = "/sys/devices/system/cpu/nohz_full";
@@ -31,8 +34,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
         impact: Impact::High,
         effective: "/sys/devices/system/cpu/nohz_full lists the CPUs. The LOC row of /proc/interrupts hardly \
                     increases on them while one thread runs.",
-        trading: Want::Derived(judge::isolated_list),
-        guide: Want::Derived(judge::isolated_list),
+        trading: Want::Derived(judge::tickless_list),
+        guide: Want::Derived(judge::tickless_list),
         hazard: "The guide writes every CPU out. Ranges are shorter, and grubenv has only 1,024 bytes. \
                  Since kernel 6.12 the fair server can start the tick again; see debugfs.sched.fair_server.",
         sources: &[GUIDE, CPU_PARTITIONING, PARAMETERS, NO_HZ_DOC],
@@ -119,7 +122,7 @@ fn cannot(context: &Context<'_>, key: &str, option: &str, effect: &str) -> Optio
     is_built_without(context, option).then(|| {
         let because =
             format!("this kernel is built without CONFIG_{option}: {effect}; use a kernel that has it");
-        match line.last(key) {
+        match line.in_force(key) {
             Some(value) => Judgement::new(Verdict::Ineffective, format!("{key}={value}"), because),
             None => Judgement::wrong("not on the command line", because),
         }
@@ -146,30 +149,35 @@ fn rcu_nocbs(context: &Context<'_>, setting: &Setting) -> Judgement {
         Ok(line) => line,
         Err(judgement) => return judgement,
     };
-    let on_line = |key| judge::cpus_on_line(context, line, key).and_then(Result::ok);
-    match (on_line("rcu_nocbs"), on_line("nohz_full")) {
-        (Some(offloaded), Some(tickless)) if offloaded != tickless => Judgement::new(
-            Verdict::Conflicting,
-            format!("rcu_nocbs={offloaded}, nohz_full={tickless}"),
-            format!("they differ in {:#}", symmetric_difference(&offloaded, &tickless)),
-        )
-        .at("/proc/cmdline"),
-        (None, Some(tickless))
-            if context.profile == lowlat_host::Profile::Trading
-                && context.allocation.isolated.is_subset(&tickless) =>
-        {
-            judge::good_because(
-                format!("nohz_full={tickless}"),
-                "the kernel offloads the callbacks of nohz_full CPUs in any case",
-            )
-            .at("/proc/cmdline")
-        }
-        _ => rcu_threads_exist(context, judge::boot_cpus(context, setting)),
-    }
-}
-
-fn symmetric_difference(a: &CpuSet, b: &CpuSet) -> CpuSet {
-    a.union(b).difference(&a.intersection(b))
+    let on_line = |key| judge::cpus_on_line(context, line, key);
+    let shown = context.host.topology.nohz_full.known().cloned();
+    let tickless = shown.or_else(|| on_line("nohz_full")?.ok()).unwrap_or_default();
+    let offloaded = match on_line("rcu_nocbs") {
+        None => CpuSet::new(),
+        Some(Ok(cpus)) => cpus,
+        // Of an unreadable list the kernel makes "all CPUs" (rcu_nocb_setup).
+        Some(Err(_)) => context.allocation.isolated.clone(),
+    };
+    let is_trading = context.profile == lowlat_host::Profile::Trading;
+    let judgement = if is_trading && context.allocation.isolated.is_subset(&offloaded.union(&tickless)) {
+        let words = line.tokens().iter().filter(|(name, _)| {
+            same_name(name, "rcu_nocbs") || (same_name(name, "nohz_full") && !tickless.is_empty())
+        });
+        let spell = |(name, value): &(String, Option<String>)| match value {
+            Some(value) => format!("{name}={value}"),
+            None => name.clone(),
+        };
+        let observed = words.map(spell).collect::<Vec<_>>().join(" ");
+        let because = if context.allocation.isolated.is_subset(&offloaded) {
+            ""
+        } else {
+            "the kernel offloads the callbacks of nohz_full CPUs in any case"
+        };
+        judge::good_because(observed, because).at("/proc/cmdline")
+    } else {
+        judge::boot_cpus(context, setting)
+    };
+    rcu_threads_exist(context, judgement)
 }
 
 /// Confirms offloading by its kernel threads. If the list of threads has none of them, offloading did not

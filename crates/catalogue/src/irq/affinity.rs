@@ -73,7 +73,7 @@ fn is_judged(context: &Context<'_>, irq: &Irq) -> bool {
 /// submitted work.
 fn is_harmless(context: &Context<'_>, irq: &Irq) -> bool {
     irq.counts_as_managed()
-        && context.host.kernel.tokens().flags("isolcpus").contains(&"managed_irq")
+        && context.host.kernel.tokens().isolation().contains(&"managed_irq")
         && irq.affinity.known().is_some_and(|cpus| cpus.is_subset(&context.allocation.isolated))
 }
 

@@ -25,7 +25,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
                  up at the end of each poll. Only sockets that prefer busy polling (SO_PREFER_BUSY_POLL) \
                  need more.",
         effective: "cat /sys/class/net/IF/gro_flush_timeout.",
-        reads: &["/sys/class/net/*/gro_flush_timeout", "/sys/class/net/*/napi_defer_hard_irqs"],
+        reads: &["/sys/class/net/*/napi_defer_hard_irqs", "/sys/class/net/*/gro_flush_timeout"],
         trading: Want::Value("0"),
         judge: gro_flush_timeout,
         sources: &[NAPI],

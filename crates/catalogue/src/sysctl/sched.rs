@@ -120,7 +120,10 @@ fn rt_runtime(context: &Context<'_>, setting: &Setting) -> Judgement {
     if judgement.verdict.is_fault() || !judgement.verdict.counts() {
         return judgement;
     }
-    let is_governed_elsewhere = judge::kernel_at_least(context.host, FAIR_SERVER_SINCE) == Some(true)
+    let is_shown =
+        context.host.files_matching(crate::debugfs::FAIR_SERVER).any(|(_, runtime)| runtime.is_known());
+    let is_governed_elsewhere = (is_shown
+        || judge::kernel_at_least(context.host, FAIR_SERVER_SINCE) == Some(true))
         && context.host.kernel.config_option("RT_GROUP_SCHED").known() == Some(&None);
     let because = match is_unlimited(&judgement.observed) {
         _ if is_governed_elsewhere => {

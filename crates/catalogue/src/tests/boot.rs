@@ -5,6 +5,7 @@ use crate::CATALOGUE;
 use crate::{testing::Bench, testing::GUIDE_LINE, testing::list};
 use lowlat_host::{
     CpuSet, Profile, Reading,
+    kernel_version::KernelVersion,
     snapshot::{CpusetPartition, HugePages, IdleState, SchedPolicy},
 };
 use lowlat_settings::{Layer, Verdict};
@@ -110,7 +111,8 @@ fn nohz_full_is_compared_with_the_kernels_set() {
     );
     bench("nohz_full=1-7,9-15", "1-7").says(id, Verdict::Ineffective, &["9-15"]);
     bench("nohz_full=1-7", "1-7").says(id, Verdict::Wrong, &["it lacks CPUs 9-15"]);
-    bench("nohz_full=0-15", "1-15").says(id, Verdict::Wrong, &["it should not include CPUs 0,8"]);
+    bench("nohz_full=0-15", "1-15").says(id, Verdict::Wrong, &["it should not include CPU 8"]);
+    bench("nohz_full=ALL", "1-15").says(id, Verdict::Wrong, &["it should not include CPU 8"]);
     bench("nohz_full=1-7,9-99", "1-7,9-15").says(id, Verdict::Ineffective, &["cannot read"]);
     bench("nohz_full=x", "").says(id, Verdict::Ineffective, &["ignores the parameter"]);
     bench("quiet", "1-7,9-15").says(id, Verdict::Good, &["not on the command line, but in force"]);
@@ -133,13 +135,27 @@ fn offline_cpus_in_a_list_are_accepted() {
 }
 
 #[test]
-fn rcu_nocbs_agrees_with_nohz_full_or_conflicts() {
+fn rcu_nocbs_is_joined_with_nohz_full() {
     let id = "boot.rcu_nocbs";
     let fifo = (SchedPolicy::Other, 0);
     let line = |text: &str| Bench::trading().line(text);
     line("rcu_nocbs=1-7,9-15").says(id, Verdict::Good, &[]);
     line("rcu_nocbs=1-7,9-15 nohz_full=1-7,9-15").says(id, Verdict::Good, &[]);
-    line("rcu_nocbs=1-7 nohz_full=1-7,9-15").says(id, Verdict::Conflicting, &["9-15"]);
+    // The kernel offloads the union.
+    line("rcu_nocbs=1-7 nohz_full=1-7,9-15").says(id, Verdict::Good, &["in any case"]);
+    line("rcu_nocbs=9-15 nohz_full=1-7").says(id, Verdict::Good, &["rcu_nocbs=9-15 nohz_full=1-7"]);
+    for all in ["rcu_nocbs=all", "rcu_nocbs=ALL", "rcu_nocbs=0-N", "rcu_nocbs", "rcu_nocbs="] {
+        line(&format!("{all} nohz_full=1-7,9-15")).says(id, Verdict::Good, &[all]);
+    }
+    line("rcu_nocbs").says(id, Verdict::Wrong, &["lacks"]);
+    line("rcu_nocbs=1-7").says(id, Verdict::Wrong, &["lacks CPUs 9-15"]);
+    line("rcu_nocbs=1-7 nohz_full=9-14").says(id, Verdict::Wrong, &["lacks"]);
+    let refused = line("rcu_nocbs=1-7 nohz_full=1-7,9-15");
+    refused.with(|bench| bench.host.topology.nohz_full = Reading::Known(list(""))).says(
+        id,
+        Verdict::Wrong,
+        &["lacks CPUs 9-15"],
+    );
     line("nohz_full=1-7,9-15").says(id, Verdict::Good, &["in any case"]);
     line("nohz_full=1-7").says(id, Verdict::Wrong, &[]);
     line("rcu_nocbs=1-7,9-15").config(&["SMP"]).says(id, Verdict::Ineffective, &["CONFIG_RCU_NOCB_CPU"]);
@@ -173,6 +189,40 @@ fn isolcpus_needs_its_flags_and_a_recent_kernel() {
     let old = bench("isolcpus=managed_irq,domain,1-7,9-15", "").kernel(5, 4);
     old.says(id, Verdict::Ineffective, &["5.6", "whole parameter"]);
     bench("isolcpus=domain,1-7,9-15", "1-7,9-15").kernel(5, 4).says(id, Verdict::Good, &[]);
+    // Known by its effect, or by the distribution.
+    let shown = |line: &str, release: &str, isolated: &str| {
+        bench(line, isolated).with(|bench| {
+            bench.host.kernel.release = Reading::Known(release.to_owned());
+            bench.host.kernel.version = Reading::from_option(KernelVersion::parse(release));
+        })
+    };
+    let line = "isolcpus=managed_irq,domain,1-7,9-15";
+    shown(line, "5.3.18-150300.59-default", "1-7,9-15").says(id, Verdict::Good, &[]);
+    shown(line, "4.18.0-553.el8_10.x86_64", "1-7,9-15").says(id, Verdict::Good, &[]);
+    shown(line, "4.18.0-80.el8.x86_64", "").says(id, Verdict::Ineffective, &["5.6"]);
+    shown("isolcpus=domain,1-7,9-15", "3.10.0-1160.el7.x86_64", "").says(id, Verdict::Ineffective, &["4.15"]);
+    shown("isolcpus=1-7,9-15", "3.10.0-1160.el7.x86_64", "1-7,9-15").says(id, Verdict::Good, &[]);
+    shown("isolcpus=future,1-7,9-15", "5.4.0", "").says(id, Verdict::Ineffective, &["5.8", "future"]);
+    for (release, wanted) in [
+        ("3.10.0-1160.el7.x86_64", "1-7,9-15"),
+        ("4.19.0-27-amd64", "domain,1-7,9-15"),
+        ("4.18.0-553.el8_10.x86_64", "managed_irq,domain,1-7,9-15"),
+        ("6.1.0-25-amd64", "managed_irq,domain,1-7,9-15"),
+    ] {
+        let text = shown("ro", release, "").judge(id).wanted;
+        assert_eq!(text, wanted, "{release}");
+    }
+    // Words that the kernel reads as flags.
+    for flag in ["all", "N", "ALL", "domain", "managed_irq,domain"] {
+        bench(&format!("isolcpus={flag}"), "").says(id, Verdict::Ineffective, &["as a flag"]);
+    }
+    bench("isolcpus=future,managed_irq,domain,1-7,9-15", "1-7,9-15").says(id, Verdict::Good, &[]);
+    bench("isolcpus=fut-ure,1-7,9-15", "").says(id, Verdict::Ineffective, &["neither a flag nor"]);
+    bench("isolcpus=managed_irq,domain,1-7 isolcpus=managed_irq,domain,1-7,9-15", "1-7").says(
+        id,
+        Verdict::Conflicting,
+        &["uses the first"],
+    );
     let partition = |state: &str| CpusetPartition {
         group: "trading".into(),
         state: state.into(),

@@ -32,11 +32,12 @@ fn each_kernel_has_one_location_of_the_granularity() {
         "debugfs.sched.base_slice_ns",
     ];
     for (kernel, home) in [((4, 18), 0), ((5, 12), 0), ((5, 13), 1), ((6, 5), 1), ((6, 6), 2), ((7, 0), 2)] {
-        let bench = guide()
-            .kernel(kernel.0, kernel.1)
-            .sysctl("kernel.sched_min_granularity_ns", "100000000")
-            .knob("/sys/kernel/debug/sched/min_granularity_ns", "100000000")
-            .knob(SLICE, "100000000");
+        let files = [
+            "/proc/sys/kernel/sched_min_granularity_ns",
+            "/sys/kernel/debug/sched/min_granularity_ns",
+            SLICE,
+        ];
+        let bench = guide().kernel(kernel.0, kernel.1).knob(files[home], "100000000");
         for (index, id) in ids.iter().enumerate() {
             let wanted = if index == home { Verdict::Good } else { Verdict::NotApplicable };
             assert_eq!(bench.verdict(id), wanted, "{id} on {kernel:?}");
@@ -84,7 +85,8 @@ fn the_fair_server_matters_on_isolated_cpus_only() {
     bench(&[0, 8]).says(id, Verdict::Good, &[]);
     bench(&[0, 3, 9]).says(id, Verdict::Wrong, &["2 of 14", "50000000 ns"]);
     bench(&[0]).reading(&path(3), junk(&path(3))).says(id, Verdict::Unknown, &["junk"]);
-    bench(&[3]).kernel(6, 11).says(id, Verdict::NotApplicable, &["6.12"]);
+    Bench::trading().kernel(6, 11).says(id, Verdict::NotApplicable, &["6.12"]);
+    bench(&[3]).kernel(6, 11).says(id, Verdict::Wrong, &["1 of 14"]);
     Bench::trading().reading(&path(0), Reading::Denied).says(id, Verdict::Unknown, &["root"]);
     Bench::trading().reading(&path(0), Reading::Absent).says(
         id,

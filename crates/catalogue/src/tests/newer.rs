@@ -184,7 +184,8 @@ fn memory_is_not_sampled() {
     bench("Y").says(id, Verdict::Wrong, &["Y"]);
     assert_eq!(steps(&bench("Y"), id), [(path.to_owned(), "N".to_owned())]);
     newest().says(id, Verdict::NotApplicable, &["CONFIG_DAMON_STAT"]);
-    bench("Y").kernel(6, 16).says(id, Verdict::NotApplicable, &["6.17"]);
+    newest().kernel(6, 16).says(id, Verdict::NotApplicable, &["6.17"]);
+    bench("Y").kernel(6, 16).says(id, Verdict::Wrong, &["Y"]);
     bench("Y").reading(path, Reading::Denied).says(id, Verdict::Unknown, &["root"]);
 }
 
@@ -208,7 +209,8 @@ fn a_loaded_scheduler_is_found_and_its_service_stopped() {
     assert_eq!(steps(&by_service, id), [("scx_loader.service".to_owned(), "inactive, disabled".to_owned())]);
     newest().says(id, Verdict::NotApplicable, &["no sched_ext"]);
     bench("enabled").config(&["SMP"]).says(id, Verdict::NotApplicable, &["SCHED_CLASS_EXT"]);
-    bench("enabled").kernel(6, 19).says(server, Verdict::NotApplicable, &["7.0"]);
+    newest().kernel(6, 19).says(server, Verdict::NotApplicable, &["7.0"]);
+    bench("enabled").kernel(6, 19).says(server, Verdict::Wrong, &["1 of 14"]);
 }
 
 #[test]
@@ -295,4 +297,35 @@ fn selinux_is_no_parameter_of_kernels_that_are_built_without_it() {
     bench("selinux=0", &["SMP"]).says("boot.selinux", Verdict::NotApplicable, &[option]);
     // The guide's line has the word all the same.
     bench("ro", &["SMP"]).says("boot.selinux", Verdict::Wrong, &[]);
+}
+
+/// Every row with a range of versions, on kernels outside of it: what the kernel shows counts, then its version.
+#[test]
+fn a_row_that_the_kernel_shows_is_not_called_unknown_to_it() {
+    let mut shown = 0;
+    for setting in
+        CATALOGUE.settings().filter(|setting| setting.needs.since.is_some() || setting.needs.until.is_some())
+    {
+        let outside = match (setting.needs.since, setting.needs.until) {
+            (Some(since), _) => (since.major - 1, 99),
+            (None, until) => until.map(|until| (until.major, until.minor)).unwrap(),
+        };
+        let bench = Bench::trading().kernel(outside.0, outside.1);
+        let is_by_version = |bench: &Bench| {
+            let because = bench.judge(setting.id).because;
+            ["is older than", "removed it", "moved it"].iter().any(|text| because.contains(text))
+        };
+        if bench.judge(setting.id).because.contains("does not set it") {
+            continue;
+        }
+        assert!(is_by_version(&bench), "{}: {}", setting.id, bench.judge(setting.id).because);
+        let has_it = match setting.reads.first() {
+            Some(own) => bench.knob(&own.replace('*', "0"), "1").config(setting.needs.config),
+            None if setting.needs.config.is_empty() => continue,
+            None => bench.config(setting.needs.config),
+        };
+        assert!(!is_by_version(&has_it), "{}: {}", setting.id, has_it.judge(setting.id).because);
+        shown += 1;
+    }
+    assert!(shown > 8, "{shown}");
 }

@@ -1,7 +1,9 @@
 //! The rules of [`Allocation::choose`]; each is a step that explains itself.
 
 use super::Allocation;
-use crate::{CpuId, CpuSet, HostSnapshot, Role, Topology, topology::Group, topology::Node};
+use crate::{
+    BOOT_CPU, BOOT_CPU_ISOLATED, CpuId, CpuSet, HostSnapshot, Role, Topology, topology::Group, topology::Node,
+};
 use std::collections::BTreeMap;
 
 /// Housekeeping may grow to a shared cache if it then has at most one in this many cores of its node.
@@ -21,6 +23,7 @@ pub(super) fn choose(host: &HostSnapshot, role: &Role) -> Allocation {
     }
     chooser.note_nics(&nic_nodes);
     chooser.warn_of_sharing();
+    chooser.warn_of_the_boot_cpu();
     chooser.allocation
 }
 
@@ -236,6 +239,12 @@ impl Chooser<'_> {
             ));
         }
         self.allocation.isolated_near_nics = near;
+    }
+
+    fn warn_of_the_boot_cpu(&mut self) {
+        if self.allocation.isolated.contains(BOOT_CPU) {
+            self.warn(BOOT_CPU_ISOLATED.into());
+        }
     }
 
     fn warn_of_sharing(&mut self) {

@@ -142,6 +142,16 @@ fn a_role_is_taken_at_its_word() {
 }
 
 #[test]
+fn who_isolates_the_boot_cpu_is_warned() {
+    let of = |housekeeping: &str| {
+        let role = Role { housekeeping: Some(cpus(housekeeping)), ..Role::default() };
+        Allocation::choose(&PLAIN.host(), &role).warnings
+    };
+    assert!(of("2").contains(&crate::BOOT_CPU_ISOLATED.to_owned()));
+    assert!(!of("0,2").contains(&crate::BOOT_CPU_ISOLATED.to_owned()));
+}
+
+#[test]
 fn a_host_of_a_thousand_cpus_is_not_a_special_case() {
     let shape = Shape { packages: 8, cores_per_node: 64, threads: 2, cores_per_llc: 8, ..PLAIN };
     let (housekeeping, isolated) = shape.sides();

@@ -6,7 +6,7 @@ use thiserror::Error;
 /// Maximum length of a list in bytes. Every second of 8,192 CPUs takes about 20,000.
 const LIST_BYTES_MAX: usize = 64 << 10;
 /// Maximum number of strided ranges in a list. The kernel never prints any; people write one or two.
-const STRIDES_MAX: usize = 8;
+const STRIDES_MAX: usize = 64;
 
 /// Why a text is not a CPU list.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -29,11 +29,19 @@ pub enum ListError {
         /// The whole text.
         list: String,
     },
-    /// The stride uses none of its group, or more than it has.
-    #[error("stride \"{part}\" in CPU list \"{list}\" must be used/group with 1 <= used <= group")]
+    /// The stride's group is empty, or smaller than what is used of it.
+    #[error("stride \"{part}\" in CPU list \"{list}\" must be used/group with used <= group and group > 0")]
     Stride {
         /// The part between two commas.
         part: String,
+        /// The whole text.
+        list: String,
+    },
+    /// A word before the list of `isolcpus=` contains other characters than letters and underscores.
+    #[error("\"{flag}\" in \"{list}\" is neither a flag nor part of a CPU list")]
+    Flag {
+        /// The word.
+        flag: String,
         /// The whole text.
         list: String,
     },
@@ -70,7 +78,8 @@ pub enum ListError {
 
 impl CpuSet {
     /// Parses a CPU list as the kernel does: parts separated by commas or white space; each part is a number,
-    /// `low-high`, or `low-high:used/group` (the first `used` of each `group` of neighbours).
+    /// `low-high`, or `low-high:used/group` (the first `used` of each `group` of neighbours). The list ends with
+    /// its line.
     ///
     /// The empty text is the empty set. `N` and `all` need [`CpuSet::parse_list_within`].
     /// Source: kernel `Documentation/admin-guide/kernel-parameters.rst`, "cpu lists".
@@ -78,16 +87,16 @@ impl CpuSet {
     /// # Errors
     /// [`ListError`] names the invalid part.
     pub fn parse_list(text: &str) -> Result<Self, ListError> {
-        Parser { list: text, cpu_count: None }.parse()
+        Parser::of(text, None).parse()
     }
 
-    /// Like [`CpuSet::parse_list`] on a host of `cpu_count` CPUs: `N` is the last CPU, `all` every CPU,
+    /// Like [`CpuSet::parse_list`] on a host of `cpu_count` CPUs: `N` is the last CPU, `all` in any case every CPU,
     /// and a CPU outside the host is an error.
     ///
     /// # Errors
     /// [`ListError`] names the invalid part.
     pub fn parse_list_within(text: &str, cpu_count: u32) -> Result<Self, ListError> {
-        Parser { list: text, cpu_count: Some(cpu_count) }.parse()
+        Parser::of(text, Some(cpu_count)).parse()
     }
 
     /// The kernel's spelling: ascending, ranges joined, no spaces: `0-3,8`.
@@ -104,100 +113,111 @@ impl CpuSet {
 
 struct Parser<'a> {
     list: &'a str,
+    /// What has not been read yet.
+    rest: &'a str,
     cpu_count: Option<u32>,
 }
 
-impl Parser<'_> {
-    fn parse(&self) -> Result<CpuSet, ListError> {
+impl<'a> Parser<'a> {
+    /// The list ends with its line.
+    fn of(list: &'a str, cpu_count: Option<u32>) -> Self {
+        Self { list, rest: list.split(['\n', '\0']).next().unwrap_or_default(), cpu_count }
+    }
+
+    fn parse(mut self) -> Result<CpuSet, ListError> {
         // A list may come from any file, and each of its parts can name every CPU.
         let (bytes, strides) = (self.list.len(), self.list.bytes().filter(|byte| *byte == b':').count());
         if bytes > LIST_BYTES_MAX || strides > STRIDES_MAX {
             return Err(ListError::TooLong { bytes, strides });
         }
         let mut set = CpuSet::new();
-        let parts = self.list.split(|c: char| c == ',' || c.is_ascii_whitespace() || c == '\0');
-        for part in parts.filter(|part| !part.is_empty()) {
-            self.part(part, &mut set)?;
+        loop {
+            self.rest = self.rest.trim_start_matches(is_separator);
+            if self.rest.is_empty() {
+                return Ok(set);
+            }
+            self.region(&mut set)?;
         }
-        Ok(set)
     }
 
-    fn part(&self, part: &str, set: &mut CpuSet) -> Result<(), ListError> {
-        let (range, stride) = match part.split_once(':') {
-            Some((range, stride)) => (range, Some(stride)),
-            None => (part, None),
+    fn region(&mut self, set: &mut CpuSet) -> Result<(), ListError> {
+        let part = self.rest.split(is_separator).next().unwrap_or_default();
+        let is_all = self.rest.get(..3).is_some_and(|word| word.eq_ignore_ascii_case("all"));
+        let (low, high) = if is_all {
+            self.rest = &self.rest[3..];
+            (0, self.last(part)?)
+        } else {
+            let low = self.number(part)?;
+            (low, if self.is_at_end() { low } else { self.after('-', part)? })
         };
-        let (low, high) = self.range(range, part)?;
-        let (used, group) = stride.map_or(Ok((1, 1)), |stride| self.stride(stride, part))?;
-        // As in the kernel: a stride on a single number is rejected.
-        if stride.is_some() && !range.contains('-') && range != "all" {
-            return Err(self.syntax(part));
+        // Only a range or `all` takes a stride: after a single number, another character was an error above.
+        let stride =
+            if self.is_at_end() { None } else { Some((self.after(':', part)?, self.after('/', part)?)) };
+        if let Some((used, group)) = stride
+            && (group == 0 || used > group)
+        {
+            return Err(ListError::Stride { part: part.into(), list: self.list.into() });
         }
-        if stride.is_none() {
-            set.insert_range(low, high);
-            return Ok(());
-        }
-        let in_stride = |cpu: &CpuId| (cpu - low) % group < used;
-        set.extend((low..=high).filter(in_stride));
-        Ok(())
-    }
-
-    fn range(&self, range: &str, part: &str) -> Result<(CpuId, CpuId), ListError> {
-        if range == "all" {
-            return match self.cpu_count {
-                Some(count) if count > 0 => Ok((0, count - 1)),
-                _ => Err(self.needs_host(part)),
-            };
-        }
-        let (low, high) = match range.split_once('-') {
-            Some((low, high)) => (self.cpu(low, part)?, self.cpu(high, part)?),
-            None => (self.cpu(range, part)?, self.cpu(range, part)?),
-        };
         if low > high {
             return Err(ListError::Backwards { part: part.into(), list: self.list.into() });
         }
-        Ok((low, high))
-    }
-
-    fn cpu(&self, text: &str, part: &str) -> Result<CpuId, ListError> {
-        if text == "N" {
-            return self
-                .cpu_count
-                .filter(|count| *count > 0)
-                .map(|count| count - 1)
-                .ok_or_else(|| self.needs_host(part));
-        }
         let max = self.cpu_count.map_or(CPU_ID_MAX, |count| count.saturating_sub(1).min(CPU_ID_MAX));
-        let cpu = self.number(text).ok_or_else(|| self.syntax(part))?;
-        match CpuId::try_from(cpu) {
-            Ok(cpu) if cpu <= max => Ok(cpu),
-            _ => Err(ListError::TooLarge { cpu, list: self.list.into(), max }),
+        if high > max {
+            return Err(ListError::TooLarge { cpu: high.into(), list: self.list.into(), max });
         }
+        let Some((used, group)) = stride else {
+            set.insert_range(low, high);
+            return Ok(());
+        };
+        for first in (low..=high).step_by(group as usize).filter(|_| used > 0) {
+            set.insert_range(first, first.saturating_add(used - 1).min(high));
+        }
+        Ok(())
     }
 
-    fn stride(&self, stride: &str, part: &str) -> Result<(CpuId, CpuId), ListError> {
-        let (used, group) = stride.split_once('/').ok_or_else(|| self.syntax(part))?;
-        let number = |text: &str| self.number(text).and_then(|n| CpuId::try_from(n).ok());
-        match (number(used), number(group)) {
-            (Some(used), Some(group)) if used >= 1 && used <= group => Ok((used, group)),
-            (Some(_), Some(_)) => Err(ListError::Stride { part: part.into(), list: self.list.into() }),
-            _ => Err(self.syntax(part)),
-        }
+    /// The number after this character.
+    fn after(&mut self, character: char, part: &str) -> Result<CpuId, ListError> {
+        self.rest = self.rest.strip_prefix(character).ok_or_else(|| self.syntax(part))?;
+        self.number(part)
     }
 
-    #[allow(clippy::unused_self, reason = "reads as a rule of this grammar beside the others")]
-    fn number(&self, text: &str) -> Option<u64> {
-        // `parse` alone would accept "+1".
-        text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?
+    fn number(&mut self, part: &str) -> Result<CpuId, ListError> {
+        if let Some(rest) = self.rest.strip_prefix('N') {
+            self.rest = rest;
+            return self.last(part);
+        }
+        let rest = self.rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        let digits = &self.rest[..self.rest.len() - rest.len()];
+        if digits.is_empty() {
+            return Err(self.syntax(part));
+        }
+        self.rest = rest;
+        digits.parse().map_err(|_| ListError::TooLarge {
+            cpu: digits.parse().unwrap_or(u64::MAX),
+            list: self.list.into(),
+            max: CPU_ID_MAX,
+        })
+    }
+
+    /// The last CPU of the host.
+    fn last(&self, part: &str) -> Result<CpuId, ListError> {
+        self.cpu_count
+            .and_then(|count| count.checked_sub(1))
+            .ok_or_else(|| ListError::NeedsHost { part: part.into(), list: self.list.into() })
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.rest.chars().next().is_none_or(is_separator)
     }
 
     fn syntax(&self, part: &str) -> ListError {
         ListError::Syntax { part: part.into(), list: self.list.into() }
     }
+}
 
-    fn needs_host(&self, part: &str) -> ListError {
-        ListError::NeedsHost { part: part.into(), list: self.list.into() }
-    }
+/// `isspace` of the kernel, within ASCII.
+fn is_separator(c: char) -> bool {
+    c == ',' || c == '\x0b' || c.is_ascii_whitespace()
 }
 
 #[cfg(test)]
@@ -218,7 +238,14 @@ mod tests {
         assert_eq!(cpus("0-7:1/4"), [0, 4]);
         assert_eq!(cpus("0-8:2/4"), [0, 1, 4, 5, 8]);
         assert_eq!(cpus("1,1,1-2"), [1, 2]);
+        assert_eq!(cpus("0-3:0/2,8"), [8]);
+        assert_eq!(cpus("0-3\n8"), [0, 1, 2, 3]);
+        for all in ["all", "ALL", "All", "aLL,3"] {
+            assert_eq!(CpuSet::parse_list_within(all, 16).unwrap(), CpuSet::first(16), "{all}");
+        }
+        assert!(CpuSet::parse_list_within("n", 16).is_err());
         assert_eq!(CpuSet::parse_list_within("N", 16).unwrap().to_list(), "15");
+        assert_eq!(CpuSet::parse_list_within("0-N:1/N", 16).unwrap().to_list(), "0,15");
         assert_eq!(CpuSet::parse_list_within("8-N,all:1/8", 16).unwrap().to_list(), "0,8-15");
     }
 
@@ -239,8 +266,11 @@ mod tests {
             "3-1",
             "0-3:",
             "0-3:1",
-            "0-3:0/2",
+            "0-3:0/0",
             "0-3:3/2",
+            "0-3:1/2/3",
+            "allx",
+            "all-3",
             "1--2",
             "+1",
             "4:1/2",
@@ -249,7 +279,7 @@ mod tests {
             assert!(CpuSet::parse_list(bad).is_err(), "{bad}");
         }
         assert!(matches!(CpuSet::parse_list("N"), Err(ListError::NeedsHost { .. })));
-        for long in ["0-8191,".repeat(10_000), "0-8191:1/2,".repeat(9)] {
+        for long in ["0-8191,".repeat(10_000), "0-8191:1/2,".repeat(65)] {
             assert!(matches!(CpuSet::parse_list(&long), Err(ListError::TooLong { .. })));
         }
         assert!(matches!(CpuSet::parse_list("8192"), Err(ListError::TooLarge { max: 8_191, .. })));
@@ -260,5 +290,72 @@ mod tests {
     fn errors_name_the_part_and_the_list() {
         let text = CpuSet::parse_list("0,5-3").unwrap_err().to_string();
         assert!(text.contains("\"5-3\"") && text.contains("\"0,5-3\""), "{text}");
+    }
+
+    /// The rules of `bitmap_parselist`, stated over whole parts: what a part may look like, then what it means. After
+    /// the group of a stride the next part needs no separator.
+    fn by_the_rules(text: &str, count: u32) -> Option<std::collections::BTreeSet<u32>> {
+        let line: String = text.chars().take_while(|c| !matches!(c, '\n' | '\0')).collect();
+        let number = |word: &str| match word {
+            "N" => Some(count - 1),
+            word if word.is_empty() || word.contains(|c: char| !c.is_ascii_digit()) => None,
+            word => word.parse().ok(),
+        };
+        // A number and what follows it.
+        let cut = |text: &str| {
+            let end = match text.strip_prefix('N') {
+                Some(_) => 1,
+                None => text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()),
+            };
+            (text[..end].to_owned(), text[end..].to_owned())
+        };
+        let mut set = std::collections::BTreeSet::new();
+        let mut parts: Vec<String> =
+            line.split([',', ' ', '\t']).rev().filter(|part| !part.is_empty()).map(str::to_owned).collect();
+        while let Some(part) = parts.pop() {
+            let (range, stride) = match part.split_once(':') {
+                Some((range, stride)) => (range, Some(stride)),
+                None => (part.as_str(), None),
+            };
+            let (low, high) = match range.split_once('-') {
+                _ if range.to_ascii_lowercase() == "all" => (0, count - 1),
+                Some((low, high)) => (number(low)?, number(high)?),
+                None if stride.is_some() => return None,
+                None => (number(range)?, number(range)?),
+            };
+            let (used, group) = match stride {
+                None => (1, 1),
+                Some(stride) => {
+                    let (used, rest) = stride.split_once('/')?;
+                    let (group, rest) = cut(rest);
+                    if !rest.is_empty() {
+                        parts.push(rest);
+                    }
+                    (number(used)?, number(&group)?)
+                }
+            };
+            if low > high || high >= count || group == 0 || used > group {
+                return None;
+            }
+            set.extend((low..=high).filter(|cpu| (cpu - low) % group < used));
+        }
+        Some(set)
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(4_000))]
+        #[test]
+        fn lists_mean_what_the_kernels_rules_say(
+            parts in proptest::collection::vec(
+                "(all|ALL|aLl|N|[0-9]{1,2}|[0-9]-[0-9N]|[0-9]{1,2}-[0-9]{2}|0-N)(:[0-9N]/[0-9N]{1,2})?|[0-9N:/alx,\n -]{0,5}",
+                0..4,
+            ),
+            between in "[, \t]|, ",
+            count in 1_u32..70,
+        ) {
+            let text = parts.join(&between);
+            let ours = CpuSet::parse_list_within(&text, count).ok().map(|set| set.iter().collect());
+            proptest::prop_assert_eq!(ours, by_the_rules(&text, count), "{:?} of {}", text, count);
+        }
     }
 }

@@ -2,10 +2,8 @@
 
 use super::{Advice, RemedyContext};
 use crate::{Cause, CauseKind};
-use lowlat_host::{CpuSet, Reading, kernel_version::KernelVersion};
+use lowlat_host::{CpuSet, Reading};
 
-/// The first kernel that knows `isolcpus=managed_irq`; earlier ones reject the whole parameter.
-const MANAGED_IRQ_SINCE: KernelVersion = KernelVersion::new(5, 6);
 /// Maximum number of characters shown of a name from the host.
 const NAME_CHARS_MAX: usize = 40;
 
@@ -110,11 +108,6 @@ impl<'a> Case<'a> {
         self.knob(&lowlat_host::snapshot::sysctl_path(key))?.trim().parse().ok()
     }
 
-    /// Whether the kernel is known to be older.
-    pub(super) fn is_kernel_before(&self, version: KernelVersion) -> bool {
-        self.context.host.kernel.version.known().is_some_and(|v| *v < version)
-    }
-
     /// Whether the kernel is known to be built without an option.
     pub(super) fn is_built_without(&self, option: &str) -> bool {
         self.context.host.kernel.config_option(option) == Reading::Known(None)
@@ -132,8 +125,10 @@ impl<'a> Case<'a> {
 
     /// The isolation parameter for this kernel: "isolcpus=managed_irq,domain,1-7".
     pub(super) fn isolcpus(&self) -> String {
-        let flags = if self.is_kernel_before(MANAGED_IRQ_SINCE) { "domain" } else { "managed_irq,domain" };
-        format!("isolcpus={flags},{}", self.isolated_list())
+        let known = ["managed_irq", "domain"]
+            .into_iter()
+            .filter(|flag| self.context.host.knows_isolcpus_flag(flag) != Some(false));
+        format!("isolcpus={}", known.chain([self.isolated_list().as_str()]).collect::<Vec<_>>().join(","))
     }
 
     /// Whether the scheduler excludes all these CPUs from load balancing: isolated at boot or by cpuset

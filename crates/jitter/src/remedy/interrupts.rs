@@ -58,8 +58,7 @@ fn is_of_trading_nic(case: &Case<'_>, irqs: &[&Irq]) -> bool {
 fn managed(case: &Case<'_>, how: &str) -> Advice {
     let line = case.context.host.kernel.tokens();
     let on = case.on();
-    let has_flag =
-        line.all("isolcpus").flatten().any(|value| value.split(',').any(|flag| flag == "managed_irq"));
+    let has_flag = line.isolation().contains(&"managed_irq");
     Advice::Elsewhere(
         "irq.managed",
         if has_flag {

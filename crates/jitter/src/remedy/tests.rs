@@ -290,7 +290,10 @@ fn the_tick_knows_what_is_in_force() {
         .sysctl("kernel.sched_rt_runtime_us", "950000");
     let lift = "sysctl -w kernel.sched_rt_runtime_us=-1 && echo 0 > /sys";
     limited.advises(&tick, "3-4", "debugfs.sched.fair_server", &[lift]);
+    // A distribution added it to an older kernel.
     let older = served.kernel(6, 6);
+    older.advises(&tick, "3-4", "debugfs.sched.fair_server", &["echo 0"]);
+    let older = tuned().kernel(6, 6);
     older.advises(&tick, "3-4", "boot.nohz_full", &["already"]);
     let hpet = older.with(|bench| bench.host.cpu.clocksource = Reading::Known("hpet".into()));
     hpet.advises(&tick, "3", "sysfs.clocksource", &["hpet"]);

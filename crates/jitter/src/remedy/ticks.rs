@@ -52,7 +52,7 @@ fn fair_server(case: &Case<'_>) -> Option<Advice> {
     let version = case.context.host.kernel.version.known()?;
     let runtime = |cpu| case.knob(&servers::runtime_path("fair_server", cpu));
     let on = case.cpus.iter().find(|cpu| runtime(*cpu).map(str::trim) != Some("0"))?;
-    (*version >= FAIR_SERVER_SINCE).then(|| {
+    (*version >= FAIR_SERVER_SINCE || runtime(on).is_some()).then(|| {
         Advice::Elsewhere(
             "debugfs.sched.fair_server",
             format!(

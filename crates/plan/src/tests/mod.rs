@@ -280,6 +280,39 @@ fn housekeeping_is_not_computed_from_numbers() {
     assert!(line.contains("isolcpus=managed_irq,domain,2-15"), "{line}");
 }
 
+/// The kernel leaves the boot CPU out of nohz_full= and adds it to irqaffinity=, so the plan does too.
+#[test]
+fn a_plan_that_isolates_the_boot_cpu_has_what_the_kernel_will_do() {
+    let bench = |housekeeping: &str, isolated: &str| {
+        Bench::trading().line("ro").with(|bench| {
+            bench.allocation.housekeeping = list(housekeeping);
+            bench.allocation.isolated = list(isolated);
+        })
+    };
+    let isolating = plan(&bench("1,9", "0,2-8,10-15"));
+    let line = &of(&isolating, "boot.isolcpus").next().unwrap().after;
+    for word in ["nohz_full=2-8,10-15", "irqaffinity=0-1,9", "isolcpus=managed_irq,domain,0,2-8,10-15"] {
+        assert!(line.split(' ').any(|other| other == word), "{word}: {line}");
+    }
+    assert!(has_warning(&isolating, "it is the boot CPU: the kernel keeps its tick for timekeeping"));
+    assert!(!has_warning(&plan(&bench("0,8", "1-7,9-15")), "boot CPU"));
+    // What the kernel made of it is good.
+    let after = |line: &str| {
+        bench("1,9", "0,2-8,10-15").line(line).with(|bench| {
+            bench.host.topology.nohz_full = Reading::Known(list("2-8,10-15"));
+            bench.host.topology.isolated = Reading::Known(list("0,2-8,10-15"));
+        })
+    };
+    for id in ["boot.nohz_full", "boot.irqaffinity", "boot.isolcpus", "boot.rcu_nocbs"] {
+        after(line).says(id, lowlat_settings::Verdict::Good, &[]);
+    }
+    let with_boot_cpu =
+        line.replace("nohz_full=", "nohz_full=0,").replace("irqaffinity=0-1,9", "irqaffinity=1,9");
+    for id in ["boot.nohz_full", "boot.irqaffinity"] {
+        after(&with_boot_cpu).says(id, lowlat_settings::Verdict::Good, &[]);
+    }
+}
+
 #[test]
 fn a_full_grubenv_and_tuned_s_lost_word_are_warned_of() {
     let bench = Bench::trading()

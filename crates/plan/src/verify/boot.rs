@@ -4,7 +4,10 @@ use super::boot_follow;
 use super::judge::{Look, Scene, culprit_of};
 use super::{BootSource, Culprit, CulpritKind, Row, Standing, culprit};
 use crate::stands;
-use lowlat_host::{Reading, cmdline::CommandLine};
+use lowlat_host::{
+    Reading,
+    cmdline::{CommandLine, Repeat},
+};
 use lowlat_settings::{
     change::{BootToken, Change},
     same_meaning,
@@ -110,8 +113,12 @@ fn not_in_force(
     let values: Vec<&str> = line.all(&token.name).map(Option::unwrap_or_default).collect();
     let is_planned =
         |value: &&str| token.value.as_deref().is_some_and(|planned| same_meaning(value, planned));
-    // The last that differs, because for most parameters the last one wins.
-    if let Some(other) = values.iter().rev().find(|value| !is_planned(value)) {
+    let mut others = values.iter().filter(|value| !is_planned(value));
+    let other = match Repeat::of(&token.name) {
+        Repeat::First => others.next(),
+        Repeat::Last | Repeat::Each => others.next_back(),
+    };
+    if let Some(other) = other {
         return of_other_value(scene, token, other, values.iter().any(is_planned), look);
     }
     let configured = source_of(scene, token, |value| is_planned(&value));
@@ -155,7 +162,7 @@ fn of_other_value(scene: &Scene<'_>, token: &BootToken, other: &str, is_beside: 
         return look.row(Standing::Lost, why_lost(scene));
     }
     let note = match (is_beside, &by) {
-        (true, _) => "it occurs more than once; for most parameters the last one wins".to_owned(),
+        (true, _) => format!("it occurs more than once; {}", Repeat::of(&token.name).rule()),
         (false, None) => look.change.target.kind().how_to_find(),
         _ => String::new(),
     };

@@ -48,8 +48,8 @@ pub(super) fn does_not_follow(scene: &Scene<'_>, token: &BootToken) -> Option<No
 fn isolated(scene: &Scene<'_>, value: &str) -> Option<NotFollowed> {
     let line = CommandLine::parse(&format!("isolcpus={value}"));
     let planned = line.cpus("isolcpus", lowlat_host::CPU_ID_MAX + 1)?.ok()?;
-    let flags = line.flags("isolcpus");
-    if !flags.is_empty() && !flags.contains(&"domain") {
+    let flags = line.isolation();
+    if !flags.contains(&"domain") {
         return Some(NotFollowed {
             why: format!(
                 "isolcpus= without the flag domain keeps {} off, but the scheduler still places threads there",
@@ -63,7 +63,8 @@ fn isolated(scene: &Scene<'_>, value: &str) -> Option<NotFollowed> {
 }
 
 fn nohz_full(scene: &Scene<'_>, value: &str) -> Option<NotFollowed> {
-    let planned = CpuSet::parse_list(value).ok()?;
+    let line = CommandLine::parse(&format!("nohz_full={value}"));
+    let planned = line.cpus("nohz_full", lowlat_host::CPU_ID_MAX + 1)?.ok()?;
     let why = if scene.host.kernel.config_option("NO_HZ_FULL") == Reading::Known(None) {
         "this kernel is built without CONFIG_NO_HZ_FULL and ignores the parameter"
     } else if scene.host.kernel.tokens().last("nohz") == Some("off") {

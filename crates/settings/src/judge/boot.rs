@@ -2,7 +2,10 @@
 
 use super::{good_because, missing, satisfies};
 use crate::{Context, Judgement, Setting, Verdict, Want, compare::same_meaning};
-use lowlat_host::{HostSnapshot, Profile, Reading, cmdline::CommandLine};
+use lowlat_host::{
+    HostSnapshot, Profile, Reading,
+    cmdline::{CommandLine, Repeat},
+};
 
 /// Whether the running kernel shows the effect of a parameter.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +45,7 @@ pub fn boot_key(setting: &Setting) -> &'static str {
     setting.name.split('=').next().unwrap_or(setting.name)
 }
 
-/// Judges a command-line parameter named `name=` (or a bare token `name`) by its last value.
+/// Judges a command-line parameter named `name=` (or a bare token `name`) by the value that the kernel uses.
 pub fn boot_token(context: &Context<'_>, setting: &Setting) -> Judgement {
     boot_token_in_force(context, setting, InForce::Unseen)
 }
@@ -61,8 +64,10 @@ pub fn boot_token_in_force(context: &Context<'_>, setting: &Setting, in_force: I
         (Asked::Contrary(all), _) => Judgement::new(
             Verdict::Conflicting,
             all,
-            "the parameter occurs more than once on the command line with different values; for most \
-             parameters the last wins",
+            format!(
+                "the parameter occurs more than once on the command line with different values; {}",
+                Repeat::of(key).rule()
+            ),
         ),
         (Asked::Wanted(token), InForce::No { observed, because }) => {
             Judgement::not_in_force(format!("{token}, but {observed}"), because)
@@ -87,6 +92,11 @@ pub fn boot_token_in_force(context: &Context<'_>, setting: &Setting, in_force: I
 fn asked(context: &Context<'_>, want: &Want, line: &CommandLine, key: &str) -> Asked {
     let values: Vec<&str> = line.all(key).map(Option::unwrap_or_default).collect();
     let Some(last) = values.last() else { return Asked::Missing };
+    if Repeat::of(key) == Repeat::Each
+        && let Some(wanted) = values.iter().find(|value| satisfies(context, want, value))
+    {
+        return Asked::Wanted(spell(key, wanted));
+    }
     if values.iter().any(|value| !same_meaning(value, last)) {
         return Asked::Contrary(values.iter().map(|value| spell(key, value)).collect::<Vec<_>>().join(" "));
     }

@@ -2,7 +2,10 @@
 
 use super::{boot_key, command_line, good_because};
 use crate::{Context, Judgement, Setting, Verdict};
-use lowlat_host::{CPU_ID_MAX, CpuSet, ListError, Profile, Reading, cmdline::CommandLine};
+use lowlat_host::{
+    CPU_ID_MAX, CpuSet, ListError, Profile, Reading,
+    cmdline::{CommandLine, Repeat},
+};
 
 /// Judges a parameter that contains a CPU list, with flags before it if the wanted value has some.
 pub fn boot_cpus(context: &Context<'_>, setting: &Setting) -> Judgement {
@@ -36,9 +39,9 @@ pub fn boot_cpus_in_force(
             format!("the kernel cannot read the list and ignores the parameter: {error}"),
         ),
         Some(Ok(found)) => {
-            let flags = flags_on_line(line, key);
-            let missing_flags: Vec<String> =
-                flags_on_line(&wanted_line, key).into_iter().filter(|flag| !flags.contains(flag)).collect();
+            let flags = line.isolation();
+            let missing_flags: Vec<&str> =
+                wanted_line.isolation().into_iter().filter(|flag| !flags.contains(flag)).collect();
             present(context, &wanted, &found, &missing_flags, line, key, (kernel_set, path))
         }
     };
@@ -56,26 +59,11 @@ pub fn cpus_on_line(
         0 => CPU_ID_MAX + 1,
         count => count,
     };
-    // Only isolcpus= takes flags before the list; the kernel rejects them elsewhere.
-    match key {
-        "isolcpus" => line.cpus(key, cpu_count),
-        _ => line.last(key).map(|list| CpuSet::parse_list_within(list, cpu_count)),
-    }
-}
-
-/// The flags before the list, from every occurrence of the parameter: the kernel combines them. Without a flag,
-/// `isolcpus=` means `domain` (`housekeeping_isolcpus_setup`).
-fn flags_on_line(line: &CommandLine, key: &str) -> Vec<String> {
-    let each = line.all(key).map(|value| CommandLine::parse(&format!("{key}={}", value.unwrap_or_default())));
-    let flags_of = |token: CommandLine| match token.flags(key).as_slice() {
-        [] if key == "isolcpus" => vec!["domain".to_owned()],
-        flags => flags.iter().map(|flag| (*flag).to_owned()).collect(),
-    };
-    each.flat_map(flags_of).collect()
+    line.cpus(key, cpu_count)
 }
 
 fn spell(line: &CommandLine, key: &str) -> String {
-    format!("{key}={}", line.last(key).unwrap_or_default())
+    format!("{key}={}", line.in_force(key).unwrap_or_default())
 }
 
 fn absent(context: &Context<'_>, wanted: &CpuSet, kernel_set: &Reading<CpuSet>, path: &str) -> Judgement {
@@ -92,7 +80,7 @@ fn present(
     context: &Context<'_>,
     wanted: &CpuSet,
     found: &CpuSet,
-    missing_flags: &[String],
+    missing_flags: &[&str],
     line: &CommandLine,
     key: &str,
     (kernel_set, path): (&Reading<CpuSet>, &str),
@@ -104,7 +92,8 @@ fn present(
         cpus_on_line(context, &other, key).is_none_or(|cpus| cpus.as_ref() != Ok(found))
     });
     if is_contrary {
-        let because = format!("{key}= occurs {} times on the command line with different CPUs", values.len());
+        let (times, rule) = (values.len(), Repeat::of(key).rule());
+        let because = format!("{key}= occurs {times} times on the command line with different CPUs; {rule}");
         return Judgement::new(Verdict::Conflicting, values.join(" and "), because);
     }
     let mut faults = Vec::new();

@@ -2,7 +2,7 @@
 
 use super::{missing, some_of};
 use crate::{Context, Judgement};
-use lowlat_host::{CpuSet, Reading};
+use lowlat_host::{BOOT_CPU, CpuSet, Reading};
 
 /// Maximum number of names that a finding lists.
 const LABELS_SHOWN_MAX: usize = 6;
@@ -11,6 +11,22 @@ const LABELS_SHOWN_MAX: usize = 6;
 pub fn isolated_list(context: &Context<'_>) -> Option<String> {
     let isolated = &context.allocation.isolated;
     (!isolated.is_empty()).then(|| isolated.to_list())
+}
+
+/// The isolated CPUs that can run without a tick, as a list: all but the boot CPU. `None` if there are none.
+pub fn tickless_list(context: &Context<'_>) -> Option<String> {
+    let mut tickless = context.allocation.isolated.clone();
+    tickless.remove(BOOT_CPU);
+    (!tickless.is_empty()).then(|| tickless.to_list())
+}
+
+/// The housekeeping CPUs and the boot CPU, to which the kernel always allows interrupts at boot, as a list; `None` on
+/// a host without isolated CPUs.
+pub fn boot_irq_list(context: &Context<'_>) -> Option<String> {
+    housekeeping_list(context)?;
+    let mut cpus = context.allocation.housekeeping.clone();
+    cpus.insert(BOOT_CPU);
+    Some(cpus.to_list())
 }
 
 /// The housekeeping CPUs as a list; `None` on a host without isolated CPUs.

@@ -11,7 +11,9 @@ mod sysctl;
 pub use boot::boot_key;
 pub use boot::{InForce, boot_token, boot_token_in_force, command_line, shown};
 pub use boot_cpus::{boot_cpus, boot_cpus_in_force, cpus_on_line};
-pub use cpus::{housekeeping_list, isolated_list, kept_off_isolated, off_isolated};
+pub use cpus::{
+    boot_irq_list, housekeeping_list, isolated_list, kept_off_isolated, off_isolated, tickless_list,
+};
 pub use files::chosen_word;
 pub use files::files;
 pub use idle::{IDLE_DESCRIPTIONS, is_polling, is_shallow};
@@ -82,7 +84,7 @@ pub fn inapplicable(
         let why = format!("only x86 hosts have it, and this kernel is for {}", kernel.machine);
         return Some(Judgement::not_applicable(why));
     }
-    if let Some(version) = kernel.version.known() {
+    if let Some(version) = kernel.version.known().filter(|_| !is_shown(context.host, setting)) {
         if let Some(since) = setting.needs.since.filter(|since| version < since) {
             return Some(Judgement::not_applicable(format!(
                 "kernel {version} is older than {since}, which introduced it"
@@ -95,6 +97,22 @@ pub fn inapplicable(
     let is_off = |option: &&&str| kernel.config_option(option) == Reading::Known(None);
     let missing = setting.needs.config.iter().find(is_off)?;
     Some(Judgement::not_applicable(format!("this kernel is built without CONFIG_{missing}")))
+}
+
+/// Whether the kernel shows that it has the setting, whatever its version: distributions add settings to earlier
+/// kernels and keep removed ones. The first file that a row reads is the setting's own; a row without files is shown by
+/// the options that it needs.
+fn is_shown(host: &HostSnapshot, setting: &Setting) -> bool {
+    match setting.reads.first() {
+        Some(own) => host.files_matching(own).any(|(_, reading)| reading.is_known()),
+        None => {
+            let config = setting.needs.config;
+            !config.is_empty()
+                && config
+                    .iter()
+                    .all(|option| matches!(host.kernel.config_option(option), Reading::Known(Some(_))))
+        }
+    }
 }
 
 fn gone(version: KernelVersion, until: KernelVersion, moved_to: &str) -> String {
