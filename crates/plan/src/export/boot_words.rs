@@ -4,7 +4,8 @@
 //! those that cpu-partitioning of TuneD 2.12 added), so /proc/cmdline matches the guide (section 4.4.1).
 
 use super::brief::Brief;
-use lowlat_host::cmdline::split;
+use super::text::one_line;
+use lowlat_host::cmdline::{CommandLine, Repeat, same_name, split};
 use lowlat_settings::{
     Layer,
     change::{BootToken, grammar::boot_line},
@@ -101,9 +102,37 @@ fn wanted_words(brief: &Brief<'_>, planned: &[&BootToken]) -> Vec<BootWord> {
     words
 }
 
-/// The command line after the reboot: the present one without TuneD's present part, followed by the words.
+/// The command line after the reboot: the present one without TuneD's present part and the words to remove, followed by
+/// the words.
 pub(super) fn expected_line(brief: &Brief<'_>, words: &str) -> String {
     let line = brief.context.host.kernel.tokens();
+    let present = without_tuned(brief, &line);
+    let in_the_way = in_the_way(brief, words);
+    let kept = present.into_iter().filter(|word| !in_the_way.iter().any(|other| other == word));
+    boot_line(&kept.chain(split(words)).collect::<Vec<_>>().join(" ")).0
+}
+
+/// Words of the boot loader's own configuration that make words of the profile useless: TuneD only appends. The kernel
+/// uses the first value of some parameters, and the plan removes others.
+pub(super) fn in_the_way(brief: &Brief<'_>, words: &str) -> Vec<String> {
+    let added = CommandLine::parse(words);
+    let planned = planned_tokens(brief);
+    let is_removed =
+        |name: &str| planned.iter().any(|token| token.value.is_none() && same_name(&token.name, name));
+    let is_first = |name: &str, value: &str| {
+        Repeat::of(name) == Repeat::First
+            && added.in_force(name).is_some_and(|other| !same_meaning(other, value))
+    };
+    let line = brief.context.host.kernel.tokens();
+    let present = without_tuned(brief, &line).into_iter().filter(|word| {
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        is_removed(name) || is_first(name, value)
+    });
+    present.map(one_line).collect()
+}
+
+/// The words of the present line without TuneD's part.
+fn without_tuned<'a>(brief: &Brief<'_>, line: &'a CommandLine) -> Vec<&'a str> {
     let by_tuned = brief.context.host.file(lowlat_settings::change::tuned::BOOTCMDLINE);
     let by_tuned = by_tuned
         .text()
@@ -118,6 +147,5 @@ pub(super) fn expected_line(brief: &Brief<'_>, words: &str) -> String {
     if let Some(at) = at {
         present.drain(at..at + added.len());
     }
-    present.extend(split(words));
-    boot_line(&present.join(" ")).0
+    present
 }

@@ -47,6 +47,31 @@ fn the_tuned_profile_gives_the_guide_s_own_command_line() {
     assert!(expected.contains("nohz_full=1-7,9-15 rcu_nocbs=1-7,9-15 tuned.non_isolcpus=00000101"));
 }
 
+/// TuneD appends, and the kernel uses the first of some parameters: name of the case, present line, words to remove.
+#[test]
+fn words_that_would_win_over_the_profile_are_named_and_left_out_of_the_expected_line() {
+    for (line, removed) in [
+        ("root=LABEL=X ro isolcpus=1-3 nohz_full=1-3", "isolcpus=1-3 nohz_full=1-3"),
+        ("ro nohz-full=2 irqaffinity=0-3 skew_tick=0", "nohz-full=2"),
+        ("ro isolcpus=domain,managed_irq,9-15,1-7 quiet", ""),
+        ("ro irqaffinity=0-3", ""),
+        ("ro nohz=off", "nohz=off"),
+    ] {
+        let files = files(&Bench::trading().line(line), "tuned");
+        let readme = text(&files, "README").split_whitespace().collect::<Vec<_>>().join(" ");
+        let expected = text(&files, "expected-cmdline");
+        let said = readme.contains("First remove");
+        assert_eq!(said, !removed.is_empty(), "{line}: {readme}");
+        assert!(readme.contains(&format!("remove {removed}")) || !said, "{line}: {readme}");
+        for word in removed.split_whitespace() {
+            assert!(!expected.split_whitespace().any(|other| other == word), "{line}: {expected}");
+        }
+        for word in line.split(' ').filter(|word| !removed.contains(word)) {
+            assert!(expected.split_whitespace().any(|other| other == word), "{line}: {expected}");
+        }
+    }
+}
+
 /// A host that TuneD has set up already: its part of the line is replaced, not doubled.
 #[test]
 fn the_line_is_the_same_when_the_profile_is_in_force() {

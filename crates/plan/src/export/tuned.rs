@@ -1,6 +1,6 @@
 //! A TuneD profile: tuned.conf, its variables, and the script that they call.
 
-use super::boot_words::{BootWord, boot_words, expected_line};
+use super::boot_words::{BootWord, boot_words, expected_line, in_the_way};
 use super::brief::Brief;
 use super::sysctl::Keys;
 use super::text::{comment, item, one_line, put, shell_word, tuned_word};
@@ -29,8 +29,9 @@ fn files(brief: &Brief<'_>) -> Vec<ExportedFile> {
         files.push(file(format!("{name}/script.sh"), true, helper(brief)));
     }
     files.extend(role(brief).map(|text| file(format!("{name}/role.toml"), false, text)));
-    let expected = expected_line(brief, &filled_in(brief, &words));
-    files.push(file("README".to_owned(), false, readme(brief, name)));
+    let added = filled_in(brief, &words);
+    let expected = expected_line(brief, &added);
+    files.push(file("README".to_owned(), false, readme(brief, name, &in_the_way(brief, &added))));
     files.push(file("expected-cmdline".to_owned(), false, expected + "\n"));
     files
 }
@@ -299,8 +300,20 @@ fn role(brief: &Brief<'_>) -> Option<String> {
     (!lines.is_empty()).then(|| head + &lines)
 }
 
-fn readme(brief: &Brief<'_>, name: &str) -> String {
+fn readme(brief: &Brief<'_>, name: &str, in_the_way: &[String]) -> String {
     let mut text = brief.readme_head(&format!("TuneD profile {name}"));
+    if !in_the_way.is_empty() {
+        text.push_str("\nBefore you install it\n");
+        text.push_str(&item("  ", &format!(
+            "First remove {} from the boot loader's own command line: GRUB_CMDLINE_LINUX and GRUB_CMDLINE_LINUX_DEFAULT in \
+             /etc/default/grub, or with `grubby --update-kernel=ALL --remove-args=...`.",
+            in_the_way.join(" ")
+        )));
+        text.push_str(&item("  ", "TuneD only appends words to the line. Of isolcpus=, nohz_full= and \
+             default_hugepagesz= the kernel uses the first and ignores the others, so the profile's have no effect \
+             while these words remain. expected-cmdline is the line without them.",
+        ));
+    }
     text.push_str(&README.replace("@NAME@", name));
     // The TuneD warning is about parameters that do not go through TuneD.
     for part in [

@@ -12,7 +12,10 @@ mod yaml;
 #[cfg(test)]
 mod tests;
 
-use lowlat_host::{CpuSet, HostSnapshot, Reading};
+use lowlat_host::{
+    CpuSet, HostSnapshot, Reading,
+    cmdline::{Repeat, same_name},
+};
 use lowlat_settings::change::{BootToken, Target};
 use serde::{Deserialize, Serialize};
 
@@ -220,6 +223,17 @@ impl Wishes {
             before: None,
         };
         let shown = crate::spell(&token).unwrap_or_default();
+        let is_earlier = |request: &&Request| {
+            let mut tokens = request.targets.iter().flat_map(Target::boot_tokens);
+            tokens.any(|token| token.value.is_some() && same_name(&token.name, name))
+        };
+        if Repeat::of(name) == Repeat::First
+            && let Some(earlier) = self.requests.iter().find(is_earlier)
+            && earlier.value != shown
+        {
+            let why = format!("{shown} occurs after {}: {}", earlier.value, Repeat::First.rule());
+            return self.leave(place, why);
+        }
         self.ask(place, Target::CommandLine { tokens: vec![token] }, shown);
     }
 

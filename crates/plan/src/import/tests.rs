@@ -58,6 +58,22 @@ fn operators_of_tuned_keep_a_better_present_value() {
     assert_eq!((of(">50").as_str(), of(">90").as_str(), of("<50").as_str()), ("70", "90", "50"));
 }
 
+/// TuneD joins its keys: of some parameters the kernel uses the first.
+#[test]
+fn a_parameter_that_the_kernel_ignores_is_not_judged() {
+    let text = "[bootloader]\ncmdline_a=+isolcpus=1-3 irqaffinity=0\ncmdline_b=+isolcpus=1-7 irqaffinity=8\n";
+    let wishes = read(Tool::Tuned, text);
+    let isolating: Vec<_> =
+        values(&wishes).into_iter().filter(|(_, value)| value.contains("isolcpus")).collect();
+    assert_eq!(isolating, [("[bootloader] cmdline_a: isolcpus", "isolcpus=1-3")]);
+    let why = left(&wishes, "[bootloader] cmdline_b: isolcpus");
+    assert_eq!(
+        why,
+        "isolcpus=1-7 occurs after isolcpus=1-3: the kernel uses the first and ignores the others"
+    );
+    assert!(values(&wishes).iter().any(|(_, value)| *value == "irqaffinity=8"));
+}
+
 #[test]
 fn services_and_plug_ins_without_counterpart_are_named() {
     let text = "[service]\nservice.irqbalance=stop,disable\nservice.x=restart\n[cpu]\nforce_latency=1\n[disk]\nreadahead=4096\n";

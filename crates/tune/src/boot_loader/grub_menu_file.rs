@@ -2,7 +2,7 @@
 
 use super::{BootLoaderError, FileChange, efi, files};
 use crate::Programs;
-use lowlat_host::Reading;
+use lowlat_host::{Reading, cmdline::Repeat};
 use lowlat_plan::boot_files::{grub_menu::GrubMenu, grubenv::GrubEnv};
 use lowlat_sys::Root;
 use std::io;
@@ -159,7 +159,7 @@ fn end_of(said: &str) -> String {
 }
 
 /// The note on parameters of the plan that TuneD also sets in GRUB's variable `tuned_params`, which follows
-/// the plan's and wins.
+/// the plan's.
 pub(super) fn tuned_note(
     menu: &MenuFile,
     root: &Root,
@@ -174,9 +174,22 @@ pub(super) fn tuned_note(
     if standing.is_empty() {
         return None;
     }
+    let of = |rule: Repeat| {
+        let of_rule = tokens.iter().filter(|token| Repeat::of(&token.name) == rule);
+        of_rule.filter_map(|token| lowlat_plan::standing(&line, &token.name)).collect::<Vec<_>>().join(" ")
+    };
+    let rules = [Repeat::First, Repeat::Last, Repeat::Each].map(|rule| (of(rule), rule));
+    let rules = rules.iter().filter(|(words, _)| !words.is_empty());
+    let what_counts = rules.map(|(words, rule)| match rule {
+        Repeat::First => format!("the kernel ignores {words} and uses the plan's"),
+        Repeat::Last => format!("{words} wins"),
+        Repeat::Each => format!("{words} applies too"),
+    });
+    let what_counts: Vec<String> = what_counts.collect();
     Some(format!(
-        "TuneD's profile sets {} in GRUB's variable tuned_params, which follows these parameters and wins. Switch \
-         to a profile that does not set them.",
-        standing.join(" ")
+        "TuneD's profile sets {} in GRUB's variable tuned_params, which follows these parameters: {}. Switch to a profile \
+         that does not set them.",
+        standing.join(" "),
+        what_counts.join("; ")
     ))
 }

@@ -170,13 +170,17 @@ fn a_parameter_that_a_shell_would_run_is_refused() {
 }
 
 #[test]
-fn parameters_of_tuned_that_win_are_told() {
+fn parameters_of_tuned_are_told_with_what_the_kernel_does() {
     let host = debian();
     let set = "### BEGIN /etc/grub.d/00_tuned ###\nset tuned_params=\"skew_tick=1 nohz-full=2\"\n### END /etc/grub.d/00_tuned ###\n";
     host.chmod("/boot/grub/grub.cfg", 0o644);
     host.put("/boot/grub/grub.cfg", format!("{set}{}", menu("Debian GNU/Linux", "quiet $tuned_params")));
     let notes = host.loader().notes(&host.root(), &plan());
     assert!(notes[0].starts_with("TuneD's profile sets nohz-full=2 in"), "{notes:?}");
+    assert!(notes[0].contains(": the kernel ignores nohz-full=2 and uses the plan's."), "{notes:?}");
+    let last = [token("skew_tick", Some("0")), token("nohz_full", Some("1"))];
+    let last = host.loader().notes(&host.root(), &last);
+    assert!(last[0].contains("ignores nohz-full=2 and uses the plan's; skew_tick=1 wins."), "{last:?}");
     assert!(host.next().ends_with("quiet skew_tick=1 nohz-full=2"));
 }
 
