@@ -1,6 +1,6 @@
 //! The current state of the host: what the guide checks before it measures.
 
-use lowlat_host::{Profile, Reading};
+use lowlat_host::{CpuSet, Reading};
 use lowlat_settings::{
     Context, Impact, Judgement, Layer, Setting, Verdict, Want,
     change::{self, Proposal, WhyLeftOut},
@@ -27,20 +27,13 @@ pub(super) const SETTINGS: &[Setting] = &[
     },
     Setting {
         id: "readiness.affinity",
-        change: |context, _| {
-            let text = match context.profile {
-                Profile::Trading => {
-                    "follows from isolating the CPUs at boot (boot.isolcpus); running processes keep their affinity"
-                }
-                Profile::Guide57037 => "follows from the CPUs of process 1 (boot.tuned.non_isolcpus)",
-            };
-            Proposal::not(WhyLeftOut::ByAnother, text)
-        },
+        change: change::processes::off_isolated,
         name: "taskset -cp $$",
         reason: "Shells, and processes started from them, must not run on isolated CPUs unless they request it. \
                  This row shows whether the isolation reaches ordinary processes.",
         impact: Impact::Medium,
-        effective: "Cpus_allowed_list in /proc/self/status names housekeeping CPUs only.",
+        effective: "Cpus_allowed_list in /proc/self/status names housekeeping CPUs only, and so do systemd.cpu_affinity=, \
+                    CPUAffinity= in system.conf, and AllowedCPUs= of system.slice, user.slice and init.scope.",
         trading: Want::Derived(judge::housekeeping_list),
         guide: Want::Derived(judge::housekeeping_list),
         hazard: "The guide's measuring script relies on this: its own threads avoid the measured CPUs only \
@@ -101,6 +94,19 @@ fn load_average(context: &Context<'_>, _: &Setting) -> Judgement {
 }
 
 fn affinity(context: &Context<'_>, _: &Setting) -> Judgement {
+    let given = change::processes::gives_isolated(context);
+    if let Some(first) = given.first() {
+        let place = |found: &change::processes::GivesCpus| {
+            let line = found.line.map_or_else(String::new, |line| format!(":{line}"));
+            let unit = if found.unit.is_empty() { String::new() } else { format!(" of {}", found.unit) };
+            format!("{}{unit} in {}{line}", found.says, found.path)
+        };
+        let reached = given.iter().fold(CpuSet::new(), |all, found| all.union(&found.cpus));
+        let reached = reached.intersection(&context.allocation.isolated);
+        let observed = given.iter().map(place).collect::<Vec<_>>().join("; ");
+        let because = format!("systemd starts ordinary processes on isolated {reached:#}");
+        return Judgement::wrong(observed, because).at(first.path.as_str());
+    }
     let path = "/proc/self/status";
     let reading = &context.host.tasks.allowed_cpus;
     let Reading::Known(cpus) = reading else { return judge::missing(reading, path) };

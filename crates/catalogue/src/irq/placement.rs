@@ -138,9 +138,18 @@ fn irqbalance_banned(context: &Context<'_>, _: &Setting) -> Judgement {
             of_kernel(&topology.isolated).union(&of_kernel(&topology.nohz_full)),
             "excluded as isolated at boot",
         ),
+        // It bans nothing then, and does not exclude isolated CPUs either.
+        Reading::Unparsable(why) if !matches!(facts.args, Reading::Unparsable(_)) => {
+            let because = format!("irqbalance cannot read its ban list and uses all CPUs: {why}");
+            return Judgement::wrong(format!("may use isolated {isolated:#}"), because).at(path);
+        }
         other => return missing(other, path),
     };
     let open = isolated.difference(&banned);
+    if banned.is_empty() && facts.banned_cpus.is_known() {
+        let because = "its ban list is empty, and some versions then do not exclude isolated CPUs themselves";
+        return Judgement::wrong(format!("may use isolated {:#}", &open), because).at(path);
+    }
     if open.is_empty() {
         return Judgement::good(format!("{isolated:#} {how}")).at(path);
     }

@@ -3,7 +3,7 @@
 use crate::{testing::Bench, testing::GUIDE_LINE, testing::list};
 use lowlat_host::{
     CpuSet, Profile, Reading,
-    snapshot::{Disk, Nic, SchedPolicy},
+    snapshot::{Disk, Nic, ProcessCpus, SchedPolicy},
 };
 use lowlat_settings::Verdict;
 
@@ -110,7 +110,8 @@ fn workqueues_avoid_isolated_cpus() {
     let numa = |value: &str| Bench::guide().knob("/sys/bus/workqueue/devices/writeback/numa", value);
     numa("0").says(id, Verdict::Good, &[]);
     numa("1").says(id, Verdict::Wrong, &["1"]);
-    numa("1").kernel(6, 6).says(id, Verdict::NotApplicable, &["affinity_scope"]);
+    numa("1").kernel(6, 6).says(id, Verdict::Wrong, &["1"]);
+    Bench::guide().kernel(6, 6).says(id, Verdict::NotApplicable, &["affinity_scope"]);
     Bench::guide().says(id, Verdict::NotApplicable, &["does not exist"]);
 }
 
@@ -169,6 +170,32 @@ fn readiness_checks_load_affinity_and_command_line() {
     allowed(Reading::Known(list("0,8"))).says(id, Verdict::Good, &[]);
     allowed(Reading::Known(list("0-15"))).says(id, Verdict::Wrong, &["1-7,9-15"]);
     allowed(Reading::Denied).says(id, Verdict::Unknown, &["root"]);
+
+    // What systemd gives to processes, on its command line, in its configuration, and in slices.
+    let given = |line: &str, found: &[(&str, &str, &str)]| {
+        let found = found.iter().map(|(unit, key, cpus)| ProcessCpus {
+            unit: (*unit).to_owned(),
+            key: (*key).to_owned(),
+            cpus: Reading::Known(list(cpus)),
+            path: "/etc/systemd/x".to_owned(),
+            line: 3,
+        });
+        let found = found.collect();
+        allowed(Reading::Known(list("0,8"))).line(line).with(|bench| bench.host.services.process_cpus = found)
+    };
+    let parameter = "systemd.cpu_affinity=5,6";
+    given(parameter, &[]).says(id, Verdict::Wrong, &[parameter, "isolated CPUs 5-6"]);
+    given("systemd.cpu_affinity=5-6 systemd.cpu_affinity=0,8", &[]).says(id, Verdict::Good, &[]);
+    given("systemd.cpu_affinity=all", &[]).says(id, Verdict::Good, &[]);
+    given("ro", &[("", "CPUAffinity", "0-3")]).says(id, Verdict::Wrong, &["/etc/systemd/x:3", "CPUs 1-3"]);
+    given("ro", &[("", "CPUAffinity", "0,8")]).says(id, Verdict::Good, &[]);
+    given("ro", &[("user.slice", "AllowedCPUs", "8-9")]).says(id, Verdict::Wrong, &["user.slice", "CPU 9"]);
+    // A unit of its own may have isolated CPUs: that is what they are for.
+    given("ro", &[("desk.service", "CPUAffinity", "3"), ("desk.slice", "AllowedCPUs", "3")]).says(
+        id,
+        Verdict::Good,
+        &[],
+    );
 
     let id = "readiness.cmdline";
     let line = format!("{GUIDE_LINE} ").replace("processor.max_cstate=0 ", "");

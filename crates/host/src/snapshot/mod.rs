@@ -26,7 +26,9 @@ pub use nic::{
     Timestamping,
 };
 pub use scheduler::{NamedDomain, SchedDomain, SchedulerFacts};
-pub use services::{CpusetPartition, IrqbalanceFacts, Service, ServiceFacts, ServiceSource, TunedFacts};
+pub use services::{
+    CpusetPartition, IrqbalanceFacts, ProcessCpus, Service, ServiceFacts, ServiceSource, TunedFacts,
+};
 pub use tasks::{KernelThread, SchedPolicy, TaskFacts, Workqueue};
 
 use crate::{Reading, topology::Topology};

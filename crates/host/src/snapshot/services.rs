@@ -23,6 +23,25 @@ pub struct ServiceFacts {
     pub cgroup_version: Reading<u32>,
     /// Groups with a cpuset.cpus.partition other than "member".
     pub cpuset_partitions: Vec<CpusetPartition>,
+    /// Configuration of systemd that names the CPUs of processes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub process_cpus: Vec<ProcessCpus>,
+}
+
+/// CPUs that systemd's configuration gives to processes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ProcessCpus {
+    /// The slice, scope or service; empty for the manager, from which all processes inherit.
+    pub unit: String,
+    /// "CPUAffinity" or "AllowedCPUs".
+    pub key: String,
+    /// The CPUs of all assignments together; an empty assignment discards those before it.
+    pub cpus: Reading<CpuSet>,
+    /// The file with the last assignment.
+    pub path: String,
+    /// Its line, counted from 1.
+    pub line: u32,
 }
 
 /// Source of service states.

@@ -2,6 +2,7 @@
 //! second threads, and the processors that the guide is for.
 
 use super::*;
+use lowlat_host::snapshot::ProcessCpus;
 use lowlat_settings::change::Moment;
 use std::collections::BTreeMap;
 
@@ -38,6 +39,45 @@ fn user_processes_move_now_and_stay_at_each_boot() {
     assert!(found.iter().any(|(_, after)| *after == file), "{found:?}");
     assert!(moved.foreign_changes(&bench("0-15").host, CATALOGUE).is_empty());
     assert!(of(&plan(&bench("8")), id).next().is_none(), "already on housekeeping CPUs");
+}
+
+/// What gives isolated CPUs to all processes is removed or overridden, in both profiles.
+#[test]
+fn what_systemd_gives_to_processes_is_taken_off_isolated_cpus() {
+    let id = "readiness.affinity";
+    let given = |unit: &str, key: &str| ProcessCpus {
+        unit: unit.to_owned(),
+        key: key.to_owned(),
+        cpus: Reading::Known(list("5-6")),
+        path: "/etc/systemd/x.conf".to_owned(),
+        line: 2,
+    };
+    let bench = |line: &str, found: Vec<ProcessCpus>| {
+        Bench::trading().line(line).with(|bench| bench.host.services.process_cpus = found)
+    };
+    let removed = plan(&bench("ro systemd.cpu_affinity=5,6", Vec::new()));
+    let line = &of(&removed, id).next().unwrap().after;
+    assert!(!line.contains("systemd.cpu_affinity") && line.starts_with("ro "), "{line}");
+    let kept = plan(&bench("ro systemd.cpu_affinity=0,8", Vec::new()));
+    let line = &of(&kept, "boot.isolcpus").next().unwrap().after;
+    assert!(line.contains("systemd.cpu_affinity=0,8"), "{line}");
+    let overridden = plan(&bench("ro", vec![given("", "CPUAffinity")]));
+    let file = of(&overridden, id).next().unwrap();
+    assert!(file.after.ends_with("[Manager]\nCPUAffinity=\nCPUAffinity=0,8\n"), "{}", file.after);
+    let slice = plan(&bench("ro", vec![given("system.slice", "AllowedCPUs")]));
+    let (why, text) = left(&slice, id);
+    assert_eq!(why, WhyLeftOut::YourChoice);
+    assert!(
+        text.contains("/etc/systemd/x.conf:2") && text.contains("set-property system.slice AllowedCPUs=0,8"),
+        "{text}"
+    );
+    let guide = Bench::guide()
+        .line("quiet systemd.cpu_affinity=5,6")
+        .with(|bench| bench.host.tasks.first_process_cpus = Reading::Known(list("5-6")));
+    let guide = plan(&guide);
+    let line =
+        &of(&guide, "boot.tuned.non_isolcpus").find(|change| change.after.contains("quiet")).unwrap().after;
+    assert!(!line.contains("systemd.cpu_affinity"), "{line}");
 }
 
 #[test]

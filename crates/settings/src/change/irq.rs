@@ -83,7 +83,7 @@ pub fn default_affinity(context: &Context<'_>, _: &Setting) -> Proposal {
 pub fn irqbalance_banned(context: &Context<'_>, _: &Setting) -> Proposal {
     let facts = &context.host.services.irqbalance;
     let is_ours = facts.banned_by.text() == IRQBALANCE_DROP_IN;
-    if facts.banned_cpus.is_known() && !is_ours {
+    if !facts.banned_cpus.is_absent() && !is_ours {
         let by = facts
             .banned_by
             .known()
@@ -92,7 +92,7 @@ pub fn irqbalance_banned(context: &Context<'_>, _: &Setting) -> Proposal {
         return Proposal::not(
             WhyLeftOut::YourChoice,
             format!(
-                "{by} already contains a list; set IRQBALANCE_BANNED_CPULIST={} there, or stop irqbalance",
+                "{by} already sets a ban list; set IRQBALANCE_BANNED_CPULIST={} there, or stop irqbalance",
                 context.allocation.isolated
             ),
         );

@@ -232,6 +232,8 @@ pub enum Rival {
     },
     /// Everything that moves interrupts.
     Interrupts,
+    /// What gives CPUs to all processes.
+    Processes,
 }
 
 /// A group of parameters that `ethtool` reads and sets together.

@@ -8,7 +8,9 @@ use lowlat_plan::verify::{Assignment, RunningVariable};
 use std::collections::BTreeMap;
 
 /// Highest precedence first: a name in one hides the same name in later ones.
-const DIRECTORIES: [&str; 5] = [
+pub(crate) const DIRECTORIES: [&str; 7] = [
+    "/etc/systemd/system.control",
+    "/run/systemd/system.control",
     "/etc/systemd/system",
     "/run/systemd/system",
     "/usr/local/lib/systemd/system",
@@ -26,18 +28,52 @@ pub(super) fn unit_of(path: &str) -> Option<String> {
 
 /// Every assignment of a unit's environment; the last one wins.
 pub(super) fn read(root: &Root, unit: &str) -> Vec<Assignment> {
+    let mut sources = sources(root, unit);
+    for path in &sources.files {
+        sources.assignments.extend(text(root, path).iter().flat_map(|text| of_file(path, text)));
+    }
+    sources.assignments
+}
+
+/// What a unit and its drop-ins say about the environment of its programs.
+#[derive(Debug, Default)]
+pub(crate) struct Sources {
+    /// Whether the unit's own file exists.
+    pub has_unit: bool,
+    /// The assignments of `Environment=`, in order.
+    pub assignments: Vec<Assignment>,
+    /// The files of `EnvironmentFile=`, in order. They take precedence.
+    pub files: Vec<String>,
+}
+
+/// The assignments of an environment file (systemd.exec(5)): comments start with # or ;.
+pub(crate) fn of_file<'a>(path: &'a str, text: &'a str) -> impl Iterator<Item = Assignment> + 'a {
+    lines(text).filter_map(move |(line, text)| {
+        let (key, value) = text.strip_prefix("export ").unwrap_or(text).split_once('=')?;
+        Some(assignment(path, line, key.trim(), value.trim().trim_matches(['"', '\''])))
+    })
+}
+
+/// A configuration file of systemd in the first directory that has it, and its drop-ins in the order in which systemd
+/// reads them: by name, where a file hides those of the same name in later directories.
+pub(crate) fn files(root: &Root, directories: &[&str], name: &str) -> (Option<String>, Vec<String>) {
     let mut drop_ins: BTreeMap<String, String> = BTreeMap::new();
-    for directory in DIRECTORIES {
-        let directory = format!("{directory}/{unit}.d");
+    for directory in directories {
+        let directory = format!("{directory}/{name}.d");
         let names = root.list(&directory).into_known().unwrap_or_default();
         for name in names.into_iter().filter(|name| super::is_config(name)).take(DROP_INS_MAX) {
             drop_ins.entry(name).or_insert_with_key(|name| format!("{directory}/{name}"));
         }
     }
-    let own = DIRECTORIES.iter().map(|directory| format!("{directory}/{unit}"));
-    let own = own.into_iter().find(|path| root.exists(path));
-    let (mut assignments, mut files) = (Vec::new(), Vec::new());
-    for path in own.into_iter().chain(drop_ins.into_values()) {
+    let own = directories.iter().map(|directory| format!("{directory}/{name}"));
+    (own.into_iter().find(|path| root.exists(path)), drop_ins.into_values().collect())
+}
+
+/// Reads the unit's file and its drop-ins.
+pub(crate) fn sources(root: &Root, unit: &str) -> Sources {
+    let (own, drop_ins) = files(root, &DIRECTORIES, unit);
+    let (has_unit, mut assignments, mut files) = (own.is_some(), Vec::new(), Vec::new());
+    for path in own.into_iter().chain(drop_ins) {
         let Some(text) = text(root, &path) else { continue };
         for (line, text) in lines(&text) {
             match text.split_once('=') {
@@ -48,21 +84,17 @@ pub(super) fn read(root: &Root, unit: &str) -> Vec<Assignment> {
                     let (key, value) = word.split_once('=')?;
                     Some(assignment(&path, line, key, value))
                 })),
-                Some(("EnvironmentFile", value)) => files.push(value.trim_start_matches('-').to_owned()),
+                Some(("EnvironmentFile", value)) => {
+                    let path = value.trim_start_matches('-');
+                    // Patterns and specifiers are not followed.
+                    let is_plain = path.starts_with('/') && !path.contains(['*', '?', '[', '%']);
+                    files.extend(is_plain.then(|| path.to_owned()));
+                }
                 _ => {}
             }
         }
     }
-    for path in files.iter().filter(|path| path.starts_with("/etc/")) {
-        let Some(text) = text(root, path) else { continue };
-        for (line, text) in lines(&text) {
-            if let Some((key, value)) = text.split_once('=') {
-                let value = value.trim().trim_matches(['"', '\'']);
-                assignments.push(assignment(path, line, key.trim(), value));
-            }
-        }
-    }
-    assignments
+    Sources { has_unit, assignments, files }
 }
 
 /// The variables that `drop_in` sets, as a running process of the unit has them; empty if none is running.

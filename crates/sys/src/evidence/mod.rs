@@ -2,7 +2,7 @@
 //! other tools set values. Facts only: precedence is decided elsewhere.
 
 mod boot_sources;
-mod environment;
+pub(crate) mod environment;
 mod sysfs_files;
 mod tuned;
 
@@ -79,7 +79,7 @@ fn file(root: &Root, files: &mut BTreeMap<String, Reading<String>>, path: &str) 
 }
 
 /// Lines that are neither empty nor comments, with their number, counted from 1.
-fn lines(text: &str) -> impl Iterator<Item = (u32, &str)> {
+pub(crate) fn lines(text: &str) -> impl Iterator<Item = (u32, &str)> {
     let numbered = (1u32..).zip(text.lines().map(str::trim));
     numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with(['#', ';']))
 }
@@ -90,7 +90,7 @@ fn is_config(name: &str) -> bool {
 }
 
 /// The text of a file, with invalid UTF-8 replaced; `None` if it cannot be read.
-fn text(root: &Root, path: &str) -> Option<String> {
+pub(crate) fn text(root: &Root, path: &str) -> Option<String> {
     root.read_bytes(path).into_known().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 

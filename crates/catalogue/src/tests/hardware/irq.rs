@@ -61,6 +61,22 @@ fn irqbalance_must_exclude_isolated_cpus() {
                 Good,
             ),
             (
+                "an empty list also switches irqbalance's own detection off",
+                |f| {
+                    irqbalance(f, "active");
+                    f.host.services.irqbalance.banned_cpus = known(cpus(""));
+                },
+                Wrong,
+            ),
+            (
+                "a list that irqbalance cannot read bans nothing",
+                |f| {
+                    irqbalance(f, "active");
+                    f.host.services.irqbalance.banned_cpus = Reading::unparsable("/x", "0xfefe", "a mask");
+                },
+                Wrong,
+            ),
+            (
                 "list denied",
                 |f| {
                     irqbalance(f, "active");

@@ -2,7 +2,7 @@
 
 use crate::{verify::Culprit, verify::CulpritKind};
 use crate::{verify::judge::Claim, verify::judge::Scene};
-use lowlat_host::{CpuSet, snapshot::glob_matches};
+use lowlat_host::{CpuSet, Reading, snapshot::glob_matches};
 
 /// Daemons, the files that they write, and what they set.
 const WRITERS: &[(&str, &[&str], &str)] = &[
@@ -59,7 +59,12 @@ pub(super) fn irqbalance(scene: &Scene<'_>, asked: Option<&CpuSet>) -> Option<Cl
     let by_itself =
         topology.isolated.known().unwrap_or(&none).union(topology.nohz_full.known().unwrap_or(&none));
     let list = &scene.host.services.irqbalance.banned_cpus;
-    let banned = list.known().unwrap_or(&by_itself);
+    let banned = match list {
+        Reading::Known(cpus) => cpus,
+        Reading::Absent => &by_itself,
+        // It bans nothing if it cannot read its list.
+        _ => &none,
+    };
     // With an effective ban list it cannot have chosen banned CPUs.
     if asked.is_some_and(|asked| !asked.is_disjoint(banned)) {
         return None;

@@ -7,7 +7,10 @@ mod tuned;
 use super::judge::{Claim, Scene};
 use super::{Culprit, CulpritKind, Evidence};
 use lowlat_host::{CpuSet, snapshot::SysctlAssignment};
-use lowlat_settings::change::Rival;
+use lowlat_settings::change::{
+    Rival,
+    processes::{GivesCpus, gives_cpus},
+};
 
 /// What sets a value in this place.
 pub(super) fn of(scene: &Scene<'_>, rival: &Rival) -> Vec<Claim> {
@@ -16,6 +19,7 @@ pub(super) fn of(scene: &Scene<'_>, rival: &Rival) -> Vec<Claim> {
         Rival::Path(path) => of_path(scene, path),
         Rival::TunedNet { nic, option, name } => tuned::net(scene.evidence, nic, option, name),
         Rival::Interrupts => tuned::irqs(scene.evidence),
+        Rival::Processes => of_processes(scene),
     }
 }
 
@@ -43,6 +47,17 @@ pub(super) fn of_irq(scene: &Scene<'_>, asked: Option<&CpuSet>) -> Vec<Claim> {
     let mut claims = tuned::irqs(scene.evidence);
     claims.extend(daemons::irqbalance(scene, asked));
     claims
+}
+
+/// What gives CPUs to all processes; the command line overrides files.
+fn of_processes(scene: &Scene<'_>) -> Vec<Claim> {
+    let claim = |found: GivesCpus| {
+        let (value, does) = (Some(found.cpus.to_list()), format!("has {}", found.says));
+        let kind = if found.line.is_some() { CulpritKind::DropIn } else { CulpritKind::Kernel };
+        Claim { by: Culprit { kind, name: found.path, line: found.line, does }, value }
+    };
+    // The last claim wins.
+    gives_cpus(scene.host).into_iter().rev().map(claim).collect()
 }
 
 /// What moves kernel threads.

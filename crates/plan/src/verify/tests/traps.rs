@@ -261,3 +261,32 @@ fn a_service_that_does_not_start_at_the_next_boot_is_told_while_all_is_held() {
     case("masked").says(what, Standing::Lost, &[]);
     case("disabled").says("vm.swappiness", Standing::Held, &[]);
 }
+
+/// What gives other CPUs to process 1 is named: the command line first, then systemd's files.
+#[test]
+fn what_gives_cpus_to_user_processes_is_named() {
+    let case = |line: &str, of_file: &str| {
+        Case::new(Bench::guide().line(line)).change(Target::UserProcesses, "0-15", "0,8").with(|case| {
+            case.bench.host.tasks.first_process_cpus = Reading::Known(list("5-6"));
+            case.bench.host.services.process_cpus = vec![lowlat_host::snapshot::ProcessCpus {
+                unit: String::new(),
+                key: "CPUAffinity".into(),
+                cpus: Reading::Known(list(of_file)),
+                path: "/etc/systemd/system.conf.d/tuned.conf".into(),
+                line: 2,
+            }];
+        })
+    };
+    let what = "CPUs of user processes";
+    case("quiet systemd.cpu_affinity=5,6", "0").says(
+        what,
+        Standing::Overridden,
+        &["/proc/cmdline:0 has systemd.cpu_affinity=5,6"],
+    );
+    case("quiet", "5-6").says(
+        what,
+        Standing::Overridden,
+        &["/etc/systemd/system.conf.d/tuned.conf:2 has CPUAffinity=5-6"],
+    );
+    case("quiet", "3").says(what, Standing::Overridden, &["unknown"]);
+}

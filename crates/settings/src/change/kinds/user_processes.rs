@@ -2,7 +2,7 @@
 //! the one that starts it, so those of process 1 are the default of all.
 
 use crate::change::{
-    Kind, Mechanism,
+    Kind, Mechanism, Rival,
     grammar::{CPU_LIST, misfit},
     kind::{list, put_list},
 };
@@ -29,6 +29,10 @@ impl Kind for UserProcesses {
 
     fn put(&self, host: &mut HostSnapshot, value: &str) {
         put_list(&mut host.tasks.first_process_cpus, value);
+    }
+
+    fn rivals(&self) -> Vec<Rival> {
+        vec![Rival::Processes]
     }
 
     fn how_to_find(&self) -> String {

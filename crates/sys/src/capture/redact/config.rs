@@ -13,8 +13,8 @@ use std::io::{Read, Write};
 /// Directories of such files.
 const FOLDERS: [&str; 9] =
     ["/etc/", "/usr/lib/", "/usr/local/lib/", "/lib/", "/run/", "/boot/", "/efi/", "/var/", "/usr/share/"];
-/// Part of every directory of unit files.
-const UNITS: &str = "/systemd/system/";
+/// Parts of the paths of unit files and of system.conf.
+const UNITS: [&str; 2] = ["/systemd/system/", "/systemd/system."];
 const COMPRESSED_CONFIG: &str = "/proc/config.gz";
 /// Maximum size of an unpacked kernel configuration.
 const CONFIG_BYTES_MAX: u64 = 16 << 20;
@@ -66,8 +66,8 @@ pub(super) fn redact(path: &str, bytes: &mut Vec<u8>, known: &KnownParameters) {
         *bytes = recompressed(bytes).unwrap_or_default();
     } else if path.starts_with("/boot/config-") || (path.contains("/modules/") && path.ends_with("/config")) {
         kernel_config(bytes);
-    } else if path.contains(UNITS) {
-        *bytes = headings(&String::from_utf8_lossy(bytes)).into_bytes();
+    } else if UNITS.iter().any(|folder| path.contains(folder)) {
+        *bytes = unit(path, &String::from_utf8_lossy(bytes)).into_bytes();
     } else if path == "/proc/cmdline" || path.ends_with("/kernel/cmdline") {
         tokens::redact(bytes, known);
     } else if WORD_FILES.contains(&path) {
@@ -82,19 +82,32 @@ pub(super) fn redact(path: &str, bytes: &mut Vec<u8>, known: &KnownParameters) {
     }
 }
 
-/// The section headings of a unit file, which are all that readers use.
-fn headings(text: &str) -> String {
-    let is_heading = |line: &&str| {
-        let name = line.strip_prefix('[').and_then(|line| line.strip_suffix(']'));
-        name.is_some_and(|name| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic()))
+/// What readers use of a unit file: section headings, CPU lists, and where irqbalance takes its own from. Line numbers
+/// are kept.
+fn unit(path: &str, text: &str) -> String {
+    let is_list = |value: &str| value.bytes().all(|byte| byte.is_ascii_digit() || b",- ".contains(&byte));
+    let is_of_irqbalance = path.contains("/irqbalance.service");
+    let is_kept = |line: &&str| {
+        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
+            return !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphabetic());
+        }
+        match line.split_once('=') {
+            Some(("CPUAffinity" | "AllowedCPUs", value)) => is_list(value),
+            Some(("Environment", value)) => {
+                let ban = value.trim_matches('"').strip_prefix("IRQBALANCE_BANNED_CPULIST=");
+                value.is_empty() || ban.is_some_and(is_list)
+            }
+            Some(("EnvironmentFile", value)) => {
+                is_of_irqbalance
+                    && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte))
+            }
+            _ => false,
+        }
     };
-    let mut kept = String::new();
-    for line in text.lines().map(str::trim).filter(is_heading) {
-        kept.push_str(line);
-        kept.push('\n');
-    }
+    let lines = text.lines().map(|line| Some(line.trim()).filter(is_kept).unwrap_or_default());
+    let kept = lines.collect::<Vec<_>>().join("\n");
     // An empty unit file is a mask; one without sections is not.
-    if kept.is_empty() && !text.is_empty() { "\n".into() } else { kept }
+    if text.is_empty() { String::new() } else { kept.trim_end().to_owned() + "\n" }
 }
 
 fn recompressed(bytes: &[u8]) -> Option<Vec<u8>> {
@@ -313,8 +326,34 @@ mod tests {
     fn units_keep_their_headings_and_masks_stay_masks() {
         let path = "/usr/lib/systemd/system/a.service";
         let unit = "# us\n[Unit]\nDescription=x\n [Install] \nAlias=y\n[pass=jo]\n";
-        assert_eq!(redacted(path, unit), "[Unit]\n[Install]\n");
+        assert_eq!(redacted(path, unit), "\n[Unit]\n\n[Install]\n");
         assert_eq!(redacted(path, ""), "");
         assert_eq!(redacted(path, "nothing"), "\n");
+    }
+
+    /// A CPU list is no secret: path, text, what is kept.
+    #[test]
+    fn lists_of_cpus_are_kept_on_their_lines() {
+        let unit = "[Slice]\nDescription=desk jo\nAllowedCPUs=0-3 8,9\nAllowedCPUs=jo\nCPUAffinity=\nEnvironmentFile=/etc/jo\n";
+        let kept = "[Slice]\n\nAllowedCPUs=0-3 8,9\n\nCPUAffinity=\n";
+        let ban = "[Service]\nEnvironment=\"IRQBALANCE_BANNED_CPULIST=1-3\"\nEnvironment=A=jo\nEnvironmentFile=-/etc/default/irqbalance\n";
+        for (path, text, kept) in [
+            ("/etc/systemd/system.control/system.slice.d/50-AllowedCPUs.conf", unit, kept),
+            ("/etc/systemd/system/desk.service", unit, kept),
+            (
+                "/etc/systemd/system.conf.d/a.conf",
+                "[Manager]\nCPUAffinity=0-3 8\nLogLevel=jo\n",
+                "[Manager]\nCPUAffinity=0-3 8\n",
+            ),
+            ("/etc/systemd/system.conf", "[Manager]\nCPUAffinity=0,8\n", "[Manager]\nCPUAffinity=0,8\n"),
+            ("/proc/cmdline", "ro systemd.cpu_affinity=0,8-9", "ro systemd.cpu_affinity=0,8-9"),
+            (
+                "/usr/lib/systemd/system/irqbalance.service",
+                ban,
+                "[Service]\nEnvironment=\"IRQBALANCE_BANNED_CPULIST=1-3\"\n\nEnvironmentFile=-/etc/default/irqbalance\n",
+            ),
+        ] {
+            assert_eq!(redacted(path, text), kept, "{path}");
+        }
     }
 }

@@ -98,6 +98,7 @@ const HARMLESS: &[&str] = &[
     "splash",
     "swapaccount",
     "swiotlb",
+    "systemd.cpu_affinity",
     "systemd.show_status",
     "systemd.unified_cgroup_hierarchy",
     "threadirqs",

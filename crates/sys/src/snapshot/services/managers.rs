@@ -1,11 +1,14 @@
 //! The two daemons that change settings in the background: TuneD and irqbalance.
 
-use crate::Root;
+use crate::{
+    Root,
+    evidence::environment::{self, Sources},
+};
 use lowlat_host::{
     CpuSet, Reading,
     snapshot::{IrqbalanceFacts, TunedFacts},
 };
-use std::collections::BTreeMap;
+use lowlat_plan::verify::Assignment;
 
 const TUNED_MAIN: &str = "/etc/tuned/tuned-main.conf";
 
@@ -20,83 +23,68 @@ pub(super) fn tuned(root: &Root) -> TunedFacts {
     }
 }
 
-/// irqbalance takes its settings from its environment: its own file takes precedence over drop-ins of its
-/// unit.
+/// irqbalance takes its settings from its environment: that of its unit, and the files that the unit names, which take
+/// precedence. Without a unit the usual files are read.
 pub(super) fn irqbalance(root: &Root) -> IrqbalanceFacts {
     const PATHS: [&str; 2] = ["/etc/default/irqbalance", "/etc/sysconfig/irqbalance"];
-    let file = PATHS.iter().map(|path| (*path, root.read(path))).find(|(_, text)| !text.is_absent());
-    let (path, text) = file.map_or((Reading::Absent, Reading::Absent), |(path, text)| {
-        (text.as_ref().map(|_| path.to_owned()), text)
-    });
-    let mut facts = IrqbalanceFacts {
-        banned_cpus: text.as_ref().and_then(|text| banned_cpus(path.text(), text)),
-        banned_by: Reading::Absent,
-        args: text.and_then(|text| Reading::from_option(assignment(&text, "IRQBALANCE_ARGS"))),
-        config_path: path.clone(),
-    };
-    if facts.banned_cpus.is_absent() {
-        let (drop_in, banned) = banned_by_drop_ins(root);
-        (facts.banned_cpus, facts.banned_by) = (banned, drop_in);
-    } else {
-        facts.banned_by = path;
+    let Sources { has_unit, mut assignments, mut files } = environment::sources(root, "irqbalance.service");
+    if !has_unit && files.is_empty() {
+        files = PATHS.map(str::to_owned).into();
+    }
+    let mut facts = IrqbalanceFacts::default();
+    let mut unread = None;
+    for path in files {
+        let text = root.read(&path);
+        if text.is_absent() {
+            continue;
+        }
+        facts.config_path = text.as_ref().map(|_| path.clone());
+        match text {
+            Reading::Known(text) => assignments.extend(environment::of_file(&path, &text)),
+            missing => unread = Some(missing),
+        }
+    }
+    let last = |key| assignments.iter().rfind(|assignment| assignment.key == key);
+    let (banned, by) = banned_cpus(last("IRQBALANCE_BANNED_CPUS"), last("IRQBALANCE_BANNED_CPULIST"));
+    (facts.banned_cpus, facts.banned_by) = (banned, Reading::from_option(by));
+    facts.args = Reading::from_option(last("IRQBALANCE_ARGS").map(|args| args.value.clone()));
+    if let Some(missing) = unread {
+        // The file may overrule what was found.
+        facts.banned_cpus = missing.clone().map(|_| CpuSet::new());
+        facts.args = missing;
     }
     facts
 }
 
-/// The setting in drop-ins of irqbalance's unit, and its file. Of several the name that sorts last wins; one
-/// in /etc hides one of the same name elsewhere (systemd.unit(5)).
-fn banned_by_drop_ins(root: &Root) -> (Reading<String>, Reading<CpuSet>) {
-    const DIRECTORIES: [&str; 4] = [
-        "/usr/lib/systemd/system",
-        "/usr/local/lib/systemd/system",
-        "/run/systemd/system",
-        "/etc/systemd/system",
-    ];
-    let mut files = BTreeMap::new();
-    for directory in DIRECTORIES {
-        for path in root.glob(&format!("{directory}/irqbalance.service.d/*.conf")) {
-            files.insert(path.rsplit('/').next().unwrap_or_default().to_owned(), path);
-        }
-    }
-    for path in files.into_values().rev() {
-        let Reading::Known(text) = root.read(&path) else { continue };
-        let banned = banned_cpus(&path, &environment(&text));
-        if !banned.is_absent() {
-            return (Reading::Known(path), banned);
-        }
-    }
-    (Reading::Absent, Reading::Absent)
-}
-
-/// The assignments of `Environment=` lines of a unit file, one per line.
-fn environment(unit: &str) -> String {
-    let lines = unit.lines().filter_map(|line| line.trim().strip_prefix("Environment="));
-    lines
-        .flat_map(|line| line.split_whitespace())
-        .map(|word| word.trim_matches(['"', '\'']))
-        .flat_map(|word| [word, "\n"])
-        .collect()
-}
-
-/// The old mask takes precedence over the list if both are set, as in irqbalance itself (cputree.c). Without
-/// either, irqbalance excludes the isolated and adaptive-tick CPUs automatically. That is not configuration,
-/// so it is absent.
-fn banned_cpus(path: &str, text: &str) -> Reading<CpuSet> {
-    let value = |name| assignment(text, name).filter(|value| !value.is_empty());
-    if let Some(mask) = value("IRQBALANCE_BANNED_CPUS") {
-        let digits = mask.strip_prefix("0x").unwrap_or(&mask);
-        return CpuSet::parse_mask(digits).map_or_else(
-            |_| Reading::unparsable(path, &mask, "IRQBALANCE_BANNED_CPUS with a CPU mask such as ff00"),
-            Reading::Known,
-        );
-    }
-    match value("IRQBALANCE_BANNED_CPULIST") {
-        Some(list) => CpuSet::parse_list(&list).map_or_else(
-            |_| Reading::unparsable(path, &list, "IRQBALANCE_BANNED_CPULIST with a CPU list such as 8-15"),
-            Reading::Known,
-        ),
-        None => Reading::Absent,
-    }
+/// The banned CPUs, and the file that names them. The old mask takes precedence over the list, unless it is empty
+/// (cputree.c). Without either, irqbalance excludes the isolated and adaptive-tick CPUs automatically. That is not
+/// configuration, so it is absent. Either variable, empty too, can switch this detection off: an empty mask does before
+/// 1.7, and an empty list after 1.9.5.
+fn banned_cpus(mask: Option<&Assignment>, list: Option<&Assignment>) -> (Reading<CpuSet>, Option<String>) {
+    let Some(found) = mask.filter(|mask| !mask.value.is_empty()).or(list).or(mask) else {
+        return (Reading::Absent, None);
+    };
+    let value = found.value.as_str();
+    let cpus = if found.key == "IRQBALANCE_BANNED_CPULIST" {
+        // irqbalance knows neither strides nor `N` nor `all`.
+        let cpus = CpuSet::parse_list(value).ok().filter(|_| !value.contains(':'));
+        cpus.ok_or("IRQBALANCE_BANNED_CPULIST with a CPU list such as 8-15")
+    } else {
+        // Groups of 32 bits without 0x (bitmap.c).
+        let is_group = |group: &str| {
+            group.bytes().all(|byte| byte.is_ascii_hexdigit()) && group.trim_start_matches('0').len() <= 8
+        };
+        // A trailing comma is accepted.
+        let cpus = match value.strip_suffix(',').unwrap_or(value) {
+            "" => Some(CpuSet::new()),
+            value if value.split(',').all(is_group) => CpuSet::parse_mask(value).ok(),
+            _ => None,
+        };
+        cpus.ok_or("IRQBALANCE_BANNED_CPUS with a CPU mask such as ff00, without 0x")
+    };
+    let reading = cpus
+        .map_or_else(|expected| Reading::unparsable(found.path.as_str(), value, expected), Reading::Known);
+    (reading, Some(found.path.clone()))
 }
 
 /// The last value of `name=value` outside comments, without quotes.
@@ -132,13 +120,142 @@ mod tests {
 
     #[test]
     fn bans_are_read_as_list_or_mask() {
-        assert_eq!(banned_by("#X=1\nIRQBALANCE_BANNED_CPULIST=\"1-7,9-15\"\n").to_string(), "1-7,9-15");
-        assert_eq!(banned_by("IRQBALANCE_BANNED_CPUS=0xff,00000001\n").to_string(), "0,32-39");
-        assert_eq!(banned_by("IRQBALANCE_BANNED_CPULIST=3\nIRQBALANCE_BANNED_CPUS=1\n").to_string(), "0");
-        assert_eq!(banned_by("IRQBALANCE_BANNED_CPULIST=3\nIRQBALANCE_BANNED_CPULIST=4\n").to_string(), "4");
-        assert!(banned_by("#IRQBALANCE_BANNED_CPUS=1\nIRQBALANCE_BANNED_CPULIST=\n").is_absent());
-        assert!(matches!(banned_by("IRQBALANCE_BANNED_CPULIST=x\n"), Reading::Unparsable(_)));
-        assert!(matches!(banned_by("IRQBALANCE_BANNED_CPUS=z\n"), Reading::Unparsable(_)));
+        for (text, cpus) in [
+            ("#X=1\nIRQBALANCE_BANNED_CPULIST=\"1-7,9-15\"\n", "1-7,9-15"),
+            ("IRQBALANCE_BANNED_CPUS=ff,00000001\n", "0,32-39"),
+            ("IRQBALANCE_BANNED_CPUS=FE\n", "1-7"),
+            ("IRQBALANCE_BANNED_CPULIST=3\nIRQBALANCE_BANNED_CPUS=1\n", "0"),
+            ("IRQBALANCE_BANNED_CPULIST=3\nIRQBALANCE_BANNED_CPULIST=4\n", "4"),
+            ("IRQBALANCE_BANNED_CPUS=\nIRQBALANCE_BANNED_CPULIST=4\n", "4"),
+            // Empty lists switch the detection of isolated CPUs off.
+            ("IRQBALANCE_BANNED_CPULIST=\n", ""),
+            ("IRQBALANCE_BANNED_CPUS=\"\"\n", ""),
+        ] {
+            assert_eq!(banned_by(text).known().map(CpuSet::to_list).as_deref(), Some(cpus), "{text}");
+        }
+        assert!(banned_by("#IRQBALANCE_BANNED_CPUS=1\n;IRQBALANCE_BANNED_CPULIST=\n").is_absent());
+        for text in [
+            "CPULIST=x",
+            "CPULIST=0-N",
+            "CPULIST=all",
+            "CPULIST=0-7:1/2",
+            "CPULIST=0x2",
+            "CPUS=z",
+            "CPUS=0xfefe",
+            "CPUS=fffffffff",
+        ] {
+            let banned = banned_by(&format!("IRQBALANCE_BANNED_{text}\n"));
+            assert!(matches!(banned, Reading::Unparsable(_)), "{text}: {banned:?}");
+        }
+    }
+
+    /// irqbalance's own reading of both variables. It runs without the right to move interrupts.
+    #[test]
+    fn bans_are_those_that_irqbalance_prints() {
+        use std::process::{Command, Stdio};
+        let words = [
+            "CPUS=2",
+            "CPUS=0x2",
+            "CPUS=FE",
+            "CPUS=1,2",
+            "CPUS=fffffffff",
+            "CPUS=000000001",
+            "CPULIST=1",
+            "CPULIST=1,",
+            "CPULIST=0-3,5",
+            "CPULIST=5-3",
+            "CPULIST=0-1:1/2",
+            "CPULIST=all",
+            "CPULIST=0-N",
+            "CPULIST=0x2",
+            "CPULIST=33",
+        ];
+        let start = |word: &&str| {
+            let (name, value) = word.split_once('=').unwrap();
+            Command::new("unshare")
+                .args(["-Ur", "timeout", "3", "irqbalance", "--oneshot", "--debug"])
+                .env(format!("IRQBALANCE_BANNED_{name}"), value)
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .spawn()
+        };
+        let runs: Vec<_> = words.iter().map(start).collect();
+        let mut compared = 0;
+        for (word, run) in words.iter().zip(runs) {
+            let Ok(output) = run.and_then(std::process::Child::wait_with_output) else { continue };
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            let Some(mask) = text.lines().find_map(|line| line.strip_prefix("Banned CPUs: ")) else {
+                continue;
+            };
+            let theirs = CpuSet::parse_mask(mask).unwrap();
+            let ours = banned_by(&format!("IRQBALANCE_BANNED_{word}\n"));
+            assert_eq!(ours.known().cloned().unwrap_or_default(), theirs, "{word}");
+            compared += 1;
+        }
+        if compared == 0 {
+            println!(
+                "skipped: bans_are_those_that_irqbalance_prints: irqbalance or unshare is not installed"
+            );
+        }
+    }
+
+    /// What the unit says: file of the unit, its text, other files, then the banned CPUs and the file that rules.
+    #[test]
+    fn the_environment_files_of_the_unit_are_followed() {
+        let unit = "/usr/lib/systemd/system/irqbalance.service";
+        let drop_in = "/etc/systemd/system/irqbalance.service.d/10-x.conf";
+        let list = |cpus: &str| format!("IRQBALANCE_BANNED_CPULIST={cpus}\n");
+        let (five, six) = (list("5"), list("6"));
+        let debian = "[Service]\nEnvironmentFile=-/usr/lib/irqbalance/defaults.env\nEnvironmentFile=-/etc/default/irqbalance\n";
+        for (files, cpus, by) in [
+            (vec![(unit, debian), ("/etc/default/irqbalance", &five)], "5", "/etc/default/irqbalance"),
+            (
+                vec![(unit, debian), ("/usr/lib/irqbalance/defaults.env", &six)],
+                "6",
+                "/usr/lib/irqbalance/defaults.env",
+            ),
+            (
+                vec![
+                    (unit, debian),
+                    ("/usr/lib/irqbalance/defaults.env", &six),
+                    ("/etc/default/irqbalance", &five),
+                ],
+                "5",
+                "/etc/default/irqbalance",
+            ),
+            // The unit names another file than the usual one.
+            (
+                vec![
+                    (unit, "[Service]\nEnvironmentFile=/etc/irqbalance.env\n"),
+                    ("/etc/irqbalance.env", &six),
+                    ("/etc/default/irqbalance", &five),
+                ],
+                "6",
+                "/etc/irqbalance.env",
+            ),
+            (
+                vec![
+                    (unit, debian),
+                    (
+                        drop_in,
+                        "[Service]\nEnvironmentFile=\nEnvironmentFile=/etc/x.env\nEnvironment=IRQBALANCE_BANNED_CPULIST=7\n",
+                    ),
+                    ("/etc/default/irqbalance", &five),
+                ],
+                "7",
+                drop_in,
+            ),
+        ] {
+            let facts = irqbalance(&TestTree::of(&files).root());
+            assert_eq!(
+                (facts.banned_cpus.to_string().as_str(), facts.banned_by.text()),
+                (cpus, by),
+                "{files:?}"
+            );
+        }
+        let none =
+            irqbalance(&TestTree::of(&[(unit, "[Service]\n"), ("/etc/default/irqbalance", &five)]).root());
+        assert!(none.banned_cpus.is_absent(), "the unit does not read the file");
     }
 
     #[test]

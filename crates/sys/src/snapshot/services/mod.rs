@@ -3,6 +3,7 @@
 mod bus;
 mod cgroups;
 mod managers;
+mod process_cpus;
 mod unit_files;
 
 use crate::Root;
@@ -24,6 +25,7 @@ pub(super) fn read(root: &Root) -> ServiceFacts {
         irqbalance: managers::irqbalance(root),
         cgroup_version: cgroups::version(root),
         cpuset_partitions: cgroups::cpuset_partitions(root),
+        process_cpus: process_cpus::read(root),
     }
 }
 
