@@ -9,7 +9,7 @@ use super::{
 };
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::Profile;
-use lowlat_settings::{Impact, Setting};
+use lowlat_settings::{Checked, Impact, Makers, Setting};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -110,7 +110,7 @@ pub struct BiosCounts {
     pub judged: usize,
     /// Of these, those not as wanted now or after the next restart.
     pub differences: usize,
-    /// Rows without an attribute.
+    /// Rows without an attribute, or whose wanted value is unknown.
     pub unknown: usize,
 }
 
@@ -139,6 +139,13 @@ pub struct BiosAudit {
     pub warnings: Vec<String>,
 }
 
+impl BiosCounts {
+    /// How many of the rows with a preference were checked.
+    pub fn checked(self) -> Checked {
+        Checked { checked: self.judged, unknown: self.unknown }
+    }
+}
+
 impl BiosAudit {
     /// Value of `document`.
     pub const DOCUMENT: &'static str = "lowlat bios audit";
@@ -151,7 +158,9 @@ impl BiosAudit {
         let scene = Scene { facts, profile, effects: facts.effects(&after), after };
         let findings: Vec<BiosFinding> = rows()
             .filter_map(|row| Some((row, CATALOGUE.find(row.id)?)))
-            .map(|(row, setting)| scene.finding(row, setting))
+            .map(|(row, setting)| (setting, scene.finding(row, setting)))
+            .filter(|(setting, finding)| finding.attribute.is_some() || !scene.is_of_another_maker(setting))
+            .map(|(_, finding)| finding)
             .collect();
         let count = |test: &dyn Fn(BiosVerdict) -> bool| findings.iter().filter(|f| test(f.verdict)).count();
         let is_judged = |verdict: BiosVerdict| verdict.is_difference() || verdict == BiosVerdict::Good;
@@ -165,7 +174,9 @@ impl BiosAudit {
             counts: BiosCounts {
                 judged: count(&is_judged),
                 differences: count(&BiosVerdict::is_difference),
-                unknown: count(&|verdict| verdict == BiosVerdict::UnknownHere),
+                unknown: count(&|verdict| {
+                    matches!(verdict, BiosVerdict::UnknownHere | BiosVerdict::NotJudged)
+                }),
             },
             order: super::export::order(facts, &scene.after),
             findings,
@@ -200,6 +211,13 @@ struct Scene<'a> {
 }
 
 impl Scene<'_> {
+    /// Whether only AMD's processors have a setting, and this server is known to have others.
+    fn is_of_another_maker(&self, setting: &Setting) -> bool {
+        let processor = self.facts.server.processor.as_deref();
+        setting.needs.makers == Makers::Amd
+            && processor.is_some_and(|model| !["AMD", "EPYC"].iter().any(|amd| model.contains(amd)))
+    }
+
     fn finding(&self, row: &Row, setting: &'static Setting) -> BiosFinding {
         let wanted = judge::wanted_values(setting, self.profile, self.facts.server.processor.as_deref());
         let carrier = judge::carrier(self.facts, row, setting);

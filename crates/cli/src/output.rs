@@ -5,6 +5,7 @@
 
 use anyhow::Context;
 use lowlat_host::printable;
+use lowlat_settings::Claim;
 use serde::Serialize;
 use std::{
     backtrace::BacktraceStatus,
@@ -25,6 +26,8 @@ pub enum Exit {
     Error,
     /// Done; everything still missing takes effect after the reboot.
     Pending,
+    /// Done without findings, but too little could be checked for a verdict.
+    NotJudged,
     /// Interrupted by Ctrl-C; the measurement so far is kept.
     Interrupted,
     /// Exit code of the command that `lowlat run` started.
@@ -49,6 +52,16 @@ impl From<&anyhow::Error> for Exit {
     }
 }
 
+impl From<Claim> for Exit {
+    fn from(claim: Claim) -> Self {
+        match claim {
+            Claim::Clean => Self::Clean,
+            Claim::Findings => Self::Findings,
+            Claim::NotJudged => Self::NotJudged,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         match exit {
@@ -56,6 +69,7 @@ impl From<Exit> for ExitCode {
             Exit::Findings => 1,
             Exit::Error => 2,
             Exit::Pending => 3,
+            Exit::NotJudged => 4,
             Exit::Interrupted => 130,
             Exit::Command(code) => code,
         }

@@ -1,6 +1,6 @@
 //! What the operating system can see of firmware settings.
 
-use lowlat_host::{CpuSet, Reading, cmdline::CommandLine, kernel_version::KernelVersion};
+use lowlat_host::{CpuSet, Reading, kernel_version::KernelVersion};
 use lowlat_settings::{
     Context, Judgement, Setting, Verdict,
     judge::{command_line, is_polling, is_shallow, is_virtual, missing, satisfies},
@@ -45,18 +45,6 @@ pub(super) fn not_visible(context: &Context<'_>, _: &Setting) -> Judgement {
     unseen(context, "not visible from the OS; check the BIOS setup or use Redfish")
 }
 
-/// For settings that leave no trace and exist on AMD processors only.
-pub(super) fn not_visible_on_amd(context: &Context<'_>, setting: &Setting) -> Judgement {
-    not_amd(context).unwrap_or_else(|| not_visible(context, setting))
-}
-
-fn not_amd(context: &Context<'_>) -> Option<Judgement> {
-    let cpu = &context.host.cpu;
-    (cpu.vendor.is_known() && !cpu.is_amd()).then(|| {
-        Judgement::not_applicable(format!("a setting of AMD processors only; this one is {}", cpu.vendor))
-    })
-}
-
 fn is_aarch64(context: &Context<'_>) -> bool {
     context.host.kernel.machine.text() == "aarch64"
 }
@@ -74,7 +62,7 @@ pub(super) fn between_packages(context: &Context<'_>, setting: &Setting) -> Judg
     if context.host.topology.packages.len() == 1 {
         return Judgement::not_applicable("one processor, so it has no link to another");
     }
-    not_visible_on_amd(context, setting)
+    not_visible(context, setting)
 }
 
 pub(super) fn boot_mode(context: &Context<'_>, setting: &Setting) -> Judgement {
@@ -107,9 +95,6 @@ pub(super) fn bios_version(context: &Context<'_>, _: &Setting) -> Judgement {
 
 pub(super) fn hpet(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
-    if !context.host.kernel.machine.is_known() || context.host.kernel.machine.text() != "x86_64" {
-        return Judgement::not_applicable("only x86 hosts have HPETs");
-    }
     let line = context.host.kernel.tokens();
     match &context.host.cpu.clocksources_available {
         Reading::Known(sources) if sources.iter().any(|source| source == "hpet") => {
@@ -197,15 +182,7 @@ pub(super) fn iommu(context: &Context<'_>, setting: &Setting) -> Judgement {
         Ok(line) => line,
         Err(judgement) => return judgement,
     };
-    if context.host.cpu.is_intel() && !is_intel_iommu_asked(line) {
-        return Judgement::unknown(
-            "no IOMMU in use; many kernels leave Intel's off until intel_iommu=on, \
-                                   regardless of the firmware",
-        )
-        .at(PATH);
-    }
-    let is_off =
-        ["iommu", "amd_iommu", "intel_iommu"].iter().any(|name| line.all(name).any(|v| v == Some("off")));
+    let is_off = ["iommu", "amd_iommu"].iter().any(|name| line.all(name).any(|v| v == Some("off")));
     if is_off {
         return Judgement::unknown(
             "the command line switches the IOMMU off, which hides the firmware's setting",
@@ -215,29 +192,19 @@ pub(super) fn iommu(context: &Context<'_>, setting: &Setting) -> Judgement {
     FirmwareValue::switch(false, "the kernel found no IOMMU", PATH).judge(context, setting)
 }
 
-fn is_intel_iommu_asked(line: &CommandLine) -> bool {
-    line.all("intel_iommu").flatten().any(|value| value.split(',').any(|word| word == "on" || word == "off"))
-}
-
-/// The flag of AMD-V or VT-x. Current kernels clear it when the firmware disables the feature; older ones
-/// keep it.
+/// The flag of AMD-V. Current kernels clear it when the firmware disables the feature; older ones keep it.
 pub(super) fn virtualization_flag(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/proc/cpuinfo";
-    let cpu = &context.host.cpu;
-    let (flag, drops_since) = match () {
-        () if cpu.is_amd() => ("svm", KernelVersion::new(6, 8)),
-        () if cpu.is_intel() => ("vmx", KernelVersion::new(5, 6)),
-        () => return Judgement::not_applicable("a setting of x86 processors only"),
-    };
-    match cpu.has_flag(flag) {
+    let drops_since = KernelVersion::new(6, 8);
+    match context.host.cpu.has_flag("svm") {
         Reading::Known(false) => {
-            FirmwareValue::switch(false, format!("the flag {flag} is missing"), PATH).judge(context, setting)
+            FirmwareValue::switch(false, "the flag svm is missing", PATH).judge(context, setting)
         }
         Reading::Known(true) if context.host.kernel.version.known().is_some_and(|v| *v >= drops_since) => {
-            FirmwareValue::switch(true, format!("the flag {flag} is present"), PATH).judge(context, setting)
+            FirmwareValue::switch(true, "the flag svm is present", PATH).judge(context, setting)
         }
         Reading::Known(true) => Judgement::unknown(format!(
-            "kernels before {drops_since} show the flag {flag} even when the firmware disables it"
+            "kernels before {drops_since} show the flag svm even when the firmware disables it"
         ))
         .at(PATH),
         other => missing(&other, PATH),
@@ -247,9 +214,6 @@ pub(super) fn virtualization_flag(context: &Context<'_>, setting: &Setting) -> J
 /// The kernel clears the flag unless the firmware has switched encryption on.
 pub(super) fn sme(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/proc/cpuinfo";
-    if let Some(judgement) = not_amd(context) {
-        return judgement;
-    }
     match context.host.cpu.has_flag("sme") {
         Reading::Known(is_on) => {
             let by = if is_on { "the flag sme is present" } else { "the flag sme is missing" };
@@ -303,7 +267,7 @@ pub(super) fn boost(context: &Context<'_>, setting: &Setting) -> Judgement {
         (Reading::Known(is_on), _) => {
             FirmwareValue::switch(*is_on, "as set in the kernel", PATH).judge(context, setting)
         }
-        (Reading::Absent, Reading::Known(false)) if cpu.is_amd() => {
+        (Reading::Absent, Reading::Known(false)) => {
             FirmwareValue::switch(false, "the flag cpb is missing from /proc/cpuinfo", PATH)
                 .judge(context, setting)
         }

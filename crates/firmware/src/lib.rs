@@ -21,7 +21,7 @@ pub use platform::SETTINGS as PLATFORM;
 pub use power::SETTINGS as POWER;
 pub use processor::SETTINGS as PROCESSOR;
 
-use lowlat_settings::{Impact, Layer, Setting, Want};
+use lowlat_settings::{Impact, Layer, Needs, Setting, Want};
 
 /// The part of the guide that contains the setup tables.
 const GUIDE: &str = "guide 57037 section 3.2.2";
@@ -44,7 +44,7 @@ const ROW: Setting = Setting {
 const INERT: Setting = Setting { trading: Want::Nothing, ..ROW };
 
 /// Rows for settings of AMD's EPYC processors only.
-const EPYC: Setting = Setting { judge: judges::not_visible_on_amd, ..ROW };
+const EPYC: Setting = Setting { needs: Needs::AMD, ..ROW };
 
 /// Rows for which both apply.
 const EPYC_INERT: Setting = Setting { trading: Want::Nothing, ..EPYC };

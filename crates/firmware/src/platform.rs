@@ -1,7 +1,7 @@
 //! Workload profile, startup, diagnostics, boot, advanced, thermal and debug menus.
 
 use super::{GUIDE, INERT, ROW, judges};
-use lowlat_settings::{Impact, Risk, Setting, Want};
+use lowlat_settings::{Impact, Needs, Risk, Setting, Want};
 
 const DYNAMIC_POWER_CAPPING: &[&str] = &[GUIDE, "HPE BIOS attribute registry: DynamicPowerCapping"];
 const THERMAL_CONFIG: &[&str] = &[GUIDE, "HPE BIOS attribute registry: ThermalConfig"];
@@ -144,6 +144,7 @@ pub const SETTINGS: &[Setting] = &[
             "HPE BIOS attribute registry: AcpiHpet",
             "kernel Documentation/virt/kvm/x86/timekeeping.rst",
         ],
+        needs: Needs::X86,
         ..ROW
     },
     Setting {

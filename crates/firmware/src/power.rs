@@ -1,7 +1,7 @@
 //! Power and performance menu, advanced power options.
 
 use super::{EPYC, EPYC_INERT, GUIDE, INERT, ROW, judges};
-use lowlat_settings::{Impact, Risk, Setting, Want};
+use lowlat_settings::{Impact, Needs, Risk, Setting, Want};
 
 /// The rows.
 pub const SETTINGS: &[Setting] = &[
@@ -86,6 +86,7 @@ pub const SETTINGS: &[Setting] = &[
                  both: the answer depends on the processor and on how many cores are busy.",
         judge: judges::boost,
         sources: &[GUIDE, "guide 57037 section 3.1", "kernel Documentation/admin-guide/pm/cpufreq.rst"],
+        needs: Needs::AMD,
         ..ROW
     },
     Setting {

@@ -2,8 +2,27 @@
 
 use super::{EPYC, EPYC_INERT, GUIDE, INERT, ROW, judges, judges_memory};
 use lowlat_settings::{
-    Context, Impact, Needs, Risk, Setting, Want,
+    Context, Impact, Makers, Needs, Risk, Setting, Want,
     change::{Proposal, WhyLeftOut},
+};
+
+/// Roles accept it on processors of other makers too.
+const AMD_SMT: &str = "firmware.amd_smt_option";
+
+/// The switch of a core's second thread, which AMD and the others name differently.
+const SMT: Setting = Setting {
+    reason: "The two threads of a core share its execution units and its L1 and L2 caches. Work on one \
+             thread delays the other, and no scheduler setting prevents it.",
+    cost: "Half as many CPUs, and less throughput for work that is not latency-sensitive.",
+    risk: Risk::Power,
+    impact: Impact::High,
+    effective: "/sys/devices/system/cpu/smt/control reads notsupported, off or forceoff.",
+    trading: Want::Value("Disabled"),
+    guide: Want::Value("Disabled"),
+    judge: judges::smt,
+    change: smt,
+    sources: &[GUIDE, "kernel Documentation/ABI/testing/sysfs-devices-system-cpu: smt/control"],
+    ..ROW
 };
 
 /// The rows.
@@ -20,21 +39,12 @@ pub const SETTINGS: &[Setting] = &[
         sources: &[GUIDE, "kernel Documentation/arch/x86/cpuinfo.rst"],
         ..ROW
     },
+    Setting { id: AMD_SMT, name: "AMD SMT Option", needs: Needs::AMD, ..SMT },
     Setting {
-        id: "firmware.amd_smt_option",
-        name: "AMD SMT Option",
-        reason: "The two threads of a core share its execution units and its L1 and L2 caches. Work on one \
-                 thread delays the other, and no scheduler setting prevents it.",
-        cost: "Half as many CPUs, and less throughput for work that is not latency-sensitive.",
-        risk: Risk::Power,
-        impact: Impact::High,
-        effective: "/sys/devices/system/cpu/smt/control reads notsupported, off or forceoff.",
-        trading: Want::Value("Disabled"),
-        guide: Want::Value("Disabled"),
-        judge: judges::smt,
-        change: smt,
-        sources: &[GUIDE, "kernel Documentation/ABI/testing/sysfs-devices-system-cpu: smt/control"],
-        ..ROW
+        id: "firmware.hyper_threading",
+        name: "Hyper-Threading",
+        needs: Needs { makers: Makers::NotAmd, ..Needs::ANY },
+        ..SMT
     },
     Setting {
         id: "firmware.enabled_cores_per_processor",
@@ -105,7 +115,7 @@ pub const SETTINGS: &[Setting] = &[
             "kernel Documentation/admin-guide/kernel-parameters.txt: iommu=, amd_iommu=",
             "kernel Documentation/driver-api/vfio.rst",
         ],
-        needs: Needs::X86,
+        needs: Needs::AMD,
         ..ROW
     },
     Setting {
@@ -115,9 +125,10 @@ pub const SETTINGS: &[Setting] = &[
                  nobody can start one on a trading host.",
         cost: "No virtual machines on this host.",
         guide: Want::Value("Disabled"),
-        effective: "the flag svm (Intel: vmx) is missing from /proc/cpuinfo on recent kernels.",
+        effective: "the flag svm is missing from /proc/cpuinfo on recent kernels.",
         judge: judges::virtualization_flag,
-        sources: &[GUIDE, "kernel commit ef4d3bf19855 (5.6): VMX flag cleared when the BIOS disables it"],
+        sources: &[GUIDE],
+        needs: Needs::AMD,
         ..INERT
     },
     Setting {
@@ -168,7 +179,7 @@ pub const SETTINGS: &[Setting] = &[
         guide: Want::Value("Enabled"),
         judge: judges::prefetcher,
         sources: &[GUIDE, "HPE BIOS attribute registry: AmdL1Prefetcher"],
-        needs: Needs::X86,
+        needs: Needs::AMD,
         ..ROW
     },
     Setting {
@@ -180,7 +191,7 @@ pub const SETTINGS: &[Setting] = &[
         guide: Want::Value("Enabled"),
         judge: judges::prefetcher,
         sources: &[GUIDE, "HPE BIOS attribute registry: AmdL2Prefetcher"],
-        needs: Needs::X86,
+        needs: Needs::AMD,
         ..ROW
     },
     Setting {
@@ -234,12 +245,15 @@ pub const SETTINGS: &[Setting] = &[
 
 /// The firmware's switch removes the second threads. The kernel's does the same, if the role names the row.
 fn smt(context: &Context<'_>, setting: &Setting) -> Proposal {
-    if context.role.accepts(setting.id) {
+    if [setting.id, AMD_SMT].iter().any(|id| context.role.accepts(id)) {
         return Proposal::default().token("nosmt", "");
     }
     Proposal::not(
         WhyLeftOut::Firmware,
-        "set AMD SMT Option to Disabled in the firmware setup, or accept the risk of this row, and the plan adds nosmt \
-         to the command line",
+        format!(
+            "set {} to Disabled in the firmware setup, or accept the risk of this row, and the plan adds nosmt to the \
+             command line",
+            setting.name
+        ),
     )
 }

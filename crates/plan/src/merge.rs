@@ -157,6 +157,7 @@ mod tests {
             changes,
             left_out: Vec::new(),
             warnings: Vec::new(),
+            unsupported: None,
         }
     }
 

@@ -2,7 +2,10 @@
 
 use super::HostMark;
 use lowlat_host::{CpuSet, Profile, Reading};
-use lowlat_settings::change::{Change, Target, WhyLeftOut};
+use lowlat_settings::{
+    Checked, Claim,
+    change::{Change, Target, WhyLeftOut},
+};
 use serde::{Deserialize, Serialize};
 
 /// All changes that a profile needs on a host, and all settings for which nothing is planned, with the
@@ -32,6 +35,9 @@ pub struct Plan {
     pub left_out: Vec<LeftOut>,
     /// Warnings for the user before applying, one or two sentences each.
     pub warnings: Vec<String>,
+    /// The warning that lowlat does not support the host's processor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsupported: Option<String>,
 }
 
 impl Plan {
@@ -45,6 +51,23 @@ impl Plan {
     pub fn id(&self) -> String {
         // Maps and fields are ordered, so equal plans are equal text.
         lowlat_host::digest(&serde_json::to_string(&(&self.host, &self.changes)).unwrap_or_default())
+    }
+
+    /// How many of the settings that apply were checked.
+    pub fn checked(&self) -> Checked {
+        let is_unknown = |left: &&LeftOut| left.why == WhyLeftOut::Unknown;
+        let is_checked = |left: &&LeftOut| !is_unknown(left) && left.why != WhyLeftOut::NotApplicable;
+        let changed = self.changes.iter().flat_map(|change| &change.settings);
+        let mut checked: Vec<&String> =
+            self.left_out.iter().filter(is_checked).map(|left| &left.setting).chain(changed).collect();
+        checked.sort_unstable();
+        checked.dedup();
+        Checked { checked: checked.len(), unknown: self.left_out.iter().filter(is_unknown).count() }
+    }
+
+    /// What the plan claims: that there is something to change, that there is nothing, or neither.
+    pub fn claim(&self) -> Claim {
+        self.checked().claim(!self.changes.is_empty())
     }
 
     /// Whether a part of the plan needs a reboot.

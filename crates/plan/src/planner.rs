@@ -159,6 +159,7 @@ impl Gathered {
             changes: self.changes,
             left_out: self.left_out,
             warnings,
+            unsupported: context.host.kernel.unsupported(),
         }
     }
 }

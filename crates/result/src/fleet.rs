@@ -2,7 +2,7 @@
 
 use crate::ResultDocument;
 use lowlat_host::statistics::RateInterval;
-use lowlat_settings::Verdict;
+use lowlat_settings::{Checked, Verdict};
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -149,6 +149,15 @@ impl Fleet {
     pub fn oldest(&self) -> Option<&FleetHost> {
         let dated = self.hosts.iter().filter(|host| !host.started_at.is_empty());
         dated.min_by(|x, y| x.started_at.cmp(&y.started_at))
+    }
+
+    /// How many of the settings of all hosts were checked.
+    pub fn checked(&self) -> Checked {
+        let verdicts = || self.hosts.iter().flat_map(|host| host.verdicts.values());
+        Checked {
+            checked: verdicts().filter(|verdict| verdict.counts()).count(),
+            unknown: verdicts().filter(|verdict| **verdict == Verdict::Unknown).count(),
+        }
     }
 
     /// Hosts whose verdicts are those of most hosts.

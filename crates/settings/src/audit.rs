@@ -1,6 +1,6 @@
 //! The audit: every setting of the catalogue judged on one host, with a score.
 
-use crate::{Context, Finding, Verdict, judge_one};
+use crate::{Checked, Context, Finding, Verdict, judge_one};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -14,6 +14,9 @@ pub struct Audit {
     pub score: Score,
     /// Every setting, worst first ([`Finding::rank`]).
     pub findings: Vec<Finding>,
+    /// Why the findings may not hold, one or two sentences each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// The score of a set of findings. Unknown and inapplicable rows never count.
@@ -32,7 +35,8 @@ impl Audit {
         let mut findings: Vec<Finding> =
             context.catalogue.settings().map(|setting| judge_one(context, setting)).collect();
         findings.sort_by(|a, b| a.rank().cmp(&b.rank()));
-        Self { profile: context.profile, score: Score::of(&findings), findings }
+        let warnings = context.host.kernel.unsupported().into_iter().collect();
+        Self { profile: context.profile, score: Score::of(&findings), findings, warnings }
     }
 
     /// Returns the rows that need action, worst first.
@@ -56,6 +60,15 @@ impl Score {
         // Rounded down: 100 means that nothing is wrong.
         score.percent = (all > 0).then(|| u8::try_from(good * 100 / all).expect("good is part of all"));
         score
+    }
+
+    /// How much of what applies was checked.
+    pub fn checked(&self) -> Checked {
+        let counting = Verdict::WORST_FIRST.into_iter().filter(|verdict| verdict.counts());
+        Checked {
+            checked: counting.map(|verdict| self.count(verdict)).sum(),
+            unknown: self.count(Verdict::Unknown),
+        }
     }
 
     /// Number of rows with this verdict.

@@ -7,15 +7,17 @@
 pub mod audit;
 mod catalogue;
 pub mod change;
+mod checked;
 pub mod compare;
 mod finding;
 pub mod judge;
 mod setting;
 
 pub use catalogue::Catalogue;
+pub use checked::{Checked, Claim};
 pub use compare::same_meaning;
 pub use finding::{Finding, Judgement, Verdict};
-pub use setting::{Impact, Layer, Needs, Risk, Setting, Want};
+pub use setting::{Impact, Layer, Makers, Needs, Risk, Setting, Want};
 
 use lowlat_host::{Allocation, HostSnapshot, Profile, Role};
 

@@ -249,14 +249,37 @@ pub struct Needs {
     pub moved_to: &'static str,
     /// Whether only x86 hosts have it.
     pub x86: bool,
+    /// The makers whose processors have it.
+    pub makers: Makers,
+}
+
+/// Makers of processors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub enum Makers {
+    /// Any.
+    #[default]
+    All,
+    /// AMD, and Hygon.
+    Amd,
+    /// Intel.
+    Intel,
+    /// Any but AMD and Hygon.
+    NotAmd,
 }
 
 impl Needs {
     /// Any kernel.
-    pub const ANY: Self = Self { since: None, until: None, config: &[], moved_to: "", x86: false };
+    pub const ANY: Self =
+        Self { since: None, until: None, config: &[], moved_to: "", x86: false, makers: Makers::All };
 
     /// Any kernel of an x86 host.
     pub const X86: Self = Self { x86: true, ..Self::ANY };
+
+    /// Any kernel of a host with processors of AMD.
+    pub const AMD: Self = Self { makers: Makers::Amd, ..Self::X86 };
+
+    /// Any kernel of a host with processors of Intel.
+    pub const INTEL: Self = Self { makers: Makers::Intel, ..Self::X86 };
 
     /// Kernels from this version on.
     pub const fn since(major: u16, minor: u16) -> Self {

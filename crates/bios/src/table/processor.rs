@@ -18,6 +18,7 @@ pub(super) const ROWS: &[Row] = &[
             hpe("ProcHyperthreading", &[]),
             dell("LogicalProc", &[]),
             lenovo("Processors_SMTMode", &[]),
+            lenovo("Processors_HyperThreading", &[]),
             supermicro("SMTControl", &[]),
         ],
     ),
@@ -61,9 +62,10 @@ pub(super) const ROWS: &[Row] = &[
         "firmware.amd_iommu",
         &["Disabled"],
         &[
-            // Gen10 Plus and Gen11, then Gen10.
+            // Gen10 Plus and Gen11, then Gen10, then servers with Intel's processors.
             hpe("ProcAmdIoVt", &[]),
             hpe("ProcAmdIOMMU", &[]),
+            hpe("IntelProcVtd", &[]),
             dell("IommuSupport", &[]),
             lenovo("DevicesandIOPorts_IOMMU", &[]),
             supermicro("IOMMU", &[]),

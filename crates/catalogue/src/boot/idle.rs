@@ -74,7 +74,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
         risk: Risk::Power,
         impact: Impact::Low,
         effective: "No state beyond C1 is enabled on isolated CPUs in /sys/devices/system/cpu/cpu*/cpuidle.",
-        trading: Want::Derived(|context| context.host.cpu.is_intel().then(|| "1".to_owned())),
+        trading: Want::Value("1"),
+        needs: Needs::INTEL,
         sources: &[INTEL_IDLE_DOC, PARAMETERS],
         judge: intel_max_cstate,
         ..BOOT
@@ -107,9 +108,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
         cost: "More power.",
         risk: Risk::Power,
         effective: "scaling_governor is performance for every CPU, or no frequency driver is loaded.",
-        trading: Want::Derived(|context| {
-            context.host.cpu.is_amd().then(|| "disable, or the performance governor".to_owned())
-        }),
+        trading: Want::State("disable, or the performance governor"),
+        needs: Needs::AMD,
         sources: &[REALTIME, "kernel Documentation/admin-guide/pm/amd-pstate.rst"],
         judge: amd_pstate,
         ..BOOT

@@ -1,7 +1,10 @@
 //! Location, link, PCI Express connection, time stamping and firmware of NICs.
 
 use crate::{nic::choice::each_nic, nic::choice::judged_nics};
-use lowlat_host::{Reading, snapshot::Nic};
+use lowlat_host::{
+    Reading,
+    snapshot::{Nic, PcieLink},
+};
 use lowlat_settings::{
     Context, Impact, Judgement, Layer, Risk, Setting, Want,
     change::{Proposal, WhyLeftOut},
@@ -234,12 +237,35 @@ fn isolated_cpus_near(context: &Context<'_>, _: &Setting) -> Judgement {
 }
 
 /// Judges the PCI Express link of each interface that has one.
-fn each_link(context: &Context<'_>, judge: impl Fn(&lowlat_host::snapshot::PcieLink) -> One) -> Judgement {
-    each_nic(context, |nic| match &nic.link {
+fn each_link(context: &Context<'_>, judge: impl Fn(&PcieLink) -> One) -> Judgement {
+    each_nic(context, |nic| {
+        match &nic.link {
+        Reading::Known(link) if is_inside_the_chipset(nic, link) => One::Skip(
+            "the card is part of the processor or chipset: its link registers do not describe the path of its packets"
+                .into(),
+        ),
         Reading::Known(link) => judge(link),
         Reading::Absent => One::Skip("the interface has no PCI Express link".into()),
         other => untold(other),
+    }
     })
+}
+
+/// Device numbers of Intel's X722 in the C620 chipset. Its functions report one lane at 2.5 GT/s, whatever they move
+/// (drivers/net/ethernet/intel/i40e: `I40E_HW_CAP_NO_PCI_LINK_CHECK`).
+const X722: std::ops::RangeInclusive<u16> = 0x37cc..=0x37d3;
+
+/// Whether a card has no PCI Express lanes of its own: it is known for that, or the widest and fastest link that its
+/// registers name could not carry what its port does.
+fn is_inside_the_chipset(nic: &Nic, link: &PcieLink) -> bool {
+    let device = nic.pci_id.text().to_ascii_lowercase();
+    let device = device.strip_prefix("8086:").and_then(|number| u16::from_str_radix(number, 16).ok());
+    let lanes = link.width_max.known().filter(|lanes| **lanes > 0);
+    let mbps_max = lanes
+        .zip(link.speed_max.known())
+        .and_then(|(lanes, speed)| gigatransfers_tenths(speed)?.checked_mul(100)?.checked_mul(*lanes));
+    let is_slower = mbps_max.zip(nic.speed_mbps.known()).is_some_and(|(max, port)| max < *port);
+    device.is_some_and(|number| X722.contains(&number)) || is_slower
 }
 
 fn link_width(context: &Context<'_>, _: &Setting) -> Judgement {

@@ -3,7 +3,7 @@
 
 use lowlat_host::{CpuSet, Profile, Reading};
 use lowlat_settings::{
-    Context, Impact, Judgement, Layer, Risk, Setting, Verdict, Want,
+    Context, Impact, Judgement, Layer, Needs, Risk, Setting, Verdict, Want,
     change::{self, Proposal, WhyLeftOut},
     judge::{
         each::{isolated, list},
@@ -45,6 +45,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
                  comparable.",
         impact: Impact::Medium,
         effective: "both flags in /proc/cpuinfo.",
+        needs: Needs::X86,
         trading: Want::State("both present"),
         guide: Want::State("both present"),
         judge: tsc_flags,
@@ -209,9 +210,6 @@ fn clocksource(context: &Context<'_>, _: &Setting) -> Judgement {
 
 fn tsc_flags(context: &Context<'_>, _: &Setting) -> Judgement {
     const PATH: &str = "/proc/cpuinfo";
-    if context.host.kernel.machine.text() == "aarch64" {
-        return Judgement::not_applicable("only x86 hosts have a TSC");
-    }
     let flags = match &context.host.cpu.flags {
         Reading::Known(flags) => flags,
         other => return missing(other, PATH),

@@ -302,15 +302,10 @@ fn efficiency_cores(context: &Context<'_>, _: &Setting) -> Judgement {
         Ok(isolated) => isolated,
         Err(judgement) => return judgement,
     };
-    let types = &context.host.topology.core_types;
-    if types.len() < 2 {
-        return Judgement::not_applicable("all cores are of one kind");
+    let small = context.host.topology.efficiency_cpus();
+    if small.is_empty() {
+        return Judgement::not_applicable("no core is known to be of a slower kind");
     }
-    // On other processors than Intel's the types are capacities: all but the highest are the smaller cores.
-    let capacity = |name: &str| name.strip_prefix("capacity ").and_then(|number| number.parse::<u32>().ok());
-    let highest = types.iter().filter_map(|t| capacity(&t.name)).max();
-    let is_small = |name: &str| name == "atom" || capacity(name).is_some_and(|c| Some(c) < highest);
-    let small: CpuSet = types.iter().filter(|t| is_small(&t.name)).flat_map(|t| t.cpus.iter()).collect();
     let hit = isolated.intersection(&small);
     if hit.is_empty() {
         return Judgement::good("performance cores only").at(PATH);

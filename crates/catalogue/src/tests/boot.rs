@@ -345,7 +345,10 @@ fn idle_parameters_are_judged_by_the_remaining_states() {
     intel("intel_idle.max_cstate=0", "").says(id, Verdict::Wrong, &["processor.max_cstate=1"]);
     intel("intel_idle.max_cstate=0 processor.max_cstate=1", "").says(id, Verdict::Good, &[]);
     intel("quiet", "1-15").says(id, Verdict::Wrong, &["C2"]);
-    bench("quiet", "acpi_idle", "").says(id, Verdict::NotApplicable, &[]);
+    bench("quiet", "acpi_idle", "").says(id, Verdict::Unknown, &["vendor_id"]);
+    bench("quiet", "acpi_idle", "")
+        .with(|bench| bench.host.cpu.vendor = Reading::Known("AuthenticAMD".into()))
+        .says(id, Verdict::NotApplicable, &["this one is AuthenticAMD"]);
 }
 
 #[test]
@@ -396,7 +399,10 @@ fn amd_pstate_needs_a_high_frequency() {
     amd("amd-pstate-epp", "performance").says(id, Verdict::Good, &[]);
     amd("amd-pstate-epp", "powersave").says(id, Verdict::Wrong, &["powersave"]);
     amd("acpi-cpufreq", "schedutil").says(id, Verdict::Good, &[]);
-    Bench::trading().line("quiet").says(id, Verdict::NotApplicable, &[]);
+    Bench::trading().line("quiet").says(id, Verdict::Unknown, &["vendor_id"]);
+    amd("intel_pstate", "powersave")
+        .with(|bench| bench.host.cpu.vendor = Reading::Known("GenuineIntel".into()))
+        .says(id, Verdict::NotApplicable, &["this one is GenuineIntel"]);
 }
 
 #[test]

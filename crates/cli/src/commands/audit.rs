@@ -68,7 +68,8 @@ fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
         .about("Judge every setting of this host and list faults first, by impact")
         .after_help(format!(
-            "Exit codes: 0 no verdict of --fail-on, 1 at least one, 2 error.\n\n{}",
+            "Exit codes: 0 no verdict of --fail-on, 1 at least one, 2 error, 4 none, but less than half \
+             of the settings could be checked (0 with --fail-on none).\n\n{}",
             examples(&[
                 ("lowlat audit", "Show what keeps this host from being quiet."),
                 ("lowlat audit --explain boot.nohz_full", "Explain one setting in full."),
@@ -101,7 +102,11 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         output::print(&lowlat_report::audit_table(&audit, options))?;
     }
     let fails = |verdict: Verdict| arguments.fail_on.iter().any(|fail_on| fail_on.meets(verdict));
-    Ok(if audit.findings.iter().any(|finding| fails(finding.verdict)) { Exit::Findings } else { Exit::Clean })
+    if arguments.fail_on == [FailOn::None] {
+        return Ok(Exit::Clean);
+    }
+    let has_findings = audit.findings.iter().any(|finding| fails(finding.verdict));
+    Ok(audit.score.checked().claim(has_findings).into())
 }
 
 fn list(arguments: &Arguments) -> anyhow::Result<Exit> {

@@ -74,8 +74,8 @@ pub fn cli_for(word: Option<&OsStr>) -> Command {
 }
 
 /// The exit codes of all commands.
-pub const EXIT_CODES: &str = "Exit codes: 0 clean, 1 findings or differences, 2 error, 130 interrupted. `tune verify` and \
-                              `run` have more; see their help.";
+pub const EXIT_CODES: &str = "Exit codes: 0 clean, 1 findings or differences, 2 error, 4 nothing found, but less than half \
+                              could be checked, 130 interrupted. `tune verify` and `run` have more; see their help.";
 
 fn cli_of(members: &[Subcommand]) -> Command {
     group(Command::new("lowlat"), members)

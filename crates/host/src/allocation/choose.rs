@@ -15,6 +15,7 @@ pub(super) fn choose(host: &HostSnapshot, role: &Role) -> Allocation {
     let first_threads = host.topology.cores.iter().filter_map(|core| core.cpus.lowest()).collect();
     let mut chooser =
         Chooser { topology: &host.topology, core_of, first_threads, allocation: Allocation::default() };
+    chooser.allocation.warnings.extend(host.kernel.unsupported());
     chooser.leave_out_offline();
     let nic_nodes = trading_nodes(host, role);
     match (&role.housekeeping, &role.isolated) {
@@ -102,7 +103,7 @@ impl Chooser<'_> {
             self.split_the_only_core();
             return;
         }
-        let mut housekeeping = self.first_cores();
+        let mut housekeeping = self.efficiency_cores().unwrap_or_else(|| self.first_cores());
         if online.is_subset(&housekeeping) {
             housekeeping = self.one_core(nic_nodes);
         }
@@ -132,6 +133,25 @@ impl Chooser<'_> {
         );
         self.allocation.housekeeping = first;
         self.allocation.isolated = isolated;
+    }
+
+    /// Rule 2 on a hybrid processor: the efficiency cores, and the core that boots, where the kernel keeps its tick.
+    /// `None` if that leaves no fast core.
+    fn efficiency_cores(&mut self) -> Option<CpuSet> {
+        let topology = self.topology;
+        let small = topology.efficiency_cpus();
+        let boots = self.first_core(&topology.online);
+        let housekeeping = small.union(&boots);
+        if small.is_empty() || topology.online.is_subset(&housekeeping) {
+            return None;
+        }
+        self.step(format!("{small:#} are efficiency cores: they are reserved for housekeeping."));
+        if !boots.is_subset(&small) {
+            self.step(format!(
+                "The kernel boots on the first core, {boots:#}, and keeps its timekeeping there: it is reserved too."
+            ));
+        }
+        Some(housekeeping)
     }
 
     /// Rule 2: the first core of every package, and of every node with CPUs and memory.

@@ -31,7 +31,8 @@ impl Allocation {
     ///
     /// 1. Offline CPUs are ignored.
     /// 2. Housekeeping gets the first core of every package, and of every NUMA node with CPUs and memory.
-    ///    "First" is the core with the lowest CPU of the group, as the kernel reports it.
+    ///    "First" is the core with the lowest CPU of the group, as the kernel reports it. On a hybrid processor
+    ///    housekeeping gets the first core of the host and the efficiency cores, low-power ones included.
     /// 3. SMT siblings stay on one side.
     /// 4. Housekeeping grows to its whole cluster, then to its whole last-level cache, if that takes at most
     ///    a quarter of the cores in the node. Otherwise a warning names the isolated CPUs that share it.

@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::{
-    CpuId, Reading, snapshot::Nic, topology::Cache, topology::Group, topology::Node, topology::Topology,
+    CpuId, Reading, snapshot::Nic, topology::Cache, topology::CoreType, topology::Group, topology::Node,
+    topology::Topology,
 };
 use proptest::prelude::*;
 
@@ -88,6 +89,26 @@ fn clusters_stay_whole_where_that_is_cheap() {
         "{:?}",
         allocation.warnings
     );
+}
+
+/// The efficiency cores do the housekeeping, wherever their numbers are, and all fast ones but the first are isolated.
+#[test]
+fn efficiency_cores_do_the_housekeeping() {
+    let kind = |list: &str, is_small| CoreType { name: String::new(), cpus: cpus(list), is_small };
+    let hybrid = |kinds: Vec<CoreType>| {
+        let mut host = Shape { cores_per_node: 12, cores_per_llc: 12, ..PLAIN }.host();
+        host.topology.core_types = kinds;
+        let allocation = Allocation::choose(&host, &Role::default());
+        (allocation.housekeeping.to_list(), allocation.isolated.to_list())
+    };
+    // Fast cores first, as on a Core Ultra, with a low-power island; then last, as on Arm.
+    assert_eq!(
+        hybrid(vec![kind("0-5", false), kind("6-9", true), kind("10-11", true)]),
+        sides_of("0,6-11", "1-5")
+    );
+    assert_eq!(hybrid(vec![kind("0-7", true), kind("8-11", false)]), sides_of("0-7", "8-11"));
+    // One fast core, which boots: nothing else could be isolated.
+    assert_eq!(hybrid(vec![kind("0", false), kind("1-11", true)]), sides_of("0", "1-11"));
 }
 
 #[test]

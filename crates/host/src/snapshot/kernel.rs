@@ -67,6 +67,15 @@ impl KernelFacts {
         Some(matches!(machine.as_str(), "x86_64" | "i686" | "i586" | "i486" | "i386"))
     }
 
+    /// The warning above every judgement of a host whose processor lowlat does not support.
+    pub fn unsupported(&self) -> Option<String> {
+        let machine = self.machine.known().filter(|name| !matches!(name.as_str(), "x86_64" | "aarch64"))?;
+        Some(format!(
+            "lowlat does not support {machine} processors, only x86_64 and aarch64. Do not rely on its verdicts, plans or \
+             choice of CPUs on this host."
+        ))
+    }
+
     /// The command line, or an empty one.
     pub fn tokens(&self) -> CommandLine {
         self.command_line.known().cloned().unwrap_or_default()

@@ -175,7 +175,11 @@ impl CacheKind {
     }
 }
 
-/// The CPU types of a hybrid processor: those of the kernel, otherwise the capacities if they differ.
+/// A CPU below this share of the next faster one's speed is of another kind. Published extremes: efficiency cores
+/// with 84% (Core Ultra 5 125U), and cores with 88% of the favoured one (Core i7-6950X).
+const KIND_PERCENT: u64 = 86;
+
+/// The CPU types of a hybrid processor: those of the kernel, otherwise by speed.
 pub(super) fn core_types(raw: &RawTopology, online: &CpuSet, oddities: &mut Vec<String>) -> Vec<CoreType> {
     let mut left = online.clone();
     let mut types = Vec::new();
@@ -184,26 +188,44 @@ pub(super) fn core_types(raw: &RawTopology, online: &CpuSet, oddities: &mut Vec<
         if !named.is_subset(&left) {
             oddities.push(format!("{:#}: named in two CPU types.", named.difference(&left)));
         }
-        types.push(CoreType { name: name.clone(), cpus: named.intersection(&left) });
+        let is_small = name != "core" && raw.core_types.contains_key("core");
+        types.push(CoreType { name: name.clone(), cpus: named.intersection(&left), is_small });
         left = left.difference(&named);
     }
     types.retain(|kind| !kind.cpus.is_empty());
     if types.len() < 2 {
-        types = by_capacity(raw, online);
+        types = by_speed(raw, online);
     }
     types.sort_by_key(|kind| kind.cpus.lowest());
-    if types.len() < 2 { Vec::new() } else { types }
+    types
 }
 
-fn by_capacity(raw: &RawTopology, online: &CpuSet) -> Vec<CoreType> {
-    let mut types: BTreeMap<u32, CpuSet> = BTreeMap::new();
-    for cpu in online.iter() {
-        if let Some(capacity) = raw.cpus.get(&cpu).and_then(|facts| facts.capacity.known()) {
-            types.entry(*capacity).or_default().insert(cpu);
-        }
-    }
-    types
-        .into_iter()
-        .map(|(capacity, cpus)| CoreType { name: format!("capacity {capacity}"), cpus })
-        .collect()
+/// The kinds by capacity, otherwise by the first speed that every CPU states: the highest clock, that of the firmware's
+/// scale, or the guaranteed clock. Favoured cores of one kind differ by a few percent, kinds by a sixth or more.
+fn by_speed(raw: &RawTopology, online: &CpuSet) -> Vec<CoreType> {
+    type Source = (&'static str, fn(&RawCpu) -> &Reading<u32>);
+    const SPEEDS: [Source; 3] = [
+        ("clock up to", |cpu| &cpu.clock_khz_max),
+        ("performance", |cpu| &cpu.performance_max),
+        ("base clock", |cpu| &cpu.base_clock_khz),
+    ];
+    let of = |(what, speed): &Source| -> Option<Vec<CoreType>> {
+        let known = |cpu| Some((*raw.cpus.get(&cpu).and_then(|facts| speed(facts).known())?, cpu));
+        let mut ascending: Vec<(u32, CpuId)> = online.iter().map(known).collect::<Option<_>>()?;
+        ascending.sort_unstable();
+        let is_near =
+            |a: &(u32, CpuId), b: &(u32, CpuId)| u64::from(a.0) * 100 >= u64::from(b.0) * KIND_PERCENT;
+        let kinds: Vec<&[(u32, CpuId)]> = ascending.chunk_by(is_near).collect();
+        let named = |(at, kind): (usize, &&[(u32, CpuId)])| CoreType {
+            name: match kind.last() {
+                Some((khz, _)) if what.contains("clock") => format!("{what} {} MHz", khz / 1_000),
+                last => format!("{what} {}", last.map_or(0, |(value, _)| *value)),
+            },
+            cpus: kind.iter().map(|(_, cpu)| *cpu).collect(),
+            is_small: at + 1 < kinds.len(),
+        };
+        Some(if kinds.len() < 2 { Vec::new() } else { kinds.iter().enumerate().map(named).collect() })
+    };
+    let by_capacity = of(&("capacity", |cpu| &cpu.capacity)).filter(|kinds| !kinds.is_empty());
+    by_capacity.or_else(|| SPEEDS.iter().find_map(of)).unwrap_or_default()
 }

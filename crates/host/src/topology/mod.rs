@@ -50,8 +50,8 @@ pub struct Topology {
     pub caches: Vec<Cache>,
     /// NUMA nodes, including memory-only ones.
     pub nodes: Vec<Node>,
-    /// CPU types of a hybrid processor ("core" and "atom" on Intel, capacities elsewhere); empty if all are
-    /// alike.
+    /// CPU types of a hybrid processor ("core" and "atom" on Intel, otherwise by capacity or clock); empty if all
+    /// are alike.
     pub core_types: Vec<CoreType>,
     /// Oddities in the host's description: contradictions, missing files. One sentence each.
     pub oddities: Vec<String>,
@@ -136,16 +136,22 @@ pub struct Node {
     pub distances: Reading<Vec<u32>>,
     /// The kernel's memory tier (/sys/devices/virtual/memory_tiering): lower is faster.
     pub memory_tier: Reading<u32>,
+    /// Size of the cache in front of its memory, such as HBM or DRAM before persistent memory.
+    #[serde(default, skip_serializing_if = "Reading::is_absent")]
+    pub side_cache_bytes: Reading<u64>,
 }
 
 /// CPUs of one type on a hybrid processor.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CoreType {
-    /// "core" (performance), "atom" (efficiency), or "capacity 1024".
+    /// "core" (performance), "atom" (efficiency), "capacity 1024" or "clock up to 5200 MHz".
     pub name: String,
     /// The CPUs of the type.
     pub cpus: CpuSet,
+    /// Whether another type is faster.
+    #[serde(default)]
+    pub is_small: bool,
 }
 
 impl Topology {
@@ -207,6 +213,11 @@ impl Topology {
     pub fn cpu_count(&self) -> u32 {
         let highest = |set: &CpuSet| set.highest().map_or(0, |max| max + 1);
         self.possible.known().map_or(0, highest).max(highest(&self.online)).max(highest(&self.offline))
+    }
+
+    /// The CPUs on efficiency cores: those of a hybrid processor that are not of its fastest type.
+    pub fn efficiency_cpus(&self) -> CpuSet {
+        self.core_types.iter().filter(|kind| kind.is_small).flat_map(|kind| kind.cpus.iter()).collect()
     }
 
     /// Whether cores have several threads.

@@ -20,6 +20,7 @@ pub(super) fn nodes(raw: &RawTopology, online: &CpuSet, oddities: &mut Vec<Strin
             memory_bytes: facts.memory_bytes.clone(),
             distances: distances(raw, id, &facts.distances),
             memory_tier: memory_tier(raw, id),
+            side_cache_bytes: facts.side_cache_bytes.clone(),
         });
         left = left.difference(&named);
     }
@@ -38,7 +39,8 @@ fn one_node(raw: &RawTopology, online: &CpuSet, oddities: &mut Vec<String>) -> V
     }
     oddities.push("The kernel exposes no NUMA nodes; all CPUs and all memory count as node 0.".into());
     let (memory_bytes, memory_tier) = (raw.memory_bytes.clone(), memory_tier(raw, 0));
-    vec![Node { id: 0, cpus: online.clone(), memory_bytes, distances: Reading::Known(vec![10]), memory_tier }]
+    let distances = Reading::Known(vec![10]);
+    vec![Node { id: 0, cpus: online.clone(), memory_bytes, distances, memory_tier, ..Node::default() }]
 }
 
 /// The kernel prints one distance per online node, in their order. Some trees lack the directory of a node.

@@ -58,6 +58,12 @@ pub struct RawCpu {
     pub core_cpus: Reading<CpuSet>,
     /// cpuN/cpu_capacity, 1024 for the fastest.
     pub capacity: Reading<u32>,
+    /// cpufreq/cpuinfo_max_freq.
+    pub clock_khz_max: Reading<u32>,
+    /// acpi_cppc/highest_perf; read only without [`RawCpu::clock_khz_max`], because it can interrupt the CPU.
+    pub performance_max: Reading<u32>,
+    /// cpufreq/base_frequency.
+    pub base_clock_khz: Reading<u32>,
     /// cache/indexN.
     pub caches: Vec<RawCache>,
 }
@@ -86,4 +92,6 @@ pub struct RawNode {
     pub memory_bytes: Reading<u64>,
     /// nodeN/distance.
     pub distances: Reading<Vec<u32>>,
+    /// nodeN/memory_side_cache/indexN/size, the largest.
+    pub side_cache_bytes: Reading<u64>,
 }

@@ -109,6 +109,43 @@ fn dies_part_a_package_and_capacities_name_core_types() {
     let types: Vec<String> =
         topology.core_types.iter().map(|kind| format!("{} {}", kind.name, kind.cpus)).collect();
     assert_eq!(types, ["capacity 1024 0", "capacity 446 1-2"]);
+    assert_eq!(topology.efficiency_cpus().to_list(), "1-2");
+}
+
+/// Speeds part kinds where the kernel names none. Favoured cores, which clock a little higher, are no kind.
+#[test]
+fn speeds_name_core_types_but_favoured_cores_are_none() {
+    let types_of = |set: fn(&mut RawCpu, u32), speeds: &[u32]| -> Vec<String> {
+        let cpu = |speed: &u32| {
+            let mut cpu = RawCpu { has_topology: true, ..RawCpu::default() };
+            set(&mut cpu, *speed);
+            cpu
+        };
+        let cpus = (0..).zip(speeds.iter().map(cpu)).collect();
+        let topology = Topology::build(&RawTopology { cpus, ..RawTopology::default() });
+        let word = |kind: &CoreType| format!("{} {} {}", kind.name, kind.cpus, kind.is_small);
+        topology.core_types.iter().map(word).collect()
+    };
+    let clock = |cpu: &mut RawCpu, khz| cpu.clock_khz_max = Reading::Known(khz);
+    assert_eq!(
+        types_of(clock, &[5_000_000, 5_200_000, 3_900_000, 3_900_000, 2_500_000]),
+        ["clock up to 5200 MHz 0-1 false", "clock up to 3900 MHz 2-3 true", "clock up to 2500 MHz 4 true"]
+    );
+    assert!(types_of(clock, &[3_500_000, 3_500_000, 4_000_000]).is_empty(), "Turbo Boost Max 3.0");
+    let scale = |cpu: &mut RawCpu, value| cpu.performance_max = Reading::Known(value);
+    assert_eq!(types_of(scale, &[64, 67, 39]), ["performance 67 0-1 false", "performance 39 2 true"]);
+    assert!(types_of(scale, &[166, 171, 176, 181, 186, 191, 196, 201]).is_empty(), "AMD's ranking of cores");
+    // The guaranteed clock differs between alike cores, so it counts only where nothing else is known.
+    let base = |cpu: &mut RawCpu, khz| cpu.base_clock_khz = Reading::Known(khz);
+    assert_eq!(types_of(base, &[1_900_000, 1_400_000]).len(), 2);
+    let speed_select = |cpu: &mut RawCpu, khz| {
+        (cpu.clock_khz_max, cpu.base_clock_khz) = (Reading::Known(3_900_000), Reading::Known(khz));
+    };
+    assert!(types_of(speed_select, &[2_700_000, 2_100_000]).is_empty(), "Speed Select");
+    let partly = |cpu: &mut RawCpu, khz| {
+        cpu.clock_khz_max = if khz == 0 { Reading::Denied } else { Reading::Known(khz) };
+    };
+    assert!(types_of(partly, &[5_000_000, 0, 3_000_000]).is_empty(), "not guessed");
 }
 
 #[test]
@@ -183,6 +220,7 @@ fn any_cpu() -> impl Strategy<Value = RawCpu> {
             core_cpus: groups.3,
             capacity,
             caches,
+            ..RawCpu::default()
         })
 }
 

@@ -47,6 +47,9 @@ fn line(out: &mut String, text: &str, width: usize) {
 }
 
 fn add_host(out: &mut String, document: &ResultDocument, width: usize) {
+    for warning in &document.audit.warnings {
+        add_wrapped(out, warning, 0, width);
+    }
     let (host, cpus) = title_and_cpus(&document.snapshot);
     let kernel = &document.snapshot.kernel;
     let host = cut(&clean(&host), width);
@@ -69,9 +72,7 @@ fn add_verdict(out: &mut String, document: &ResultDocument, width: usize) {
         let need = if tally.reboots == 1 { "needs" } else { "need" };
         text.push_str(&format!(" {} {need} a reboot.", tally.reboots));
     }
-    if tally.unknown > 0 {
-        text.push_str(&format!(" {} could not be checked.", tally.unknown));
-    }
+    text.push_str(&tally.not_checked());
     out.push('\n');
     for (at, row) in wrap(&text, width).iter().enumerate() {
         let painted = if at == 0 { row.replacen(&score, &paint(style, &score), 1) } else { row.clone() };

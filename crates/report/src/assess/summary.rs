@@ -38,6 +38,9 @@ pub fn summary(document: &ResultDocument, width: usize) -> String {
 }
 
 fn add_host(out: &mut String, document: &ResultDocument, width: usize) {
+    for warning in &document.audit.warnings {
+        add_wrapped(out, warning, 0, width);
+    }
     let (host, cpus) = title_and_cpus(&document.snapshot);
     out.push_str(&paint(BOLD, &clean(&host)));
     out.push('\n');
@@ -67,9 +70,7 @@ fn add_verdict(out: &mut String, document: &ResultDocument, views: &[Box<dyn Vie
             if tally.reboots == 1 { "needs" } else { "need" }
         ));
     }
-    if tally.unknown > 0 {
-        text.push_str(&format!(" {} could not be checked.", tally.unknown));
-    }
+    text.push_str(&tally.not_checked());
     add_wrapped(out, &text, 0, width);
     for sentence in views.iter().filter_map(|view| view.sentence()) {
         add_wrapped(out, &sentence, 0, width);

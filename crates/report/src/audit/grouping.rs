@@ -1,6 +1,6 @@
 //! Findings grouped by layer, with the layer of the worst finding first.
 
-use lowlat_settings::{Finding, Layer, Verdict, audit::Audit};
+use lowlat_settings::{Checked, Claim, Finding, Layer, Verdict, audit::Audit};
 
 /// Findings of one layer, worst first.
 #[derive(Debug)]
@@ -82,9 +82,26 @@ impl Tally {
         }
     }
 
+    /// How much was checked.
+    fn checked(self) -> Checked {
+        Checked { checked: self.counting, unknown: self.unknown }
+    }
+
+    /// Returns " 44 could not be checked." to be added to the sentence; empty if the sentence says it.
+    pub fn not_checked(self) -> String {
+        match self.checked().claim(self.faults > 0) {
+            Claim::NotJudged => String::new(),
+            _ if self.unknown == 0 => String::new(),
+            _ => format!(" {} could not be checked.", self.unknown),
+        }
+    }
+
     /// Returns one sentence: "9 of 24 settings differ from profile trading."
     pub fn sentence(&self, audit: &Audit) -> String {
         let profile = audit.profile;
+        if let Some(why) = self.checked().not_judged(self.faults > 0, "settings") {
+            return why;
+        }
         match (self.faults, self.counting) {
             (_, 0) => "No setting could be checked.".to_owned(),
             (0, 1) => format!("The only setting that could be checked matches profile {profile}."),

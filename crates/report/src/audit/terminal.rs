@@ -32,6 +32,9 @@ pub fn audit_table(audit: &Audit, options: AuditTableOptions) -> String {
     let mut shown: Vec<&Finding> = audit.findings.iter().filter(is_shown).collect();
     shown.sort_by(|a, b| a.rank().cmp(&b.rank()));
     let mut out = String::new();
+    for warning in &audit.warnings {
+        add_wrapped(&mut out, warning, 0, width);
+    }
     for group in shown.chunk_by(|a, b| title(a) == title(b)) {
         let heading = group.first().map_or("", |finding| title(finding));
         out.push_str(&format!("{}\n", paint(BOLD, heading)));

@@ -117,9 +117,10 @@ fn values(finding: &BiosFinding) -> String {
 fn counts(audit: &BiosAudit) -> String {
     let counts = audit.counts;
     let judged = plural(counts.judged, "row");
-    let first = if counts.judged == 0 {
-        "No row could be checked.".to_owned()
-    } else if counts.differences == 0 {
+    if let Some(why) = counts.checked().not_judged(counts.differences > 0, "rows") {
+        return why;
+    }
+    let first = if counts.differences == 0 {
         format!("{judged} checked, all match profile {}.", audit.profile)
     } else {
         let verb = if counts.differences == 1 { "differs" } else { "differ" };

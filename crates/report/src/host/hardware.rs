@@ -16,7 +16,22 @@ pub fn cache_lines(topology: &Topology) -> Vec<(String, String)> {
         let kinds = alike.entry((cache.level, cache.kind)).or_default();
         *kinds.entry((cache.cpus.len(), bytes)).or_default() += 1;
     }
-    alike.into_iter().map(|((level, kind), sizes)| (cache_name(level, kind), sizes_text(sizes))).collect()
+    let of_cpus =
+        alike.into_iter().map(|((level, kind), sizes)| (cache_name(level, kind), sizes_text(sizes)));
+    of_cpus.chain(side_caches(topology).map(|text| ("Memory-side".to_owned(), text))).collect()
+}
+
+/// Describes the caches in front of the nodes' memory: "16 GiB each for nodes 0-1".
+fn side_caches(topology: &Topology) -> impl Iterator<Item = String> {
+    let mut nodes: BTreeMap<String, CpuSet> = BTreeMap::new();
+    for node in topology.nodes.iter().filter(|node| !node.side_cache_bytes.is_absent()) {
+        let bytes = node.side_cache_bytes.as_ref().map(|bytes| size(*bytes)).to_string();
+        nodes.entry(bytes).or_default().insert(node.id);
+    }
+    nodes.into_iter().map(|(bytes, nodes)| match nodes.len() {
+        1 => format!("{bytes} for the memory of node {nodes}"),
+        _ => format!("{bytes} each for the memory of nodes {nodes}"),
+    })
 }
 
 fn cache_name(level: u8, kind: CacheKind) -> String {

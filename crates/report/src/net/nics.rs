@@ -92,6 +92,16 @@ impl<'a> NicView<'a> {
     }
 }
 
+impl NicView<'_> {
+    /// Whether it can carry a measurement; `None` if its carrier could not be read.
+    pub fn is_usable(&self) -> Option<bool> {
+        match &self.unusable {
+            Some(_) => Some(false),
+            None => self.nic.carrier.known().copied(),
+        }
+    }
+}
+
 /// Why no measurement over an interface is meaningful.
 fn unusable(nic: &Nic) -> Option<String> {
     if nic.name == "lo" {
@@ -181,7 +191,7 @@ fn table(nics: &[NicView<'_>], width: usize) -> String {
         Column::words(
             "measure?",
             0,
-            cells(&|view| if view.unusable.is_none() { "yes" } else { "no" }.into()),
+            cells(&|view| view.is_usable().map_or("unknown", |is| if is { "yes" } else { "no" }).into()),
         ),
         Column::words("address", 2, cells(&address)),
     ];

@@ -19,7 +19,9 @@ const INDENT: usize = 4;
 pub fn plan_text(plan: &Plan, width: usize) -> String {
     let width = usable(width);
     let mut out = String::new();
-    add_wrapped(&mut out, &headline(plan), 0, width);
+    for text in plan.unsupported.iter().chain([&headline(plan)]) {
+        add_wrapped(&mut out, text, 0, width);
+    }
     let mut layer = "";
     let mut rest = plan.changes.as_slice();
     while let Some(first) = rest.first() {
@@ -51,7 +53,10 @@ fn is_file(change: &Change) -> bool {
 /// Returns "Plan for profile trading: 41 changes for 23 settings. A reboot completes it. Isolated: …".
 fn headline(plan: &Plan) -> String {
     if plan.changes.is_empty() {
-        return format!("Nothing to change for profile {}.", plan.profile);
+        return plan
+            .checked()
+            .not_judged(false, "settings")
+            .unwrap_or_else(|| format!("Nothing to change for profile {}.", plan.profile));
     }
     let mut settings: Vec<&String> = plan.changes.iter().flat_map(|change| &change.settings).collect();
     settings.sort_unstable();

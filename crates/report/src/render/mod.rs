@@ -16,5 +16,6 @@ fn sentences(document: &ResultDocument) -> Vec<String> {
     let settings = Tally::of(&document.audit).sentence(&document.audit);
     let views = measurements::views(document);
     let measured = views.iter().filter_map(|view| view.sentence());
-    std::iter::once(settings).chain(measured).filter(|sentence| !sentence.is_empty()).collect()
+    let warnings = document.audit.warnings.iter().cloned();
+    warnings.chain([settings]).chain(measured).filter(|sentence| !sentence.is_empty()).collect()
 }

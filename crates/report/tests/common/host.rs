@@ -80,6 +80,7 @@ fn topology(shape: &Shape) -> Topology {
         memory_bytes: known(257_464 << 20),
         distances: known((0..node_count).map(|other| if other == id { 10 } else { 32 }).collect()),
         memory_tier: Reading::Absent,
+        side_cache_bytes: Reading::Absent,
     });
     let mut core_groups = groups(1);
     for (at, core) in core_groups.iter_mut().enumerate() {

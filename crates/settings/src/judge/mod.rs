@@ -19,7 +19,7 @@ pub use files::files;
 pub use idle::{IDLE_DESCRIPTIONS, is_polling, is_shallow};
 pub use sysctl::{sysctl, sysctl_where};
 
-use crate::{Context, Judgement, Setting, Verdict, Want, same_meaning};
+use crate::{Context, Judgement, Layer, Makers, Setting, Verdict, Want, same_meaning};
 use lowlat_host::{HostSnapshot, Reading, kernel_version::KernelVersion};
 
 /// The highest load averages of a host that is ready. The guide wants "0.00,0.00,0.00", but a command that
@@ -65,8 +65,8 @@ pub fn is_virtual(context: &Context<'_>) -> bool {
     context.host.virtualization.is_virtual == Reading::Known(true)
 }
 
-/// Why a setting does not apply here, if so: the profile has no preference, or the kernel is for another
-/// processor, too old, too new, or built without an option.
+/// Why a setting does not apply here, if so: the profile has no preference, the processor is another one, or the
+/// kernel is too old, too new, or built without an option. Also why that is unknown.
 pub fn inapplicable(
     context: &Context<'_>,
     setting: &Setting,
@@ -83,6 +83,13 @@ pub fn inapplicable(
     if setting.needs.x86 && kernel.is_x86() == Some(false) {
         let why = format!("only x86 hosts have it, and this kernel is for {}", kernel.machine);
         return Some(Judgement::not_applicable(why));
+    }
+    if setting.layer == Layer::Firmware && kernel.unsupported().is_some() && kernel.is_x86() == Some(false) {
+        let why = format!("a setting of x86 and Arm servers; this kernel is for {}", kernel.machine);
+        return Some(Judgement::not_applicable(why));
+    }
+    if let Some(judgement) = of_another_maker(context, setting.needs.makers) {
+        return Some(judgement);
     }
     if let Some(version) = kernel.version.known().filter(|_| !is_shown(context.host, setting)) {
         if let Some(since) = setting.needs.since.filter(|since| version < since) {
@@ -112,6 +119,26 @@ fn is_shown(host: &HostSnapshot, setting: &Setting) -> bool {
                     .iter()
                     .all(|option| matches!(host.kernel.config_option(option), Reading::Known(Some(_))))
         }
+    }
+}
+
+/// Why a setting does not apply to the processor, by its maker; unknown if the maker is.
+fn of_another_maker(context: &Context<'_>, makers: Makers) -> Option<Judgement> {
+    let cpu = &context.host.cpu;
+    let (is_theirs, whose) = match makers {
+        Makers::All => return None,
+        // Seen on any processor, so an unknown maker does not matter.
+        Makers::NotAmd => (!cpu.is_amd(), "of other makers than AMD"),
+        Makers::Amd => (cpu.is_amd(), "of AMD"),
+        Makers::Intel => (cpu.is_intel(), "of Intel"),
+    };
+    match &cpu.vendor {
+        _ if is_theirs => None,
+        Reading::Known(vendor) => {
+            let why = format!("a setting of processors {whose}; this one is {vendor}");
+            Some(Judgement::not_applicable(why))
+        }
+        unread => Some(missing(unread, "vendor_id of /proc/cpuinfo")),
     }
 }
 

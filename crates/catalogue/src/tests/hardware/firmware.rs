@@ -75,6 +75,42 @@ fn smt_shows_in_the_kernels_control_and_in_the_cores() {
     );
 }
 
+/// Each maker's switch of the second thread is judged on that maker's processors, and AMD's rows on AMD's.
+#[test]
+fn rows_of_a_maker_need_its_processor() {
+    let others: [(&str, Option<&str>); 4] = [
+        ("x86_64", Some("GenuineIntel")),
+        ("s390x", Some("IBM/S390")),
+        ("ppc64le", None),
+        ("aarch64", Some("Arm")),
+    ];
+    for (machine, vendor) in others {
+        let mut f = good_host();
+        smt_topology(&mut f);
+        f.guide();
+        f.host.kernel.machine = known(machine);
+        f.host.cpu.vendor = vendor.map_or(Reading::Absent, known);
+        for setting in CATALOGUE.settings().filter(|setting| setting.name.contains("AMD")) {
+            assert_eq!(f.finding(setting.id).verdict, NotApplicable, "{} on {machine}", setting.id);
+        }
+        let is_server = machine == "x86_64" || machine == "aarch64";
+        let theirs = if is_server { Wrong } else { NotApplicable };
+        assert_eq!(f.finding("firmware.hyper_threading").verdict, theirs, "{machine}");
+        assert_eq!(f.host.kernel.unsupported().is_some(), !is_server, "{machine}");
+        for row in
+            CATALOGUE.settings().filter(|row| !is_server && row.layer == lowlat_settings::Layer::Firmware)
+        {
+            assert_eq!(f.finding(row.id).verdict, NotApplicable, "{} on {machine}", row.id);
+        }
+    }
+    let mut f = good_host();
+    smt_topology(&mut f);
+    assert_eq!(f.finding("firmware.hyper_threading").verdict, NotApplicable);
+    f.host.cpu.vendor = Reading::Denied;
+    assert_eq!(f.finding("firmware.amd_smt_option").verdict, Unknown, "not known to be another maker's");
+    assert_eq!(f.finding("firmware.hyper_threading").verdict, Wrong, "seen whoever made it");
+}
+
 fn nodes_of(f: &mut Fixture, lists: &[&str]) {
     f.host.topology.nodes =
         (0u32..).zip(lists).map(|(id, list)| Node { id, cpus: cpus(list), ..Node::default() }).collect();
@@ -239,12 +275,12 @@ fn the_profiles_disagree_on_the_iommu() {
                 Unknown,
             ),
             (
-                "Intel's default",
+                "of Intel",
                 |f| {
                     f.host.firmware.iommu_count = known(0u32);
                     f.host.cpu.vendor = known("GenuineIntel");
                 },
-                Unknown,
+                NotApplicable,
             ),
             ("denied", |f| f.host.firmware.iommu_count = Reading::Denied, Unknown),
             ("aarch64", |f| f.host.kernel.machine = known("aarch64"), NotApplicable),

@@ -172,7 +172,7 @@ fn topology(host: &mut HostSnapshot) {
             cpus: cpus(list),
             memory_bytes: Reading::Known(mib << 20),
             distances: Reading::Known(if id == 0 { vec![10, 32] } else { vec![32, 10] }),
-            memory_tier: Reading::Absent,
+            ..Node::default()
         })
         .collect();
 }

@@ -221,6 +221,14 @@ fn link(f: &mut Fixture, change: impl FnOnce(&mut PcieLink)) {
     }
 }
 
+/// The registers of an X722 with a port of 10 Gb/s.
+fn x722(f: &mut Fixture, speed: &str, speed_max: &str) {
+    f.nic().pci_id = known("8086:37D0");
+    f.nic().speed_mbps = known(10_000u32);
+    let (now, max) = (known(speed), known(speed_max));
+    link(f, |l| (l.width, l.width_max, l.speed, l.speed_max) = (known(1u32), known(1u32), now, max));
+}
+
 #[test]
 fn the_pcie_link_is_full_and_awake() {
     check(
@@ -241,6 +249,24 @@ fn the_pcie_link_is_full_and_awake() {
             (
                 "16.0 needs more than text order",
                 |f| link(f, |l| l.speed_max = known("16.0 GT/s PCIe")),
+                Wrong,
+            ),
+            ("X722, by its number", |f| x722(f, "2.5 GT/s PCIe", "8.0 GT/s PCIe"), NotApplicable),
+            (
+                "another one in a chipset, which could not do what its port does",
+                |f| {
+                    x722(f, "2.5 GT/s PCIe", "2.5 GT/s PCIe");
+                    f.nic().pci_id = known("8086:15c4");
+                },
+                NotApplicable,
+            ),
+            (
+                "a card in a narrow slot",
+                |f| {
+                    x722(f, "2.5 GT/s PCIe", "8.0 GT/s PCIe");
+                    f.nic().pci_id = known("8086:1572");
+                    link(f, |l| l.width_max = known(8u32));
+                },
                 Wrong,
             ),
             ("junk", |f| link(f, |l| l.speed = known("Unknown")), Unknown),

@@ -122,7 +122,7 @@ fn audit(arguments: &Audit) -> anyhow::Result<Exit> {
         let options = BiosTextOptions { show_all: arguments.all, width: output::width() };
         output::print(&lowlat_report::bios_text(&audit, options))?;
     }
-    Ok(if audit.counts.differences > 0 { Exit::Findings } else { Exit::Clean })
+    Ok(audit.counts.checked().claim(audit.counts.differences > 0).into())
 }
 
 fn export(arguments: &Export) -> anyhow::Result<Exit> {

@@ -41,7 +41,8 @@ fn declare(command: Command) -> Command {
              housekeeping, and housekeeping gets the others and, where the CPU counts in percent, half of the memory \
              bandwidth. Groups of other programs are never changed.\n\
              `lowlat tune verify` checks what was applied, `lowlat tune rollback` restores it.\n\n\
-             Exit codes: 0 nothing to change or in force, 1 changes planned or some refused, 2 error.\n\n{}",
+             Exit codes: 0 nothing to change or in force, 1 changes planned or some refused, 2 error, \
+             4 nothing to change, but less than half of the settings could be checked.\n\n{}",
             examples(&[
                 ("lowlat cache partition --plan", "Show what would change."),
                 ("sudo lowlat cache partition", "Apply it, after confirmation."),
@@ -59,7 +60,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         } else {
             output::print(&lowlat_report::plan_text(&plan, output::width()))?;
         }
-        return Ok(if plan.changes.is_empty() { Exit::Clean } else { Exit::Findings });
+        return Ok(plan.claim().into());
     }
     let site = tune::open(&arguments.host.root, arguments.state_dir.as_ref())?;
     let answers = (arguments.yes, arguments.json);

@@ -136,7 +136,7 @@ pub fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
         .about("Measure every interruption: its length, its cause, and the setting that removes it")
         .after_help(format!(
-"Exit codes: 0 clean, 1 a limit of --gate is exceeded, 2 error, 130 interrupted.\n\n{}",
+"Exit codes: 0 clean, 1 a limit of --gate is exceeded, 2 error, 4 none is, but the run cannot show that all are kept, 130 interrupted.\n\n{}",
 examples(&[
             (
                 "sudo lowlat jitter --duration 10s",

@@ -14,7 +14,7 @@ use arguments::Arguments;
 use clap::{ArgMatches, FromArgMatches};
 use lowlat_jitter::{
     RemedyContext,
-    gate::{Gate, GateOutcome},
+    gate::{Gate, Verdict},
 };
 use lowlat_result::{Measurement, ResultDocument};
 use outputs::Outputs;
@@ -35,14 +35,15 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     outputs.write(&document)?;
     Ok(match gate {
         _ if document.is_interrupted && arguments.from.is_none() => Exit::Interrupted,
-        Some(false) => Exit::Findings,
-        _ => Exit::Clean,
+        Some(Verdict::Broken) => Exit::Findings,
+        Some(Verdict::NotShown) => Exit::NotJudged,
+        Some(Verdict::Held) | None => Exit::Clean,
     })
 }
 
 /// Studies the record again, so that an old document benefits from this version, and judges the gate if one was given.
-/// Returns whether it held.
-fn judge(document: &mut ResultDocument, gate: Option<&Gate>) -> anyhow::Result<Option<bool>> {
+/// Returns its verdict.
+fn judge(document: &mut ResultDocument, gate: Option<&Gate>) -> anyhow::Result<Option<Verdict>> {
     // Changing one part of the document needs the others.
     let mut measurements = std::mem::take(&mut document.measurements);
     let context =
@@ -52,10 +53,10 @@ fn judge(document: &mut ResultDocument, gate: Option<&Gate>) -> anyhow::Result<O
     )?;
     let study = jitter.study_again(&context)?;
     let outcome = gate.map(|gate| gate.evaluate(study));
-    let is_held = outcome.as_ref().map(GateOutcome::is_held);
+    let verdict = outcome.as_ref().map(|outcome| outcome.verdict);
     if outcome.is_some() {
         jitter.gate = outcome;
     }
     document.measurements = measurements;
-    Ok(is_held)
+    Ok(verdict)
 }

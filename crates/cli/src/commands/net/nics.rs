@@ -8,6 +8,7 @@ use crate::{
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_host::{HostSnapshot, snapshot::Nic};
 use lowlat_report::NicView;
+use lowlat_settings::Checked;
 use serde_json::json;
 
 pub const COMMAND: Subcommand = Subcommand { name: "nics", declare, run };
@@ -29,7 +30,8 @@ fn declare(command: Command) -> Command {
         .about("Show network interfaces: card, link, place, queues, interrupts, NAPI and what they lack")
         .after_help(format!(
             "A port without carrier is marked as unusable for measurement.\n\n\
-             Exit codes: 0 every interface is usable, 1 one is not, 2 error.\n\n{}",
+             Exit codes: 0 every interface is usable, 1 one is not, 2 error, 4 none is known to be unusable, \
+             but the carrier of fewer than half could be read.\n\n{}",
             examples(&[
                 ("lowlat net nics", "Show every physical interface."),
                 ("lowlat net nics enp1s0f1", "Show one interface."),
@@ -53,8 +55,11 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     } else {
         output::print(&lowlat_report::nics_text(&host.snapshot, isolated, &views, output::width()))?;
     }
-    let is_usable = views.iter().all(|view| view.unusable.is_none());
-    Ok(if is_usable { Exit::Clean } else { Exit::Findings })
+    let count = |is: Option<bool>| views.iter().filter(|view| view.is_usable() == is).count();
+    // A host without an interface was not checked: none may have been read.
+    let unknown = count(None).max(usize::from(views.is_empty()));
+    let unusable = count(Some(false));
+    Ok(Checked { checked: unusable + count(Some(true)), unknown }.claim(unusable > 0).into())
 }
 
 /// The interfaces named, or every physical one.

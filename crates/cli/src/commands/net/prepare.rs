@@ -50,7 +50,8 @@ fn declare(command: Command) -> Command {
             "Plans the settings of the interface and its interrupts, the network's sysctls, power saving that delays a \
              packet, and services that come between. `lowlat tune plan` has the rest: isolation and the command line.\n\
              `lowlat tune verify` checks what was applied, `lowlat tune rollback` restores it.\n\n\
-             Exit codes: 0 nothing to change or in force, 1 changes planned or some refused, 2 error.\n\n{}",
+             Exit codes: 0 nothing to change or in force, 1 changes planned or some refused, 2 error, \
+             4 nothing to change, but less than half of the settings could be checked.\n\n{}",
             examples(&[
                 ("lowlat net prepare enp1s0f1 --plan", "Show what would change, and what would not and why."),
                 ("sudo lowlat net prepare enp1s0f1", "Apply it, after confirmation."),
@@ -86,5 +87,5 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     } else {
         output::print(&lowlat_report::plan_text(&plan, output::width()))?;
     }
-    Ok(if plan.changes.is_empty() { Exit::Clean } else { Exit::Findings })
+    Ok(plan.claim().into())
 }

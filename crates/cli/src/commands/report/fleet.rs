@@ -35,7 +35,8 @@ fn declare(command: Command) -> Command {
         .after_help(format!(
             "Hosts are compared by the verdicts on their settings, so hosts with other CPU numbers can be\n\
              alike. Hosts that differ come first, and settings at fault on the fewest hosts.\n\n\
-             Exit codes: 0 no verdict differs between the hosts, 1 at least one does, 2 error.\n\n{}",
+             Exit codes: 0 no verdict differs between the hosts, 1 at least one does, 2 error, \
+             4 none differs, but less than half of the settings could be checked.\n\n{}",
             examples(&[
                 ("lowlat report fleet *.json", "List the hosts that differ from most others."),
                 ("lowlat report fleet *.json --html fleet.html", "Write the page of a fleet."),
@@ -59,6 +60,5 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         None if arguments.json => output::print_json(&fleet)?,
         None => output::print(&lowlat_report::fleet_text(&fleet, output::width()))?,
     }
-    let is_uniform = fleet.alike_count() == fleet.hosts.len();
-    Ok(if is_uniform { Exit::Clean } else { Exit::Findings })
+    Ok(fleet.checked().claim(fleet.alike_count() < fleet.hosts.len()).into())
 }

@@ -73,7 +73,7 @@ fn declare(command: Command) -> Command {
             "Before each step, lowlat records the old state in /var/lib/lowlat/undo. A second apply finishes an interrupted \
              one, and changes nothing that is already in place.\n\
              lowlat.service reapplies the run-time part at each boot; stopping the service reverts that part.\n\n\
-             Exit codes: 0 in force, 1 in force except refused changes, 2 error and nothing left half done.\n\n{}",
+             Exit codes: 0 in force, 1 in force except refused changes, 2 error and nothing left half done, 4 nothing to change, but less than half of the settings could be checked.\n\n{}",
             examples(&[
                 ("sudo lowlat tune apply", "Apply what `lowlat tune plan` shows, after confirmation."),
                 (
@@ -124,7 +124,7 @@ pub fn carry_out(
         } else {
             output::print(&lowlat_report::plan_text(&ready.plan, output::width()))?;
         }
-        return Ok(Exit::Clean);
+        return Ok(ready.plan.claim().into());
     }
     if !json {
         show(&ready)?;

@@ -35,7 +35,8 @@ fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
         .about("Show every change that a profile plans as one diff; write nothing to the host")
         .after_help(format!(
-            "Exit codes: 0 nothing to change, 1 changes planned, 2 error.\n\n{}",
+            "Exit codes: 0 nothing to change, 1 changes planned, 2 error, 4 nothing to change, but less \
+             than half of the settings could be checked.\n\n{}",
             examples(&[
                 ("lowlat tune plan", "Show what would change, and what would not and why."),
                 (
@@ -78,5 +79,5 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         file.write_json_lines(&plan)?;
         output::talk(&note);
     }
-    Ok(if plan.changes.is_empty() { Exit::Clean } else { Exit::Findings })
+    Ok(plan.claim().into())
 }

@@ -46,6 +46,7 @@ impl Case {
             changes: Vec::new(),
             left_out: Vec::new(),
             warnings: Vec::new(),
+            unsupported: None,
         };
         Self { bench, plan, evidence: Evidence::default(), ticks: None, applied_boot_id: "an earlier boot" }
     }

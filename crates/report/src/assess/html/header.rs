@@ -24,6 +24,7 @@ pub fn section(document: &ResultDocument, views: &[Box<dyn View + '_>], own: Opt
                     p class="eyebrow" { (what) ", profile " (document.audit.profile.name()) }
                     h1 id="summary-title" { (clean(&title)) }
                     p class="sub" { (clean(&cpus.replace(" x ", " × "))) }
+                    @for warning in &document.audit.warnings { p class="note" { (clean(warning)) } }
                     (host_facts(document))
                 }
                 @if own.is_none() { (score(document)) }

@@ -19,6 +19,9 @@ use lowlat_text::units::{clean, plural, size};
 /// Formats the whole host for a terminal of this width.
 pub fn host_text(snapshot: &HostSnapshot, allocation: Option<&Allocation>, width: usize) -> String {
     let mut page = Page { out: String::new(), width: usable(width) };
+    if let Some(warning) = snapshot.kernel.unsupported() {
+        add_wrapped(&mut page.out, &clean(&warning), 0, page.width);
+    }
     let (title, cpus) = title_and_cpus(snapshot);
     add_wrapped(&mut page.out, &clean(&title), 0, page.width);
     add_wrapped(&mut page.out, &clean(&cpus), 0, page.width);

@@ -81,7 +81,8 @@ pub fn lines(snapshot: &HostSnapshot, allocation: Option<&Allocation>) -> Vec<Li
     }
     for node in shape::memory_only(topology) {
         let memory = node.memory_bytes.as_ref().map(|bytes| size(*bytes));
-        let text = format!("node {}, memory without CPUs: {memory}", node.id);
+        let tier = node.memory_tier.known().map_or_else(String::new, |tier| format!(", tier {tier}"));
+        let text = format!("node {}, memory without CPUs: {memory}{tier}", node.id);
         lines.push(Line { depth: 0, text, weight: Weight::Block });
         add_devices(&mut lines, snapshot, Some(node.id), 1);
     }

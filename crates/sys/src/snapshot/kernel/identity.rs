@@ -2,6 +2,7 @@
 
 use crate::Root;
 use lowlat_host::{Reading, kernel_version::KernelVersion};
+use std::collections::BTreeMap;
 
 /// The release; in trees without the sysctl, the third word of /proc/version.
 pub(super) fn release(root: &Root) -> Reading<String> {
@@ -50,29 +51,70 @@ pub(super) fn machine(root: &Root, release: &Reading<String>) -> Reading<String>
 }
 
 fn machine_of_release(release: &str) -> Option<String> {
-    const SUFFIXES: [(&str, &str); 4] =
-        [("x86_64", "x86_64"), ("amd64", "x86_64"), ("aarch64", "aarch64"), ("arm64", "aarch64")];
+    const SUFFIXES: [(&str, &str); 16] = [
+        ("x86_64", "x86_64"),
+        ("amd64", "x86_64"),
+        ("aarch64", "aarch64"),
+        ("arm64", "aarch64"),
+        ("s390x", "s390x"),
+        ("ppc64le", "ppc64le"),
+        ("powerpc64le", "ppc64le"),
+        ("ppc64", "ppc64"),
+        ("powerpc64", "ppc64"),
+        ("riscv64", "riscv64"),
+        ("loongarch64", "loongarch64"),
+        ("sparc64", "sparc64"),
+        ("i686", "i686"),
+        ("686", "i686"),
+        ("armv7hl", "armv7l"),
+        ("armmp", "armv7l"),
+    ];
     // Debian puts flavours after or before the architecture: 6.1.0-25-rt-amd64, 6.1.0-25-cloud-amd64,
     // 6.1.0-arm64-16k.
     let words: Vec<&str> = release.split(['-', '.', '+']).collect();
     SUFFIXES.iter().find(|(suffix, _)| words.contains(suffix)).map(|(_, machine)| (*machine).to_owned())
 }
 
+/// Lines that /proc/cpuinfo has on one kind of machine only (arch/*/kernel of Linux): a key, a text that its value
+/// contains, and the machine.
+const CPUINFO: [(&str, &str, &str); 20] = [
+    // Of kernels of 32 bits, whatever the processor can do.
+    ("fdiv_bug", "", "i686"),
+    ("Features", " thumb ", "armv7l"),
+    ("flags", " lm ", "x86_64"),
+    ("CPU architecture", "8", "aarch64"),
+    ("CPU architecture", "AArch64", "aarch64"),
+    ("CPU architecture", "7", "armv7l"),
+    ("CPU architecture", "6", "armv6l"),
+    ("vendor_id", "IBM/S390", "s390x"),
+    ("isa", "rv64", "riscv64"),
+    ("isa", "rv32", "riscv32"),
+    ("ISA", "loongarch64", "loongarch64"),
+    ("type", "sun4u", "sparc64"),
+    ("type", "sun4v", "sparc64"),
+    ("cpu model", "Loongson-3", "mips64"),
+    ("cpu model", "MIPS", "mips"),
+    ("arch", "IA-64", "ia64"),
+    ("cpu family", "PA-RISC", "parisc"),
+    // The byte order does not show.
+    ("cpu", "POWER", "ppc64"),
+    ("cpu", "PPC970", "ppc64"),
+    ("timebase", "", "ppc"),
+];
+
 fn machine_of_cpuinfo(root: &Root) -> Reading<String> {
     let path = "/proc/cpuinfo";
     root.read_bytes(path).and_then(|bytes| {
         let text = String::from_utf8_lossy(&bytes);
-        let field = |name: &str| {
-            let mut fields = text.lines().filter_map(|line| line.split_once(':'));
-            fields.find(|(key, _)| key.trim() == name).map(|(_, value)| value.trim())
-        };
-        if field("flags").is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "lm")) {
-            Reading::Known("x86_64".into())
-        } else if field("CPU architecture") == Some("8") {
-            Reading::Known("aarch64".into())
-        } else {
-            Reading::Absent
-        }
+        let fields: BTreeMap<&str, String> = text
+            .lines()
+            .rev()
+            .filter_map(|line| line.split_once(':'))
+            .map(|(key, value)| (key.trim(), format!(" {} ", value.trim())))
+            .collect();
+        let is_so = |key: &str, part: &str| fields.get(key).is_some_and(|value| value.contains(part));
+        let found = CPUINFO.iter().find(|(key, part, _)| is_so(key, part));
+        Reading::from_option(found.map(|(_, _, machine)| (*machine).to_owned()))
     })
 }
 
@@ -117,7 +159,22 @@ mod tests {
             |cpuinfo: &str| machine(&TestTree::of(&[("/proc/cpuinfo", cpuinfo)]).root(), &Reading::Absent);
         assert_eq!(machine_of("processor\t: 0\nflags\t\t: fpu lm tsc\n").text(), "x86_64");
         assert_eq!(machine_of("processor\t: 0\nCPU architecture: 8\n").text(), "aarch64");
-        assert!(machine_of("flags: fpu\n").is_absent());
+        assert!(machine_of("processor : 0\nbogomips : 48.00\n").is_absent(), "never guessed");
+        let x86 = |lines: &str| format!("processor\t: 0\nvendor_id\t: GenuineIntel\n{lines}");
+        let of_32_bits = x86("fdiv_bug\t: no\nflags\t\t: fpu vme lm\n");
+        for (cpuinfo, machine) in [
+            (of_32_bits.as_str(), "i686"),
+            (&x86("flags\t\t: fpu vme de pse tsc\n"), ""),
+            ("processor\t: 0\nFeatures\t: half thumb fastmult vfp\nCPU architecture: 8\n", "armv7l"),
+            ("vendor_id       : IBM/S390\n# processors    : 2\nfeatures\t: esan3 zarch stfle\n", "s390x"),
+            ("processor\t: 0\ncpu\t\t: POWER9, altivec supported\n\ntimebase\t: 512000000\n", "ppc64"),
+            ("processor\t: 0\ncpu\t\t: 7447A, altivec supported\n\ntimebase\t: 18432000\n", "ppc"),
+            ("processor\t: 0\nhart\t\t: 1\nisa\t\t: rv64imafdc\nmmu\t\t: sv39\n", "riscv64"),
+            ("system type : generic-loongson-machine\n\nISA : loongarch32r loongarch64\n", "loongarch64"),
+            ("cpu\t\t: UltraSparc T5 (Niagara5)\nncpus probed\t: 128\ntype\t\t: sun4v\n", "sparc64"),
+        ] {
+            assert_eq!(machine_of(cpuinfo).text(), machine, "{cpuinfo}");
+        }
     }
 
     #[test]

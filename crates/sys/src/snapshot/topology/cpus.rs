@@ -37,6 +37,12 @@ fn read_cpu(root: &Root, folder: &str, on_unclear_cache: impl FnMut()) -> RawCpu
     let id = |name: &str| root.read_as(&format!("{topology}/{name}"), "a number");
     let cpus = |names: &[&str]| read_cpus(root, &topology, names);
     let switch = format!("{folder}/online");
+    let speed = |name: &str| root.read_as(&format!("{folder}/{name}"), "a number");
+    let clock_khz_max: Reading<u32> = speed("cpufreq/cpuinfo_max_freq");
+    let performance_max = match &clock_khz_max {
+        Reading::Known(_) => Reading::Absent,
+        _ => speed("acpi_cppc/highest_perf"),
+    };
     RawCpu {
         is_online: root.read(&switch).parse(&switch, "0 or 1", units::flag),
         has_topology: root.exists(&topology),
@@ -49,6 +55,9 @@ fn read_cpu(root: &Root, folder: &str, on_unclear_cache: impl FnMut()) -> RawCpu
         cluster_cpus: cpus(&["cluster_cpus"]),
         core_cpus: cpus(&["core_cpus", "thread_siblings"]),
         capacity: root.read_as(&format!("{folder}/cpu_capacity"), "a number"),
+        clock_khz_max,
+        performance_max,
+        base_clock_khz: speed("cpufreq/base_frequency"),
         caches: read_caches(root, &format!("{folder}/cache"), on_unclear_cache),
     }
 }

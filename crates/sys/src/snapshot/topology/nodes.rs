@@ -20,10 +20,19 @@ pub(super) fn read(root: &Root) -> BTreeMap<u32, RawNode> {
                 cpus: root.read_cpu_mask(&format!("{folder}/cpumap")).or(|| root.read_cpu_list(&cpulist)),
                 memory_bytes: read_meminfo_bytes(root, &format!("{folder}/meminfo"), "MemTotal"),
                 distances: root.read(&distance).parse(&distance, "numbers", numbers),
+                side_cache_bytes: side_cache(root, &folder),
             };
             (id, node)
         })
         .collect()
+}
+
+/// The largest cache in front of a node's memory, in bytes (mm/node.c of Linux).
+fn side_cache(root: &Root, folder: &str) -> Reading<u64> {
+    let sizes = root.glob(&format!("{folder}/memory_side_cache/index*/size"));
+    let size = |path: &String| root.read_as(path, "a number of bytes");
+    let larger = |a: Reading<u64>, b: Reading<u64>| if b.known() > a.known() { b } else { a };
+    sizes.iter().map(size).reduce(larger).unwrap_or_default()
 }
 
 fn numbers(text: &str) -> Option<Vec<u32>> {
