@@ -252,7 +252,7 @@ pub fn hostile() -> ResultDocument {
 /// The audit that these findings make.
 pub fn audit(mut findings: Vec<lowlat_settings::Finding>) -> Audit {
     findings.sort_by(|a, b| a.rank().cmp(&b.rank()));
-    Audit { profile: Profile::Trading, score: Score::of(&findings), findings }
+    Audit { profile: Profile::Trading, score: Score::of(&findings), findings, warnings: Vec::new() }
 }
 
 fn document(snapshot: HostSnapshot, housekeeping: &str) -> ResultDocument {

@@ -32,6 +32,7 @@ fn plan(targets: Vec<Target>) -> Plan {
         changes: targets.into_iter().map(change).collect(),
         left_out: Vec::new(),
         warnings: Vec::new(),
+        unsupported: None,
     }
 }
 

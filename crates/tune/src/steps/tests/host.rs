@@ -181,6 +181,7 @@ pub(super) fn plan_of(changes: Vec<(Target, &str)>) -> Plan {
         changes: changes.into_iter().map(|(target, after)| change(target, after)).collect(),
         left_out: Vec::new(),
         warnings: Vec::new(),
+        unsupported: None,
     }
 }
 
