@@ -140,7 +140,7 @@ impl Chooser<'_> {
     fn efficiency_cores(&mut self) -> Option<CpuSet> {
         let topology = self.topology;
         let small = topology.efficiency_cpus();
-        let boots = self.first_core(&topology.online);
+        let boots = self.first_core(&CpuSet::of(BOOT_CPU));
         let housekeeping = small.union(&boots);
         if small.is_empty() || topology.online.is_subset(&housekeeping) {
             return None;

@@ -24,7 +24,8 @@ const SPIN_US: [u64; 6] = [20, 3_000, 60, 150, 1_000, 400];
 /// Interval of signals from another thread.
 const EVERY: Duration = Duration::from_millis(17);
 /// Signals of each kind to be found, by number and name. A sampler that waits for its CPU gets one for several sent.
-const WANTED: [(libc::c_int, &str, usize); 2] = [(libc::SIGUSR1, "SIGUSR1", 20), (libc::SIGUSR2, "SIGUSR2", 8)];
+const WANTED: [(libc::c_int, &str, usize); 2] =
+    [(libc::SIGUSR1, "SIGUSR1", 20), (libc::SIGUSR2, "SIGUSR2", 8)];
 /// More than wanted: some handlers run before or after the run.
 const MARGIN: usize = 2;
 /// The run ends with the last wanted signal, or after this time.
