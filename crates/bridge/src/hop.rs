@@ -2,11 +2,10 @@
 //! two clocks.
 
 use hdrhistogram::Histogram;
+use lowlat_host::statistics::carries_quantile;
 
 /// Longest latency that is resolved: longer ones count as that.
 const LATENCY_NS_MAX: u64 = 60_000_000_000;
-/// A percentile is reported if this many samples exceed it.
-const BEYOND_MIN: f64 = 10.0;
 
 /// Latencies of one end. Recording does not allocate.
 #[derive(Debug)]
@@ -50,10 +49,8 @@ impl Hop {
             return HopFigures::default();
         };
         let count = histogram.len();
-        let at = |quantile: f64| {
-            let carries = count as f64 * (1.0 - quantile) >= BEYOND_MIN;
-            carries.then(|| histogram.value_at_quantile(quantile))
-        };
+        let at =
+            |quantile: f64| carries_quantile(count, quantile).then(|| histogram.value_at_quantile(quantile));
         HopFigures { count, p50_ns: at(0.5), p99_ns: at(0.99), latency_ns_max: Some(histogram.max()) }
     }
 }

@@ -196,7 +196,7 @@ pub(super) fn groups(level: &Level) -> String {
 }
 
 /// What makes the figures doubtful.
-fn doubts(record: &C2cRecord) -> Vec<String> {
+pub(super) fn doubts(record: &C2cRecord) -> Vec<String> {
     let mut doubts = record.warnings.clone();
     if let Some(drift) = record.drift.filter(|drift| *drift > DRIFT_MAX) {
         doubts.push(format!(

@@ -32,6 +32,10 @@ impl View for ClustersView<'_> {
         self.record.map(|record| format!("{}. {}.", clusters::judged(&view), clusters::compared(record)))
     }
 
+    fn doubts(&self) -> Vec<String> {
+        self.record.map(clusters::doubts).unwrap_or_default()
+    }
+
     fn add_summary(&self, out: &mut String, width: usize) {
         if let Some(record) = self.record {
             out.push_str(&clusters::clusters_text(record, &self.document.snapshot, width));

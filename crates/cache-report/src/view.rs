@@ -27,6 +27,10 @@ impl View for C2cView<'_> {
         self.record.map(|record| format!("{}.", c2c::headline(record)))
     }
 
+    fn doubts(&self) -> Vec<String> {
+        self.record.map(c2c::doubts).unwrap_or_default()
+    }
+
     fn add_summary(&self, out: &mut String, width: usize) {
         if let Some(record) = self.record {
             out.push_str(&c2c::c2c_text(record, &self.document.snapshot.topology, width));

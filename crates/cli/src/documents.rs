@@ -17,12 +17,14 @@ pub struct Run {
     clock: Instant,
     /// Start of the run, for the document.
     pub started_at: Timestamp,
+    /// Warnings about the run itself.
+    pub warnings: Vec<String>,
 }
 
 impl Run {
     /// Starts the run of a subcommand.
     pub fn begin(command: &'static str) -> Self {
-        Self { command, clock: Instant::now(), started_at: Timestamp::now() }
+        Self { command, clock: Instant::now(), started_at: Timestamp::now(), warnings: Vec::new() }
     }
 
     /// Ends the run and returns its document. `stop` is the flag that interrupts the run.
@@ -34,7 +36,7 @@ impl Run {
         stop: &AtomicBool,
     ) -> ResultDocument {
         let Host { snapshot, role, allocation, .. } = host;
-        ResultDocument {
+        let mut document = ResultDocument {
             document: ResultDocument::DOCUMENT.into(),
             schema_version: ResultDocument::SCHEMA_VERSION,
             lowlat_version: env!("CARGO_PKG_VERSION").into(),
@@ -49,8 +51,10 @@ impl Run {
             audit,
             measurements,
             readiness: Vec::new(),
-            warnings: Vec::new(),
-        }
+            warnings: self.warnings,
+        };
+        document.warnings = lowlat_report::all_warnings(&document);
+        document
     }
 }
 

@@ -109,7 +109,23 @@ pub fn print_line(line: &str) -> anyhow::Result<bool> {
     }
 }
 
-/// Prints a result as JSON on stdout.
+/// A result for programs: its fields after those that every document of lowlat has.
+#[derive(Debug, Serialize)]
+pub struct Document<T> {
+    document: &'static str,
+    schema_version: u32,
+    #[serde(flatten)]
+    content: T,
+}
+
+impl<T: Serialize> Document<T> {
+    /// Names the kind of document. `content` is a struct or a map without fields of these names.
+    pub fn of(document: &'static str, content: T) -> Self {
+        Self { document, schema_version: 1, content }
+    }
+}
+
+/// Prints a document as JSON on stdout. One without fields of its own for kind and version is a [`Document`].
 pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print_safe(&json_lines(value)?)
 }

@@ -326,6 +326,29 @@ fn the_command_writes_prints_and_refuses() {
     let below = directory.path().join("profile").display().to_string();
     assert_success(&export(&["--format", "tuned", "--out", &below]));
     assert!(Path::new(&below).join("lowlat-trading/tuned.conf").exists());
+    // A name of a file does not become a directory, whether the file exists or not.
+    for name in ["tune.sh", "desk7.yml"] {
+        let path = directory.path().join(name);
+        let before = fs::read(&path).ok();
+        let refused = export(&["--format", "ansible", "--out", &path.display().to_string()]);
+        let message = common::text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(2), "{message}");
+        assert!(
+            message.contains(&format!("hint: name a directory, such as --out {}/", path.display())),
+            "{message}"
+        );
+        assert_eq!((fs::read(&path).ok(), path.is_dir()), (before, false));
+    }
+    assert_success(&export(&[
+        "--format",
+        "ansible",
+        "--out",
+        &directory.path().join("desk7.yml/").display().to_string(),
+    ]));
+    assert!(directory.path().join("desk7.yml/lowlat.yml").exists());
+    let nowhere = directory.path().join("missing/tune.sh");
+    let refused = export(&["--format", "shell", "--out", &nowhere.display().to_string()]);
+    assert_eq!(refused.status.code(), Some(2), "as every other --out: {}", common::text(&refused.stderr));
     let together = common::text(&export(&["--format", "tuned"]).stdout);
     assert!(together.starts_with("==> lowlat-trading/tuned.conf <==\n"));
 

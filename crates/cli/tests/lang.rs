@@ -121,3 +121,45 @@ fn a_chinese_page_is_asked_for_by_its_code() {
     let (code, _, message) = render("de");
     assert!(code == Some(2) && message.contains("en, zh"), "{message}");
 }
+
+/// The Chinese page of a text.
+fn in_chinese(text: &str) -> String {
+    lowlat_lang::translated(&format!("<td>{text}</td>"), "zh-CN", &lowlat_lang::chinese())
+}
+
+/// People look for the values in the firmware's menus.
+#[test]
+fn firmware_values_stay_as_the_firmware_prints_them() {
+    let mut seen = 0;
+    for profile in lowlat_host::Profile::ALL {
+        for processor in ["AMD EPYC 7F32 8-Core Processor", "AMD EPYC 7543 32-Core Processor"] {
+            let sheet = lowlat_bios::BiosSheet::of(profile, Some(processor));
+            for row in sheet.menus.iter().flat_map(|menu| &menu.rows) {
+                let (name, value) = (in_chinese(row.name), in_chinese(&row.value()));
+                assert_eq!(name, format!("<td>{}</td>", row.name));
+                for part in row.value().split(" or ").flat_map(|part| part.split(", then ")) {
+                    seen += 1;
+                    assert!(value.contains(part), "{}: {part}: {value}", row.name);
+                }
+            }
+        }
+    }
+    assert!(seen > 150, "{seen} values");
+    for setting in CATALOGUE.settings().filter(|setting| setting.layer == lowlat_settings::Layer::Firmware) {
+        let values = [setting.trading, setting.guide].into_iter().flat_map(|want| match want {
+            Want::Value(value) => vec![value],
+            Want::OneOf(values) => values.to_vec(),
+            _ => Vec::new(),
+        });
+        for value in values {
+            assert_eq!(in_chinese(value), format!("<td>{value}</td>"), "{}", setting.id);
+        }
+    }
+}
+
+#[test]
+fn terms_of_the_page_are_the_same_everywhere() {
+    for (text, chinese) in [("none known", "暂无已知风险"), ("Findings", "检查结果")] {
+        assert_eq!(in_chinese(text), format!("<td>{chinese}</td>"));
+    }
+}

@@ -13,6 +13,7 @@ mod bios;
 mod cache;
 mod cache_partition;
 mod docs;
+mod documents;
 mod export;
 mod fixtures;
 mod hostile;

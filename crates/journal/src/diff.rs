@@ -3,6 +3,7 @@
 //!
 //! A recording contains only bytes. Callers that can decode them define what is compared.
 
+use lowlat_host::statistics::carries_quantile;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
 
@@ -48,33 +49,34 @@ pub struct Distribution {
     pub count: u64,
     /// Minimum.
     pub ns_min: Option<i64>,
-    /// Median.
+    /// Median; this and the percentiles are `None` if the values are too few for them.
     pub ns_p50: Option<i64>,
-    /// 90th percentile; `None` below 100 values.
+    /// 90th percentile.
     pub ns_p90: Option<i64>,
-    /// 99th percentile; `None` below 1,000 values.
+    /// 99th percentile.
     pub ns_p99: Option<i64>,
-    /// 99.9th percentile; `None` below 10,000 values.
+    /// 99.9th percentile.
     pub ns_p999: Option<i64>,
     /// Maximum.
     pub ns_max: Option<i64>,
 }
 
 impl Distribution {
-    /// The distribution of these values. A percentile is given if at least ten values exceed it.
+    /// The distribution of these values.
     pub fn of(mut values: Vec<i64>) -> Self {
         values.sort_unstable();
-        let rank = |per_mille: usize, count_min: usize| {
-            let at = (values.len() * per_mille).div_ceil(1000).saturating_sub(1);
-            values.get(at).copied().filter(|_| values.len() >= count_min)
+        let count = crate::bytes::wide(values.len());
+        let rank = |per_mille: u16| {
+            let at = (values.len() * usize::from(per_mille)).div_ceil(1000).saturating_sub(1);
+            values.get(at).copied().filter(|_| carries_quantile(count, f64::from(per_mille) / 1000.0))
         };
         Self {
-            count: crate::bytes::wide(values.len()),
+            count,
             ns_min: values.first().copied(),
-            ns_p50: rank(500, 1),
-            ns_p90: rank(900, 100),
-            ns_p99: rank(990, 1_000),
-            ns_p999: rank(999, 10_000),
+            ns_p50: rank(500),
+            ns_p90: rank(900),
+            ns_p99: rank(990),
+            ns_p999: rank(999),
             ns_max: values.last().copied(),
         }
     }
@@ -217,8 +219,9 @@ mod tests {
 
     #[test]
     fn percentiles_need_enough_values() {
-        let few = Distribution::of((0..999).collect());
-        assert_eq!((few.ns_p90, few.ns_p99), (Some(899), None));
+        let few = Distribution::of((0..367).collect());
+        assert_eq!((few.ns_p90, few.ns_p99), (Some(330), None));
+        assert_eq!(Distribution::of((0..368).collect()).ns_p99, Some(364));
         let many = Distribution::of((0..10_000).rev().collect());
         assert_eq!((many.ns_p50, many.ns_p99, many.ns_p999), (Some(4_999), Some(9_899), Some(9_989)));
         assert_eq!(Distribution::of(vec![]).ns_p50, None);

@@ -42,6 +42,12 @@ impl Dictionary {
         }
     }
 
+    /// Whether a text has an entry without holes.
+    #[cfg(test)]
+    pub(crate) fn has(&self, text: &str) -> bool {
+        self.texts.contains_key(text)
+    }
+
     /// Number of its entries.
     #[cfg(test)]
     pub(crate) fn entry_count(&self) -> usize {

@@ -5,7 +5,8 @@
 //! Calls at each text could not reach those.
 //!
 //! The catalogues are PO files. Their keys are texts as the page shows them, with holes: `{n}` for a figure or a list
-//! of CPUs, `{w}` for part of a list, `{}` for anything, such as a name or another text. Pure: no I/O, no clock.
+//! of CPUs, `{w}` for part of a list, `{v}` for a name that is never translated, `{}` for anything, such as another text.
+//! Pure: no I/O, no clock.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
@@ -152,6 +153,35 @@ msgstr "期望值"
         assert_eq!(translated.matches("</b>").count(), 1, "{translated}");
         assert_eq!(page("<p>\u{f0000} <b>Wanted</b></p>"), "<p>\u{fffd} <b>期望值</b></p>");
         assert_eq!(page("<p title=\"\u{f0000} &amp;\">Wanted</p>"), "<p title=\"\u{fffd} &amp;\">期望值</p>");
+    }
+
+    /// Interrupts and threads may be named as words that the catalogue has.
+    #[test]
+    fn names_of_interrupts_and_threads_stay_as_the_kernel_prints_them() {
+        let dictionary = Dictionary::of(CHINESE);
+        let mut names: BTreeSet<String> =
+            ["kworker/1:2-mm_percpu_wq", "migration/3", "IR-PCI-MSI 9-edge"].map(str::to_owned).into();
+        for file in CHINESE {
+            let catalog = parse_from_reader(file.as_bytes()).expect("a PO file");
+            names.extend(catalog.messages().map(|message| message.msgid().to_owned()));
+        }
+        names.retain(|name| name.len() < 16 && !name.contains(['{', '<', '.', ' ', '(']) && !name.is_empty());
+        assert!(names.contains("timer") && names.len() > 100, "{names:?}");
+        for name in names {
+            for (text, wanted) in [
+                (format!("irq 0 {name}"), format!("IRQ 0 {name}")),
+                (format!("irq {name}"), format!("IRQ {name}")),
+                (format!("thread {name} (pid 7, nice 0)"), format!("线程 {name}（pid 7，nice 0）")),
+                (format!("thread {name} (pid 7, real-time 50)"), format!("线程 {name}（pid 7，实时 50）")),
+                (format!("thread {name}: 3 ms"), format!("线程 {name}：3 ms")),
+                (format!("softirq {name}"), format!("软中断 {name}")),
+            ] {
+                // Texts such as "irq work" have entries.
+                let translated = translated(&format!("<p>{text}</p>"), "zh-CN", &dictionary);
+                let is_text = dictionary.has(&text) || dictionary.has(text.trim_end_matches(": 3 ms"));
+                assert!(is_text || translated == format!("<p>{wanted}</p>"), "{text}: {translated}");
+            }
+        }
     }
 
     #[test]

@@ -91,6 +91,8 @@ enum Kind {
     Figure,
     /// `{w}`: part of a list, without commas, semicolons and colons.
     Word,
+    /// `{v}`: a name or value of the kernel or firmware, which stays as it is.
+    Verbatim,
     /// `{}`: anything but the end of a sentence.
     Any,
 }
@@ -100,6 +102,8 @@ impl Kind {
         match self {
             Self::Figure => next.is_ascii_digit() || matches!(next, '.' | ',' | '-'),
             Self::Word => !matches!(next, ',' | ';' | ':') && Self::Any.takes(text, next),
+            // "kworker/1:2" is a name.
+            Self::Verbatim => !(next == ' ' && text.ends_with([',', ';', ':'])),
             // What is put into a sentence never ends one and begins another.
             Self::Any => !(next.is_ascii_uppercase() && text.ends_with(". ")),
         }
@@ -151,8 +155,9 @@ impl Pattern {
             match piece {
                 Piece::Literal(literal) => out.push_str(literal),
                 Piece::Hole { place, .. } => {
-                    let range = found.holes.get(*place)?.clone();
-                    out.push_str(&inner(text.get(range)?));
+                    let part = text.get(found.holes.get(*place)?.clone())?;
+                    let is_kept = |of: &Piece| matches!(of, Piece::Hole { kind: Kind::Verbatim, place: key } if key == place);
+                    out.push_str(&if self.key.iter().any(is_kept) { part.to_owned() } else { inner(part) });
                 }
                 Piece::Tag(name) => {
                     let at = found.tags.iter().position(|tag| marks.name(*tag) == Some(name))?;
@@ -285,7 +290,7 @@ fn pieces(text: &str) -> Vec<Piece> {
     pieces
 }
 
-/// Reads `{}`, `{n}`, `{w}` or, in translations, `{1}`; with its length.
+/// Reads `{}`, `{n}`, `{w}`, `{v}` or, in translations, `{1}`; with its length.
 fn hole(text: &str, holes_before: usize) -> Option<(Piece, usize)> {
     let inside = text.strip_prefix('{')?;
     let (name, _) = inside.split_once('}')?;
@@ -293,6 +298,7 @@ fn hole(text: &str, holes_before: usize) -> Option<(Piece, usize)> {
         "" => (Kind::Any, holes_before),
         "n" => (Kind::Figure, holes_before),
         "w" => (Kind::Word, holes_before),
+        "v" => (Kind::Verbatim, holes_before),
         number => (Kind::Any, number.parse::<usize>().ok()?.checked_sub(1)?),
     };
     Some((Piece::Hole { kind, place }, name.len() + 2))

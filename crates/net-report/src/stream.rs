@@ -160,6 +160,10 @@ impl View for StreamView<'_> {
         self.record.map(|record| format!("{}.", headline(record)))
     }
 
+    fn doubts(&self) -> Vec<String> {
+        self.record.map(doubts).unwrap_or_default()
+    }
+
     fn add_summary(&self, out: &mut String, width: usize) {
         if let Some(record) = self.record {
             out.push_str(&stream_text(record, width));

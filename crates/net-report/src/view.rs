@@ -27,6 +27,10 @@ impl View for PingpongView<'_> {
         self.record.map(|record| format!("{}.", pingpong::headline(record)))
     }
 
+    fn doubts(&self) -> Vec<String> {
+        self.record.map(pingpong::doubts).unwrap_or_default()
+    }
+
     fn add_summary(&self, out: &mut String, width: usize) {
         if let Some(record) = self.record {
             out.push_str(&pingpong::pingpong_text(record, width));

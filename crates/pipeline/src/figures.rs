@@ -1,10 +1,8 @@
 //! Latencies of a run's stages.
 
 use hdrhistogram::Histogram;
+use lowlat_host::statistics::carries_quantile;
 use serde::{Deserialize, Serialize};
-
-/// Samples that must lie beyond a percentile before it is given.
-const SAMPLES_BEYOND: u64 = 10;
 
 /// One stage's latencies.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -26,19 +24,17 @@ pub struct StageFigures {
 }
 
 impl StageFigures {
-    /// The figures of a histogram of nanoseconds. A percentile is given when ten samples lie beyond it.
+    /// The figures of a histogram of nanoseconds.
     pub fn of(histogram: &Histogram<u64>) -> Self {
         let count = histogram.len();
-        let at = |percentile: f64| {
-            let beyond = count as f64 * (1.0 - percentile / 100.0);
-            (beyond >= SAMPLES_BEYOND as f64 - 1e-6).then(|| histogram.value_at_percentile(percentile))
-        };
+        let at =
+            |quantile: f64| carries_quantile(count, quantile).then(|| histogram.value_at_quantile(quantile));
         Self {
             count,
             mean_ns: (count > 0).then(|| histogram.mean()),
-            p50_ns: at(50.0),
-            p99_ns: at(99.0),
-            p99_9_ns: at(99.9),
+            p50_ns: at(0.5),
+            p99_ns: at(0.99),
+            p99_9_ns: at(0.999),
             max_ns: (count > 0).then(|| histogram.max()),
             histogram: lowlat_host::histogram::encode(histogram),
         }
@@ -75,10 +71,10 @@ mod tests {
             [figures.p50_ns, figures.p99_ns, figures.p99_9_ns].map(|figure| figure.is_some())
         };
         assert_eq!(given(0), [false; 3]);
-        assert_eq!(given(19), [false; 3]);
-        assert_eq!(given(20), [true, false, false]);
-        assert_eq!(given(1000), [true, true, false]);
-        assert_eq!(given(10_000), [true; 3]);
+        assert_eq!(given(5), [false; 3]);
+        assert_eq!(given(6), [true, false, false]);
+        assert_eq!([given(367)[1], given(368)[1]], [false, true]);
+        assert_eq!([given(3_687)[2], given(3_688)[2]], [false, true]);
         assert_eq!(StageFigures::of(&histogram(0)).max_ns, None);
         assert_eq!(StageFigures::of(&histogram(7)).max_ns, Some(7));
     }

@@ -59,6 +59,7 @@ pub use plan::{
     verification::{VerificationTextOptions, verification_lines, verification_text},
 };
 pub use render::{Named, html::documents_html, markdown::documents_markdown, text::documents_text};
+pub use shared::document::all_warnings;
 pub use side_by_side::{html::side_by_side_html, text::side_by_side_text};
 
 /// Returns the host in two short lines: its model, and its processors.

@@ -1,7 +1,7 @@
 //! A judge's result, and the finding that the audit makes of it.
 
 use super::{Impact, Layer, Risk};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 /// The verdict on one setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -142,8 +142,7 @@ pub struct Finding {
     pub seen_at: Vec<String>,
     /// Impact of a wrong value.
     pub impact: Impact,
-    /// Class of harm that the wanted value can do; documents contain its name ("RAS").
-    #[serde(serialize_with = "word_of_risk")]
+    /// Class of harm that the wanted value can do.
     pub risk: Risk,
     /// Whether the change needs a reboot.
     pub needs_reboot: bool,
@@ -178,11 +177,6 @@ impl Finding {
             Impact::Low => 1,
         }
     }
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde requires")]
-fn word_of_risk<S: Serializer>(risk: &Risk, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(risk.word())
 }
 
 impl Impact {

@@ -199,7 +199,7 @@ pub enum Risk {
     /// More power and heat, less boost for other cores.
     Power,
     /// Reliability, availability and serviceability of the hardware: errors go unnoticed.
-    #[serde(alias = "RAS")]
+    #[serde(rename = "RAS", alias = "ras")]
     Ras,
     /// Weakens protection.
     Security,

@@ -12,6 +12,9 @@ pub trait View {
     /// Returns one sentence for the verdict on a whole run, or `None` if it was not measured.
     fn sentence(&self) -> Option<String>;
 
+    /// Returns what makes its figures doubtful, one sentence each: the caveats that its text shows.
+    fn doubts(&self) -> Vec<String>;
+
     /// Adds its part of the summary of a whole run.
     fn add_summary(&self, out: &mut String, width: usize);
 

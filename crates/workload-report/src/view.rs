@@ -40,6 +40,10 @@ impl View for WorkloadView<'_> {
         self.record.map(|record| format!("{}.", headline(record)))
     }
 
+    fn doubts(&self) -> Vec<String> {
+        self.record.map(|record| record.warnings.clone()).unwrap_or_default()
+    }
+
     fn add_summary(&self, out: &mut String, width: usize) {
         if let Some(record) = self.record {
             out.push_str(&workload_text(record, self.has_clusters(), width));

@@ -71,7 +71,7 @@ examples(&[
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
-    let run = Run::begin("assess");
+    let mut run = Run::begin("assess");
     let files = Files::prepare(&arguments)?;
     let stop = signals::stop_flag()?;
     let progress = Progress::new();
@@ -80,9 +80,10 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let host = arguments.host.read()?.with_boot_entry();
     progress.say("judging settings");
     let audit = Audit::of(&host.context());
-    let (measurements, warnings) = measure(&arguments, &host, &stop, &progress)?;
+    let measurements;
+    (measurements, run.warnings) = measure(&arguments, &host, &stop, &progress)?;
     progress.finish();
-    let document = ResultDocument { warnings, ..run.document(host, audit, measurements, &stop) };
+    let document = run.document(host, audit, measurements, &stop);
     if arguments.json {
         // Print first: if the disk is full, only this output keeps the measurement.
         output::print_json(&document)?;

@@ -97,7 +97,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let audit = Audit::of(&host.context());
     let options = AuditTableOptions { show_all: arguments.all, width: output::width() };
     if arguments.json {
-        output::print_json(&audit)?;
+        output::print_json(&output::Document::of("lowlat-audit", &audit))?;
     } else {
         output::print(&lowlat_report::audit_table(&audit, options))?;
     }
@@ -113,7 +113,8 @@ fn list(arguments: &Arguments) -> anyhow::Result<Exit> {
     if arguments.json {
         let row =
             |s: &'static Setting| json!({"id": s.id, "layer": s.layer, "name": s.name, "sources": s.sources});
-        output::print_json(&CATALOGUE.settings().map(row).collect::<Vec<_>>())?;
+        let settings: Vec<_> = CATALOGUE.settings().map(row).collect();
+        output::print_json(&output::Document::of("lowlat-settings", json!({ "settings": settings })))?;
     } else {
         output::print(&lowlat_report::catalogue_table(CATALOGUE.settings(), output::width()))?;
     }
@@ -132,7 +133,7 @@ fn explain(arguments: &Arguments, id: &str) -> anyhow::Result<Exit> {
     let host = arguments.host.read()?;
     let finding = lowlat_settings::judge_one(&host.context(), setting);
     if arguments.json {
-        output::print_json(&finding)?;
+        output::print_json(&output::Document::of("lowlat-finding", &finding))?;
     } else {
         output::print(&lowlat_report::explain(&finding, output::width()))?;
     }

@@ -91,10 +91,11 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         Set::Isolated | Set::Nobalance => &allocation.isolated,
     };
     if arguments.spelling.json {
-        output::print_json(&serde_json::json!({
+        let shown = serde_json::json!({
             "list": set.to_list(), "mask": set.to_mask(), "systemd": set.to_systemd(), "count": set.len(),
             "steps": allocation.steps, "warnings": allocation.warnings,
-        }))?;
+        });
+        output::print_json(&output::Document::of("lowlat-cpus", shown))?;
         return Ok(Exit::Clean);
     }
     let mut text = arguments.spelling.spell(set);

@@ -8,7 +8,10 @@ use crate::{
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand as _};
 use lowlat_catalogue::CATALOGUE;
-use lowlat_host::diff::{DiffScope, diff};
+use lowlat_host::{
+    HostSnapshot,
+    diff::{DiffScope, diff},
+};
 use lowlat_sys::{
     Root,
     capture::{CaptureOptions, CaptureSummary, capture},
@@ -90,11 +93,19 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     }
 }
 
+/// A snapshot, which has a version of its own, as a document.
+#[derive(serde::Serialize)]
+struct Shown<'a> {
+    document: &'static str,
+    #[serde(flatten)]
+    snapshot: &'a HostSnapshot,
+}
+
 impl Show {
     fn run(&self) -> anyhow::Result<Exit> {
         let host = self.host.read()?.with_boot_entry();
         if self.json {
-            output::print_json(&host.snapshot)?;
+            output::print_json(&Shown { document: "lowlat-host", snapshot: &host.snapshot })?;
         } else {
             output::print(&lowlat_report::host_text(
                 &host.snapshot,
@@ -113,7 +124,7 @@ impl Capture {
         let summary = capture(&root, CATALOGUE, &self.file, &options)
             .map_err(|error| results::in_words(&error, "name a file in a writable directory"))?;
         if self.json {
-            output::print_json(&summary)?;
+            output::print_json(&output::Document::of("lowlat-capture", &summary))?;
         } else {
             output::print_plain(&in_words(&summary, self.unredacted))?;
         }
@@ -149,7 +160,10 @@ impl Diff {
         let (a, b) = (read(&self.a)?, read(&self.b)?);
         let differences = diff(&a, &b, if self.all { DiffScope::All } else { DiffScope::Lasting });
         if self.json {
-            output::print_json(&differences)?;
+            output::print_json(&output::Document::of(
+                "lowlat-host-diff",
+                serde_json::json!({ "differences": differences }),
+            ))?;
         } else {
             output::print(&lowlat_report::host_diff_text(&differences, output::width()))?;
         }

@@ -1,5 +1,6 @@
 //! What the tests of the binary share.
 
+pub mod documents;
 pub mod programs;
 pub mod running;
 pub mod venv;
@@ -39,9 +40,11 @@ pub fn binary() -> PathBuf {
         .map_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_lowlat")), PathBuf::from)
 }
 
-/// Runs the binary and waits for it to end.
+/// Runs the binary and waits for it to end. Checks each document that it printed or wrote.
 pub fn lowlat<S: AsRef<OsStr>>(arguments: &[S]) -> Output {
-    Command::new(binary()).args(arguments).output().expect("the binary starts")
+    let output = Command::new(binary()).args(arguments).output().expect("the binary starts");
+    documents::check(arguments, &output);
+    output
 }
 
 /// What it printed, as text.

@@ -28,6 +28,10 @@ impl View for ChoiceView<'_> {
         self.0.map(|record| format!("{}.", headline(record, &ChoiceStudy::of(record))))
     }
 
+    fn doubts(&self) -> Vec<String> {
+        self.0.map(|record| doubts(record, &ChoiceStudy::of(record))).unwrap_or_default()
+    }
+
     fn add_summary(&self, out: &mut String, width: usize) {
         if let Some(record) = self.0 {
             out.push_str(&super::net_choice_text(record, width));

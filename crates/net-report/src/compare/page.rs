@@ -30,6 +30,10 @@ impl View for CompareView<'_> {
         self.0.map(|record| format!("{}.", headline(record, &CompareStudy::of(record))))
     }
 
+    fn doubts(&self) -> Vec<String> {
+        self.0.map(|record| doubts(record, &CompareStudy::of(record))).unwrap_or_default()
+    }
+
     fn add_summary(&self, out: &mut String, width: usize) {
         if let Some(record) = self.0 {
             out.push_str(&super::net_compare_text(record, width));

@@ -85,8 +85,15 @@ fn ids(rows: &[&MatrixRow]) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
+/// The warnings of a matrix, with those that follow from its rows: a document contains the latter once it is complete.
+pub fn matrix_warnings(document: &MatrixDocument) -> Vec<String> {
+    let of_rows = failures_text(&MeasuredRow::all(document));
+    let new = of_rows.into_iter().filter(|warning| !document.warnings.contains(warning));
+    document.warnings.iter().cloned().chain(new).collect()
+}
+
 /// Sentences about losses, missed wakes and late schedules, if any.
-pub fn failures_text(rows: &[MeasuredRow<'_>]) -> Vec<String> {
+fn failures_text(rows: &[MeasuredRow<'_>]) -> Vec<String> {
     let mut said = Vec::new();
     let failed: Vec<&str> =
         rows.iter().filter(|row| row.figures.failures > 0).map(|row| row.row.id.as_str()).collect();

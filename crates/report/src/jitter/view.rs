@@ -29,6 +29,10 @@ impl View for JitterView<'_> {
         self.jitter.as_ref().map(|jitter| longest_sentence(self.document, jitter.record))
     }
 
+    fn doubts(&self) -> Vec<String> {
+        self.jitter.as_ref().map(|jitter| jitter.record.warnings.clone()).unwrap_or_default()
+    }
+
     fn add_summary(&self, out: &mut String, width: usize) {
         if let Some(jitter) = &self.jitter {
             summary::add(out, self.document, jitter, width);

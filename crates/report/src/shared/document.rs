@@ -1,6 +1,7 @@
 //! Queries on a result document that several capabilities share.
 
-use lowlat_result::{Measurement, ResultDocument};
+use crate::assess::measurements::views;
+use lowlat_result::ResultDocument;
 
 /// Returns whether the subcommand of this kind wrote the document. Kinds of `lowlat net` are its second word.
 pub fn is_own_run(document: &ResultDocument, kind: &str) -> bool {
@@ -8,21 +9,22 @@ pub fn is_own_run(document: &ResultDocument, kind: &str) -> bool {
         && document.measurements.iter().any(|measurement| measurement.kind() == kind)
 }
 
-/// Returns every warning of a document once, in reading order.
-pub fn all_warnings(document: &ResultDocument) -> Vec<&str> {
+/// Returns every warning of a document once, in reading order. New documents contain them all; documents of earlier
+/// versions contain only those that no measurement and no fact of the host repeats.
+pub fn all_warnings(document: &ResultDocument) -> Vec<String> {
     let is_asked_for = document.measurements.iter().any(|of| is_own_run(document, of.kind()));
-    let measured = document.measurements.iter().flat_map(Measurement::warnings);
+    let measured: Vec<String> = views(document).iter().flat_map(|view| view.doubts()).collect();
     let all = document
         .warnings
         .iter()
-        .chain(measured)
+        .chain(&measured)
         // These concern the CPUs to isolate, which are irrelevant to a run on named CPUs.
         .chain(document.allocation.warnings.iter().filter(|_| !is_asked_for))
         .chain(&document.snapshot.topology.oddities);
-    let mut warnings: Vec<&str> = Vec::new();
+    let mut warnings: Vec<String> = Vec::new();
     for warning in all {
-        if !warnings.contains(&warning.as_str()) {
-            warnings.push(warning);
+        if !warnings.contains(warning) {
+            warnings.push(warning.clone());
         }
     }
     warnings

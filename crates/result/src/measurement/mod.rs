@@ -52,21 +52,6 @@ impl Measurement {
             Self::Unknown(fields) => kind_of(fields).unwrap_or_default(),
         }
     }
-
-    /// What makes its figures doubtful. One sentence each.
-    pub fn warnings(&self) -> &[String] {
-        match self {
-            Self::Jitter(jitter) => &jitter.record.warnings,
-            Self::Pingpong(pingpong) => &pingpong.record.warnings,
-            Self::C2c(c2c) => &c2c.record.warnings,
-            Self::Clusters(clusters) => &clusters.record.warnings,
-            Self::NetCompare(compare) => &compare.record.warnings,
-            Self::NetChoice(choice) => &choice.record.warnings,
-            Self::Stream(stream) => &stream.record.set_up.warnings,
-            Self::Workload(workload) => &workload.record.warnings,
-            Self::Unknown(_) => &[],
-        }
-    }
 }
 
 /// One pair for each kind.

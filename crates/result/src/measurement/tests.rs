@@ -28,7 +28,7 @@ fn a_jitter_run_of_version_1_opens_whole() {
     assert_eq!(to_value(&jitter.record).unwrap(), written["jitter"]);
     assert_eq!(to_value(&jitter.study).unwrap(), written["jitter_study"]);
     assert_eq!(to_value(&jitter.gate).unwrap(), written["gate"]);
-    assert_eq!(document.measurements[0].warnings().len(), 3);
+    assert_eq!(jitter.record.warnings.len(), 3);
 
     let list = again["measurements"].as_array().expect("a list");
     assert_eq!((list.len(), &list[0]["kind"], &list[0]["record"]), (1, &json!("jitter"), &written["jitter"]));

@@ -14,6 +14,7 @@ use crate::{
     roles::{STAGES_AREA, host::MOVE_OUT},
     stages::{Stage, StageRecorder},
 };
+use lowlat_host::statistics::carries_quantile;
 use lowlat_pipeline::{PipelineOptions, PipelineParameters, PipelineRecord};
 use std::{
     collections::BTreeSet,
@@ -356,7 +357,8 @@ impl Watch<'_> {
         self.told_ns = now_ns;
         let nodes = self.master.nodes();
         let stages = self.master.area(STAGES_AREA).cloned().and_then(StageRecorder::new);
-        let t2o = stages.map(|stages| stages.histogram(Stage::T2o)).filter(|histogram| !histogram.is_empty());
+        let t2o = stages.map(|stages| stages.histogram(Stage::T2o));
+        let t2o = t2o.filter(|histogram| carries_quantile(histogram.len(), 0.5));
         let tally = self.master.area(tally::TD_AREA).cloned().and_then(Tally::new);
         let md = nodes.iter().find(|node| node.name == "md");
         let count = |set: &BTreeSet<String>| u32::try_from(set.len()).unwrap_or(u32::MAX);

@@ -37,7 +37,7 @@ pub struct Arguments {
     /// Rounds of each cell [default: 7; quick: 3]
     #[arg(long)]
     rounds: Option<u32>,
-    /// Seconds of each run's schedule. A 99th percentile needs 1,000 quotes
+    /// Seconds of each run's schedule. A 99th percentile needs 368 quotes
     #[arg(long, default_value_t = 4.0)]
     seconds: f64,
     /// The lowlat whose `pipeline run` takes part

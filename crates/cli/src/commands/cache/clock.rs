@@ -58,7 +58,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     progress.finish();
     let record = record?;
     if arguments.json {
-        output::print_json(&record)?;
+        output::print_json(&output::Document::of("lowlat-cache-clock", &record))?;
     } else {
         output::print(&lowlat_cache_report::clock_text(&record, output::width()))?;
     }

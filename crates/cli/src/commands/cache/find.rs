@@ -56,7 +56,7 @@ pub fn find(target: &Target, duration: Duration, is_json: bool) -> anyhow::Resul
         }
     };
     if is_json {
-        output::print_json(&record)?;
+        output::print_json(&output::Document::of("lowlat-cache-finder", &record))?;
     } else {
         output::print(&lowlat_cache_report::finder_text(&record, output::width()))?;
     }

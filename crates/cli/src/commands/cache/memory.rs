@@ -62,7 +62,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     progress.finish();
     let record = record?;
     if arguments.json {
-        output::print_json(&record)?;
+        output::print_json(&output::Document::of("lowlat-cache-memory", &record))?;
     } else {
         output::print(&lowlat_cache_report::memory_text(&record, output::width()))?;
     }

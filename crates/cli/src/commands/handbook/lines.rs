@@ -1,8 +1,13 @@
 //! The command lines of documents.
 
 use super::{documents, pages, read, top};
-use crate::commands::cli;
+use crate::commands::{COMMANDS, cli};
 use clap::{Command, error::ErrorKind};
+use std::{
+    collections::BTreeSet,
+    ffi::OsStr,
+    path::{Path, PathBuf},
+};
 
 /// A command line of a document, with its place.
 struct Line {
@@ -172,6 +177,145 @@ fn every_command_in_running_text_exists() {
     }
     assert!(seen > 100, "{seen} commands: the search finds too few");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The Rust sources of the products, without their tests.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a directory").flatten() {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        match path.is_dir() {
+            true if ["tests", "handbook", "target", "benches", "examples"].contains(&name.as_str()) => {}
+            true => sources(&path, found),
+            false if name.ends_with(".rs") && !name.contains("test") => found.push(path),
+            false => {}
+        }
+    }
+}
+
+/// The texts of a Rust source that programs print: its string literals, with continued lines joined, and with a capital
+/// word for each value that is filled in.
+fn literals(source: &str) -> Vec<String> {
+    let source = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let mut found = Vec::new();
+    let mut rest = source;
+    while let Some(at) = rest.find(['"', '/', '\'']) {
+        let start = &rest[at..];
+        if start.starts_with("//") {
+            rest = start.split_once('\n').map_or("", |(_, next)| next);
+        } else if let Some(text) = start.strip_prefix('"') {
+            let mut is_escaped = false;
+            let end = text.find(|character| {
+                let is_end = character == '"' && !is_escaped;
+                is_escaped = character == '\\' && !is_escaped;
+                is_end
+            });
+            let end = end.unwrap_or(text.len());
+            let lines = text[..end].split("\\\n").enumerate();
+            let joined: String =
+                lines.map(|(line, text)| if line == 0 { text } else { text.trim_start() }).collect();
+            found.push(filled(&joined));
+            rest = text.get(end + 1..).unwrap_or_default();
+        } else {
+            // A character, of which a quote or a slash must not start anything; or a lifetime.
+            let is_character =
+                ["'\"'", "'/'", "'\\''", "'\\\\'"].iter().find(|text| start.starts_with(**text));
+            rest = &start[is_character.map_or(1, |text| text.len())..];
+        }
+    }
+    found
+}
+
+fn filled(text: &str) -> String {
+    let mut parts = text.split('{');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| match part.split_once('}') {
+        Some((_, rest)) => text + "VALUE" + rest,
+        None => text + part,
+    })
+}
+
+/// The commands in a text, each until what cannot be part of it. Without a backtick it may be a sentence about lowlat.
+fn commands_in(text: &str) -> Vec<&str> {
+    let is_named = |rest: &str| COMMANDS.iter().any(|command| rest.split(' ').next() == Some(command.name));
+    let starts = text.match_indices("lowlat ").filter(|(at, word)| {
+        let before = &text[..*at];
+        let is_start = ["sudo ", "hint: ", "run ", "run: "].iter().any(|end| before.ends_with(end));
+        before.ends_with('`') || (before.is_empty() || is_start) && is_named(&text[at + word.len()..])
+    });
+    let ends = ['`', '\n', '\\', '"', ';', '|', '>', '(', ')'];
+    starts.filter_map(|(at, word)| text[at + word.len()..].split(ends).next()).collect()
+}
+
+/// The flags of a command and of those below it.
+fn flags_below(command: &Command, flags: &mut BTreeSet<String>) {
+    for argument in command.get_arguments() {
+        flags.extend(argument.get_long().map(str::to_owned));
+        flags.extend(argument.get_all_aliases().into_iter().flatten().map(str::to_owned));
+    }
+    command.get_subcommands().for_each(|below| flags_below(below, flags));
+}
+
+/// The flags in the hint of a text that are those of the command itself: outside of backticks, in which other programs and
+/// other commands are named.
+fn flags_in_hint(text: &str) -> Option<Vec<String>> {
+    let (_, hint) = text.split_once("hint: ")?;
+    let own = hint.split('`').step_by(2).filter(|part| !part.contains("lowlat "));
+    let words = own
+        .flat_map(str::split_whitespace)
+        .filter_map(|word| word.trim_start_matches('(').strip_prefix("--"));
+    let flags = words
+        .map(|word| word.chars().take_while(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == '-'));
+    Some(flags.map(String::from_iter).filter(|flag| !flag.is_empty()).collect())
+}
+
+#[test]
+fn every_command_and_flag_in_a_text_of_the_program_exists() {
+    let (mut root, mut all) = (cli(), BTreeSet::from(["help".to_owned(), "version".to_owned()]));
+    root.build();
+    flags_below(&root, &mut all);
+    let commands = top().join("crates/cli/src/commands");
+    let (mut files, mut wrong, mut seen, mut hints) = (Vec::new(), Vec::new(), 0, 0);
+    sources(&top().join("crates"), &mut files);
+    for path in &files {
+        // A hint of `lowlat jitter` names flags of `lowlat jitter`.
+        let of =
+            path.strip_prefix(&commands).ok().and_then(|below| below.iter().next()).and_then(OsStr::to_str);
+        let mut flags = BTreeSet::new();
+        match of.and_then(|name| root.find_subcommand(name.trim_end_matches(".rs"))) {
+            Some(command) => flags_below(command, &mut flags),
+            None => flags.clone_from(&all),
+        }
+        for text in literals(&read(path)) {
+            for command in commands_in(&text) {
+                seen += 1;
+                let words: Vec<&str> =
+                    command.split_whitespace().map(|word| word.trim_end_matches([',', '.', ':'])).collect();
+                if let Some(why) = unknown(&words) {
+                    wrong.push(format!("{}: lowlat {command}: {why}", path.display()));
+                }
+            }
+            let Some(named) = flags_in_hint(&text) else { continue };
+            hints += 1;
+            for flag in named.iter().filter(|flag| !flags.contains(*flag)) {
+                wrong.push(format!("{}: the command has no --{flag}: {text}", path.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(seen > 100 && hints > 200, "{seen} commands and {hints} hints: the search finds too few");
+}
+
+#[test]
+fn texts_of_a_source_are_found_as_the_compiler_reads_them() {
+    let source = "// \"lowlat a\"\nlet a = 'x'; let b = '\"';\nf(\"cannot\\nhint: lowlat b {c} \\\n     --d\", '\\'', \"`lowlat e`, `f`\");\n";
+    let found = literals(source);
+    assert_eq!(found, ["cannot\\nhint: lowlat b VALUE --d", "`lowlat e`, `f`"]);
+    let commands: Vec<_> = found.iter().flat_map(|text| commands_in(text)).collect();
+    assert_eq!(commands, ["e"]);
+    assert_eq!(commands_in("lowlat has it; sudo lowlat audit --list"), ["audit --list"]);
+    let hint = "cannot --x\nhint: use --time or (--rate=5), or `lowlat audit --list`";
+    assert_eq!(flags_in_hint(hint), Some(vec!["time".to_owned(), "rate".to_owned()]));
 }
 
 #[test]

@@ -107,7 +107,8 @@ fn index() -> String {
     let mut page = format!(
         "# Commands\n\nEvery page has the complete help of a command; most show an example. Commands that need a \
                     host read a captured one with `--root FILE`, so most examples can be repeated anywhere with the captures of \
-                    `fixtures/hosts`.\n\n{EXIT_CODES} `--json` prints a result for programs.\n"
+                    `fixtures/hosts`.\n\n{EXIT_CODES} `--json` prints a result for programs: \
+                    JSON whose fields `document` and `schema_version` name its kind and version.\n"
     );
     for command in all() {
         let (title, file, about) = (command.title(), command.file(), command.about());

@@ -27,12 +27,13 @@ pub fn run(files: &[PathBuf], outputs: &OutputArgs) -> anyhow::Result<Exit> {
         files.iter().map(|file| documents::read(file)).collect::<anyhow::Result<_>>()?;
     let side = |first: usize| documents.iter().skip(first).step_by(2).collect::<Vec<_>>();
     let comparison = compare_documents(&side(0), &side(1))?;
+    let document = output::Document::of("lowlat-jitter-compare", &comparison);
     if outputs.form() == Format::Json {
-        output::print_json(&comparison)?;
+        output::print_json(&document)?;
     } else {
         output::print(&lowlat_report::comparison_text(&comparison, output::width()))?;
     }
-    let result = result.iter().map(|file| (file, output::json_line(&comparison)));
+    let result = result.iter().map(|file| (file, output::json_line(&document)));
     let report = report
         .iter()
         .map(|file| (file, Ok(outputs.language.page(lowlat_report::comparison_html(&comparison)))));

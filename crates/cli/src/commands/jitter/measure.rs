@@ -38,8 +38,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
     let record = jitter::run_observed(&host.root, &options, &observation, &stop, &|now| live.show(now));
     progress.finish();
     let jitter = JitterMeasurement::from(record?);
+    run.warnings.extend(chosen.note);
     let document = run.document(host, audit, vec![jitter.into()], &stop);
-    Ok(ResultDocument { readiness, warnings: chosen.note.into_iter().collect(), ..document })
+    Ok(ResultDocument { readiness, ..document })
 }
 
 fn options(arguments: &Arguments, chosen: &Chosen) -> JitterOptions {

@@ -48,7 +48,7 @@ impl<'a> Outputs<'a> {
             Format::Sysjitter => {
                 Self::talk_of_gate(document);
                 talk_of_percentiles(record);
-                for warning in document.warnings.iter().chain(&record.warnings) {
+                for warning in &document.warnings {
                     output::talk(&format!("lowlat jitter: {warning}"));
                 }
                 output::print_plain(&sysjitter::summary(record, self.arguments.verbose)?)

@@ -63,9 +63,8 @@ pub fn run(arguments: &Diff) -> anyhow::Result<Exit> {
         diff(orders(&left, &arguments.stream, &sides[0])?, orders(&right, &arguments.stream, &sides[1])?);
     let sides = sides.map(RefCell::into_inner);
     if arguments.json {
-        output::print_json(
-            &serde_json::json!({ "difference": difference, "left": sides[0], "right": sides[1] }),
-        )?;
+        let found = serde_json::json!({ "difference": difference, "left": sides[0], "right": sides[1] });
+        output::print_json(&output::Document::of("lowlat-journal-diff", found))?;
     } else {
         let view = view(arguments, &difference, &sides);
         output::print(&lowlat_pipeline_report::journal_diff_text(&view, output::width()))?;

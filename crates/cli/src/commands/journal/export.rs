@@ -109,7 +109,7 @@ pub fn run(arguments: &Export) -> anyhow::Result<Exit> {
         unfinished.finish().map_err(failed)?;
     }
     if arguments.json {
-        output::print_json(&exported)?;
+        output::print_json(&output::Document::of("lowlat-journal-export", &exported))?;
     } else {
         for gap in exported.gaps.iter().take(NAMED_MAX) {
             output::talk(&format!("missing: {}", show::gap(recording.streams(), gap)));

@@ -20,7 +20,7 @@ pub fn run(arguments: &Ls) -> anyhow::Result<Exit> {
     let recording = Recording::open(&arguments.folder)?;
     let known = verify(&recording, false, &mut |_, _| ());
     if arguments.json {
-        output::print_json(&known)?;
+        output::print_json(&output::Document::of("lowlat-journal", &known))?;
     } else {
         output::print(&lowlat_pipeline_report::journal_text(
             &show::view(&recording, &known),

@@ -137,7 +137,7 @@ pub fn run(arguments: &Record) -> anyhow::Result<Exit> {
         },
     };
     if arguments.json {
-        output::print_json(&shown)?;
+        output::print_json(&output::Document::of("lowlat-journal-record", &shown))?;
     } else {
         output::print(&lowlat_pipeline_report::journal_recorded_text(&shown, output::width()))?;
     }

@@ -70,7 +70,7 @@ pub fn run(arguments: &Replay) -> anyhow::Result<Exit> {
         return Err(error);
     }
     if arguments.json {
-        print(&mut out, Some(output::json_line(&serde_json::json!({ "replayed": replayed }))?))?;
+        print(&mut out, Some(show::json_text(serde_json::json!({ "replayed": replayed }))))?;
     } else {
         let late = match arguments.speed {
             Speed::Max => String::new(),

@@ -81,14 +81,14 @@ impl Printer {
     pub fn line(&self, streams: &[StreamEntry], read: &Read, payload: &[u8]) -> Option<String> {
         match read {
             Read::Record(record) if self.is_json => {
-                Some(json_text(&self.record_json(streams, record, payload)))
+                Some(json_text(self.record_json(streams, record, payload)))
             }
             Read::Record(record) => Some(self.record(streams, record, payload)),
             Read::Gap(found) if self.is_json => Some(json_text(
-                &json!({"gap": {"stream": name(streams, found.stream), "from": found.from, "to": found.to, "reason": found.reason}}),
+                json!({"gap": {"stream": name(streams, found.stream), "from": found.from, "to": found.to, "reason": found.reason}}),
             )),
             Read::Gap(found) => Some(lowlat_pipeline_report::journal_notice(&gap(streams, found))),
-            Read::Damaged(damage) if self.is_json => Some(json_text(&json!({"damage": damage}))),
+            Read::Damaged(damage) if self.is_json => Some(json_text(json!({"damage": damage}))),
             Read::Damaged(found) => Some(lowlat_pipeline_report::journal_notice(&damage(streams, found))),
             Read::Nothing | Read::Ended => None,
         }
@@ -140,8 +140,11 @@ impl Printer {
     }
 }
 
-fn json_text(value: &Value) -> String {
-    printable::json(&value.to_string()).into_owned()
+/// Returns a line of JSON, as a document of its own.
+pub fn json_text(mut line: Value) -> String {
+    line["document"] = "lowlat-journal-line".into();
+    line["schema_version"] = 1.into();
+    printable::json(&line.to_string()).into_owned()
 }
 
 fn schema<'a>(streams: &'a [StreamEntry], record: &Record) -> &'a str {

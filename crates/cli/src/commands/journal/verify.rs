@@ -43,7 +43,7 @@ pub fn run(arguments: &Verify) -> anyhow::Result<Exit> {
         output::talk(&format!("index files written: {written}"));
     }
     if arguments.json {
-        output::print_json(&known)?;
+        output::print_json(&output::Document::of("lowlat-journal", &known))?;
     } else {
         output::print(&lowlat_pipeline_report::journal_text(
             &show::view(&recording, &known),

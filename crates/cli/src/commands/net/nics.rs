@@ -48,7 +48,8 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let views: Vec<NicView<'_>> =
         nics.into_iter().map(|nic| NicView::of(&host.snapshot, isolated, nic)).collect();
     if arguments.json {
-        output::print_json(&json!({ "nics": views, "bypasses": host.snapshot.bypasses }))?;
+        let nics = json!({ "nics": views, "bypasses": host.snapshot.bypasses });
+        output::print_json(&output::Document::of("lowlat-nics", nics))?;
     } else if views.is_empty() {
         output::talk("No physical interface was found. Name an interface to see a virtual one.");
         output::print(&lowlat_report::nics_text(&host.snapshot, isolated, &views, output::width()))?;

@@ -48,7 +48,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         helpers: HELPERS.map(|name| (name, programs::find(&host.root, name, &path()))).to_vec(),
     };
     if arguments.json {
-        output::print_json(&status)?;
+        output::print_json(&output::Document::of("lowlat-onload", &status))?;
     } else {
         output::print(&onload_status_text(&status, output::width()))?;
     }

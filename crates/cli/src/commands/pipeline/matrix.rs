@@ -21,7 +21,9 @@ use lowlat_pipeline::{
     check::{Point, others},
     matrix::{MatrixPins, choose, rows, rows_of_file},
 };
-use lowlat_pipeline_report::{matrix_html, matrix_not_run_text, matrix_plan_text, matrix_text};
+use lowlat_pipeline_report::{
+    matrix_html, matrix_not_run_text, matrix_plan_text, matrix_text, matrix_warnings,
+};
 use lowlat_sys::{Root, snapshot};
 use lowlat_trade::{
     matrix::{Fixed, Matrix, Wanted},
@@ -159,7 +161,8 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         });
     live.finish();
     drop(reserved);
-    let document = matrix.document;
+    let mut document = matrix.document;
+    document.warnings = matrix_warnings(&document);
     outputs.write(&document)?;
     result?;
     let is_sound = document.rows.iter().all(|row| RowFigures::of(row).failures == 0);

@@ -72,7 +72,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         compared.check(margin);
     }
     if arguments.json {
-        output::print_json(&compared)?;
+        output::print_json(&output::Document::of("lowlat-compare", &compared))?;
     } else {
         output::print(&lowlat_report::side_by_side_text(&compared, output::width()))?;
     }

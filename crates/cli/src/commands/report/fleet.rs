@@ -57,7 +57,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         Some(_) => write_all(
             page.iter().map(|file| (file, Ok(arguments.language.page(lowlat_report::fleet_html(&fleet))))),
         )?,
-        None if arguments.json => output::print_json(&fleet)?,
+        None if arguments.json => output::print_json(&output::Document::of("lowlat-fleet", &fleet))?,
         None => output::print(&lowlat_report::fleet_text(&fleet, output::width()))?,
     }
     Ok(fleet.checked().claim(fleet.alike_count() < fleet.hosts.len()).into())

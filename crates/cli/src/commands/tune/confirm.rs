@@ -45,7 +45,8 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         ),
     };
     if arguments.json {
-        output::print_plain(&output::json_line(&serde_json::json!({ "confirmed": word }))?)?;
+        let confirmed = output::Document::of("lowlat-confirm", serde_json::json!({ "confirmed": word }));
+        output::print_plain(&output::json_line(&confirmed)?)?;
     } else {
         output::print(sentence)?;
     }

@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use clap::{ArgMatches, Args, Command, FromArgMatches, builder::PossibleValuesParser};
 use lowlat_host::IsolateBy;
 use lowlat_plan::export::{ExportedFile, FORMATS, Format};
-use lowlat_sys::output::{Access, OutputDirectory, OutputError};
+use lowlat_sys::output::{Access, OutputDirectory, OutputError, OutputFile};
 use std::{
     fs,
     io::ErrorKind,
@@ -96,7 +96,15 @@ fn together(files: &[ExportedFile]) -> String {
 }
 
 fn write_all(files: &[ExportedFile], out: &Path, is_forced: bool) -> anyhow::Result<()> {
-    let is_directory = files.len() > 1 || out.is_dir() || out.as_os_str().to_string_lossy().ends_with('/');
+    let is_directory = out.is_dir() || out.as_os_str().to_string_lossy().ends_with('/');
+    if files.len() > 1 && !is_directory && (out.exists() || out.extension().is_some()) {
+        bail!(
+            "cannot write {shown}: it names a file, and this format has {} files\nhint: name a directory, such as --out {shown}/",
+            files.len(),
+            shown = out.display()
+        );
+    }
+    let is_directory = is_directory || files.len() > 1;
     let place = |file: &ExportedFile| if is_directory { out.join(&file.path) } else { out.to_owned() };
     // Write nothing unless everything can be written.
     for file in files {
@@ -120,16 +128,18 @@ fn write_all(files: &[ExportedFile], out: &Path, is_forced: bool) -> anyhow::Res
     }
     for file in files {
         let path = place(file);
-        write(&path, file).map_err(|error| results::in_words(&error, "name another path with --out"))?;
+        write(&path, file, is_directory)
+            .map_err(|error| results::in_words(&error, "name another path with --out"))?;
         output::talk(&format!("wrote {}", path.display()));
     }
     Ok(())
 }
 
-fn write(path: &Path, file: &ExportedFile) -> Result<(), OutputError> {
+/// Writes a file. Its directory is created only if it is part of the export.
+fn write(path: &Path, file: &ExportedFile, is_directory: bool) -> Result<(), OutputError> {
     let access = if file.is_program { Access::Program } else { Access::Shared };
-    let name = path.file_name().unwrap_or_default();
-    OutputDirectory::create(path.parent().unwrap_or(Path::new("")))?
-        .file(name, access)
-        .write(file.text.as_bytes())
+    if is_directory {
+        OutputDirectory::create(path.parent().unwrap_or(Path::new("")))?;
+    }
+    OutputFile::new(path, access)?.write(file.text.as_bytes())
 }

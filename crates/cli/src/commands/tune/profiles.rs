@@ -60,7 +60,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     });
     let list = Profiles { profiles: lines.into(), tuned_profile: host.services.tuned.profile };
     if arguments.json {
-        output::print_json(&list)?;
+        output::print_json(&output::Document::of("lowlat-profiles", &list))?;
     } else {
         output::print(&profiles_text(
             &list.profiles,

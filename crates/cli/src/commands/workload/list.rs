@@ -30,7 +30,10 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         .map(|of| Listed { name: of.name, about: of.about, unit: of.unit, why_not: of.why_not() })
         .collect();
     if arguments.json {
-        output::print_json(&listed)?;
+        output::print_json(&output::Document::of(
+            "lowlat-workloads",
+            serde_json::json!({ "workloads": listed }),
+        ))?;
     } else {
         output::print(&list_text(&listed, output::width()))?;
     }

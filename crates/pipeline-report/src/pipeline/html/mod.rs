@@ -10,7 +10,7 @@ mod table;
 pub use run::run_html;
 
 use crate::pipeline::terminal::seconds;
-use crate::pipeline::{MeasuredRow, failures_text, findings::MeasuredFinding, groups, not_run};
+use crate::pipeline::{MeasuredRow, findings::MeasuredFinding, groups, matrix_warnings, not_run};
 use lowlat_pipeline::{MatrixDocument, reference::REFERENCE_MACHINE};
 use lowlat_text::page::{Section, facts, micro, page, section as page_section, tile};
 use lowlat_text::units::{clean, count, duration};
@@ -84,7 +84,7 @@ fn summary(document: &MatrixDocument, rows: &[MeasuredRow<'_>]) -> Markup {
 fn doubts(document: &MatrixDocument, rows: &[MeasuredRow<'_>]) -> Markup {
     let lead = html! { "Rows that did not run, and what makes figures doubtful." };
     let not_run = not_run(rows);
-    let warnings: Vec<String> = document.warnings.iter().cloned().chain(failures_text(rows)).collect();
+    let warnings = matrix_warnings(document);
     let body = html! {
         @if !not_run.is_empty() {
             div class="card" {
@@ -111,7 +111,7 @@ fn footer(document: &MatrixDocument) -> Markup {
             p {
                 "md writes a tick, the strategy of its instrument reads it and answers with an order, and td reads the order: tick to order ends there. "
                 "The range of means is the lowest and the highest mean of a run, the report's own figure; percentiles cover all runs together, and are left out "
-                "if fewer than ten latencies exceed them."
+                "where the latencies are too few for them."
             }
             p {
                 "The report's figures come from another machine (" (REFERENCE_MACHINE) "). They show where to look, not what to reach."

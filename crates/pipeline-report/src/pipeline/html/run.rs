@@ -1,7 +1,7 @@
 //! The page of one run: tick to order, and tick to trade with its parts.
 
 use crate::pipeline::terminal::{
-    doubts, feed_line, gateway_line, load_words, run_counts, run_headline, stages, wire_stages,
+    feed_line, gateway_line, load_words, run_counts, run_headline, stages, wire_stages,
 };
 use lowlat_pipeline::{PipelineDocument, StageFigures, WireRecord};
 use lowlat_text::page::svg::px;
@@ -151,11 +151,11 @@ fn table(label: &str, all: &[(&str, &StageFigures)]) -> Markup {
 }
 
 fn doubtful(document: &PipelineDocument) -> Markup {
-    let found = doubts(&document.record);
+    let found = &document.record.warnings;
     let lead = html! { "What makes the figures doubtful." };
     let body = html! {
         @if found.is_empty() { p class="empty" { "None." } } @else {
-            div class="card" { ul class="warnings" { @for doubt in &found { li { (micro(&clean(doubt))) } } } }
+            div class="card" { ul class="warnings" { @for doubt in found { li { (micro(&clean(doubt))) } } } }
         }
     };
     page_section("doubts", "Doubts", &lead, &body)

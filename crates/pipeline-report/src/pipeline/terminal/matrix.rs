@@ -2,8 +2,9 @@
 
 use crate::pipeline::terminal::{add_dim, add_headline, add_not_run, add_warnings, range, trimmed};
 use crate::pipeline::{
-    MeasuredRow, bounds, failures_text,
+    MeasuredRow, bounds,
     findings::{MeasuredFinding, cpus},
+    matrix_warnings,
 };
 use columns::{Column, NONE};
 use lowlat_pipeline::{
@@ -72,9 +73,7 @@ pub fn matrix_text(document: &MatrixDocument, width: usize) -> String {
         );
     }
     add_not_run(&mut out, &rows, width);
-    let mut warnings = document.warnings.clone();
-    warnings.extend(failures_text(&rows));
-    add_warnings(&mut out, &warnings, width);
+    add_warnings(&mut out, &matrix_warnings(document), width);
     out
 }
 

@@ -11,7 +11,7 @@ mod wire;
 pub use live::{PipelineLive, pipeline_live_lines};
 pub use matrix::matrix_text;
 pub use plan::{matrix_not_run_text, matrix_plan_text};
-pub use run::{doubts, pipeline_text, run_counts, run_headline};
+pub use run::{pipeline_text, run_counts, run_headline};
 pub use size::size_text;
 pub use wire::{exchange_text, feed_line, gateway_line, wire_stages};
 

@@ -33,7 +33,7 @@ pub fn pipeline_text(document: &PipelineDocument, width: usize) -> String {
         out.push_str(&columns::table(use_columns(record), width));
     }
     add_dim(&mut out, &wakes(record), width);
-    add_warnings(&mut out, &doubts(record), width);
+    add_warnings(&mut out, &record.warnings, width);
     out
 }
 
@@ -110,35 +110,4 @@ fn use_columns(record: &PipelineRecord) -> Vec<Column> {
             cells(&|of| of.private_bytes_max.map_or_else(|| "-".to_owned(), size)),
         ),
     ]
-}
-
-/// The record's warnings, and those that follow from its counts.
-pub fn doubts(record: &PipelineRecord) -> Vec<String> {
-    let mut doubts = record.warnings.clone();
-    let mut say = |is: bool, text: String| {
-        if is && !doubts.contains(&text) {
-            doubts.push(text);
-        }
-    };
-    let unanswered = record.orders.saturating_sub(record.answers);
-    say(unanswered > 0, format!("{} orders got no answer.", count(unanswered)));
-    say(
-        record.lost > 0,
-        format!("{} records were lost: a reader was too slow for its stream.", count(record.lost)),
-    );
-    say(
-        record.missed_wakes > 0,
-        format!("{} wakes were missed; the safety net woke the readers late.", count(record.missed_wakes)),
-    );
-    say(record.restarts > 0, format!("{} processes died and were restarted.", count(record.restarts)));
-    let late = record.ticks_scheduled.saturating_sub(record.ticks_published);
-    say(
-        record.is_late(),
-        format!(
-            "md published {} ticks fewer than scheduled: this host cannot keep up with the rate. Trust the figures \
-             measured from the due time.",
-            count(late)
-        ),
-    );
-    doubts
 }

@@ -13,7 +13,7 @@ pub fn section(document: &ResultDocument) -> Markup {
         @if warnings.is_empty() {
             p class="empty" { "None." }
         } @else {
-            ul class="warnings" { @for warning in warnings { li { (clean(warning)) } } }
+            ul class="warnings" { @for warning in &warnings { li { (clean(warning)) } } }
         }
     };
     page_section("warnings", "Warnings", &lead, &body)

@@ -18,7 +18,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         Format::Sfnt | Format::SfntV15 => {
             output::print_plain(&logs.iter().map(ToString::to_string).collect::<String>())?;
         }
-        Format::Json => output::print_json(&logs)?,
+        Format::Json => {
+            output::print_json(&output::Document::of(
+                "lowlat-net-logs",
+                serde_json::json!({ "logs": logs }),
+            ))?;
+        }
     }
     Ok(Exit::Clean)
 }
