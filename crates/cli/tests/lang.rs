@@ -4,7 +4,7 @@ use crate::common::{self, lowlat, text};
 use lowlat_catalogue::CATALOGUE;
 use lowlat_settings::Want;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::{path::Path, sync::LazyLock};
 
 fn result(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/results").join(name).display().to_string()
@@ -124,7 +124,8 @@ fn a_chinese_page_is_asked_for_by_its_code() {
 
 /// The Chinese page of a text.
 fn in_chinese(text: &str) -> String {
-    lowlat_lang::translated(&format!("<td>{text}</td>"), "zh-CN", &lowlat_lang::chinese())
+    static CHINESE: LazyLock<lowlat_lang::Dictionary> = LazyLock::new(lowlat_lang::chinese);
+    lowlat_lang::translated(&format!("<td>{text}</td>"), "zh-CN", &CHINESE)
 }
 
 /// People look for the values in the firmware's menus.

@@ -121,7 +121,9 @@ fn a_missing_program_is_one_clear_line_in_the_list_and_in_a_run() {
     };
     let output = bare(&["workload", "list", "--json"]);
     let list: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let of = |name: &str| list.as_array().unwrap().iter().find(|one| one["name"] == name).unwrap().clone();
+    let of = |name: &str| {
+        list["workloads"].as_array().unwrap().iter().find(|one| one["name"] == name).unwrap().clone()
+    };
     assert!(of("pipe")["why_not"].is_null());
     assert_eq!(of("stress-ng-sem")["why_not"], "stress-ng is not installed (package stress-ng)");
     let output = bare(&["workload", "run", "stress-ng-sem"]);

@@ -28,8 +28,8 @@ fn a_log_is_printed_as_it_was_and_as_json() {
     assert_eq!(text, std::fs::read_to_string(file).unwrap());
     let (_, text, _) = run(&["--reference", "--format", "json"]);
     let logs: serde_json::Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(logs[1]["rows"][18]["size_bytes"], 32_768);
-    assert_eq!(logs[0]["rows"][5]["percentile_ns"], 7_875);
+    assert_eq!(logs["logs"][1]["rows"][18]["size_bytes"], 32_768);
+    assert_eq!(logs["logs"][0]["rows"][5]["percentile_ns"], 7_875);
 }
 
 #[test]

@@ -97,8 +97,8 @@ fn a_run_gives_a_table_a_document_a_page_and_a_log() {
         std::fs::write(&file, again(form)).unwrap();
         let output = common::lowlat(&["net", "pingpong", "--import", &file, "--json"]);
         let logs: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(logs[0]["rows"][0]["iterations"], 500);
-        assert!(logs[0]["header"].to_string().contains(version), "{logs}");
+        assert_eq!(logs["logs"][0]["rows"][0]["iterations"], 500);
+        assert!(logs["logs"][0]["header"].to_string().contains(version), "{logs}");
     }
 }
 
