@@ -3,6 +3,7 @@
 use crate::common::{self, lowlat, text};
 use lowlat_catalogue::CATALOGUE;
 use lowlat_settings::Want;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::{path::Path, sync::LazyLock};
 
@@ -162,5 +163,34 @@ fn firmware_values_stay_as_the_firmware_prints_them() {
 fn terms_of_the_page_are_the_same_everywhere() {
     for (text, chinese) in [("none known", "暂无已知风险"), ("Findings", "检查结果")] {
         assert_eq!(in_chinese(text), format!("<td>{chinese}</td>"));
+    }
+}
+
+/// Names that a host or its firmware chose, each a word that the catalogue has.
+#[test]
+fn names_of_the_firmware_and_of_interfaces_stay_as_they_are() {
+    let mut document: Value =
+        serde_json::from_str(&std::fs::read_to_string(result("assess.json")).expect("a fixture"))
+            .expect("JSON");
+    let known = |value: &str| serde_json::json!({ "known": value });
+    let firmware = &mut document["snapshot"]["firmware"];
+    for (field, value) in [
+        ("system_vendor", "System"),
+        ("system_product", "Power"),
+        ("bios_vendor", "None"),
+        ("bios_version", "Unknown"),
+    ] {
+        firmware[field] = known(value);
+    }
+    document["snapshot"]["nics"][0]["name"] = "data".into();
+    let folder = tempfile::tempdir().expect("a directory");
+    let (file, page) = (folder.path().join("d.json"), folder.path().join("d.html"));
+    std::fs::write(&file, document.to_string()).expect("a file");
+    let (file, shown) = (file.display().to_string(), page.display().to_string());
+    let run = lowlat(&["report", "render", &file, "--html", &shown, "--lang", "zh"]);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    let page = std::fs::read_to_string(page).expect("a page");
+    for whole in [">System Power</dd>", ">None Unknown", ">data<span"] {
+        assert!(page.contains(whole), "{whole}");
     }
 }

@@ -170,12 +170,15 @@ pub fn tile(label: &str, value: &str, note: &str) -> Markup {
     }
 }
 
+/// Facts that are shown as the firmware prints them, in every language.
+const AS_PRINTED: [&str; 2] = ["System", "BIOS"];
+
 /// Builds a list of labelled facts; empty ones are left out.
 pub fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, String)>) -> Markup {
     html! {
         dl class="facts" {
             @for (label, text) in facts {
-                @if !text.is_empty() { div { dt { (label) } dd { (clean(&text)) } } }
+                @if !text.is_empty() { div { dt { (label) } dd translate=[AS_PRINTED.contains(&label).then_some("no")] { (clean(&text)) } } }
             }
         }
     }

@@ -223,9 +223,9 @@ fn nic_row(nic: &Nic) -> Markup {
         node_number(&nic.node).map_or_else(|| "node unknown".to_owned(), |node| format!("node {node}"));
     html! {
         tr {
-            th scope="row" { (clean(&nic.name)) span class="small" { (clean(nic.oui_vendor.text())) } }
+            th scope="row" translate="no" { (clean(&nic.name)) span class="small" { (clean(nic.oui_vendor.text())) } }
             td { (clean(&fact(&nic.operstate))) span class="small" { (speed(nic).unwrap_or_default()) } }
-            td { (dash(format!("{} {}", nic.driver.text(), nic.driver_version.text()).trim().to_owned())) span class="small" { (clean(nic.firmware.text())) } }
+            td translate="no" { (dash(format!("{} {}", nic.driver.text(), nic.driver_version.text()).trim().to_owned())) span class="small" { (clean(nic.firmware.text())) } }
             td { (place) span class="small" { (clean(nic.bus.text())) } }
             td { (dash(missing_or(&nic.channels, channels_text))) }
             td { (dash(missing_or(&nic.rings, rings_text))) }
