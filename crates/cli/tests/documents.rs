@@ -40,11 +40,10 @@ const RUNS: &[&[&str]] = &[
     &["tune", "verify", "--root", "{tree}"],
     &["tune", "confirm", "--root", "{tree}"],
     &["tune", "rollback", "--root", "{tree}", "--yes"],
-    &["import", "sysctl", "{conf}", "--root", "{host}"],
+    &["import", "tuned", "{conf}", "--root", "{host}"],
     &["net", "nics", "--root", "{host}"],
     &["net", "pingpong", "--reference"],
-    &["net", "prepare", "ens1", "--root", "{host}", "--plan"],
-    &["cache", "partition", "--root", "{host}", "--plan"],
+    &["net", "prepare", "enp65s0", "--root", "{host}", "--plan"],
     &["cache", "clock", "--duration", "200ms"],
     &["cache", "false-sharing", "--rounds", "1"],
     &["pipeline", "size", "--check", "2", "--duration", "300ms", "--force"],
@@ -63,6 +62,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("net choose", "net/compare.rs"),
     ("cache c2c", "cache.rs"),
     ("cache clusters", "cache.rs"),
+    ("cache partition", "cache_partition.rs"),
     ("cache memory", "cache.rs"),
     ("workload run", "workload.rs"),
     ("workload compare", "workload.rs"),
@@ -127,7 +127,6 @@ fn every_json_output_names_its_document_and_version() {
     let unpacked =
         Command::new("tar").arg("-xzf").arg(capture("epyc-7f32-stock")).arg("-C").arg(at("tree")).status();
     assert!(unpacked.expect("tar").success());
-    fs::write(at("90-desk.conf"), "vm.swappiness = 60\n").expect("a file");
     let mut recorder = Recorder::open(&at("rec"), Options::default()).expect("a recorder");
     recorder.add_stream("md", 1, "lowlat-trade", Some(0)).expect("a stream");
     recorder.stop().expect("a recording");
@@ -150,7 +149,7 @@ fn every_json_output_names_its_document_and_version() {
                 ("{result}", fixture("results/jitter.json")),
                 ("{bios}", fixture("redfish/standard-bios.json")),
                 ("{rec}", at("rec")),
-                ("{conf}", at("90-desk.conf")),
+                ("{conf}", fixture("import/tuned-desk.conf")),
                 ("{dir}", at("dir")),
             ]
             .iter()
