@@ -18,36 +18,38 @@ pub enum Repeat {
     Each,
 }
 
-/// Parameters of which the last does not simply win. Sources: kernel/sched/isolation.c since 4.15, mm/hugetlb.c,
-/// arch/x86/kernel/tsc.c, arch/x86/kernel/cpu/mce/core.c, drivers/cpufreq/intel_pstate.c, drivers/pci.
-const REPEATS: &[(&str, Repeat)] = &[
-    ("isolcpus", Repeat::First),
-    ("nohz_full", Repeat::First),
-    ("default_hugepagesz", Repeat::First),
-    ("hugepagesz", Repeat::Each),
-    ("hugepages", Repeat::Each),
-    ("tsc", Repeat::Each),
-    ("mce", Repeat::Each),
-    ("intel_pstate", Repeat::Each),
-    ("iommu", Repeat::Each),
-    ("intel_iommu", Repeat::Each),
-    ("amd_iommu", Repeat::Each),
-    ("pci", Repeat::Each),
-    ("pcie_aspm", Repeat::Each),
-    ("console", Repeat::Each),
-    ("earlycon", Repeat::Each),
-    ("dyndbg", Repeat::Each),
-    ("cgroup_disable", Repeat::Each),
-    ("initcall_blacklist", Repeat::Each),
-    ("systemd.mask", Repeat::Each),
-    ("systemd.wants", Repeat::Each),
-    ("systemd.setenv", Repeat::Each),
+/// Parameters of which the first counts (kernel/sched/isolation.c since 4.15, mm/hugetlb.c).
+const OF_FIRST: [&str; 3] = ["isolcpus", "nohz_full", "default_hugepagesz"];
+/// Parameters of which each counts: they set flags of their own, or name one thing each.
+const OF_EACH: [&str; 18] = [
+    "amd_iommu",
+    "cgroup_disable",
+    "console",
+    "dyndbg",
+    "earlycon",
+    "efi",
+    "hugepages",
+    "hugepagesz",
+    "initcall_blacklist",
+    "intel_iommu",
+    "intel_pstate",
+    "iommu",
+    "mce",
+    "pci",
+    "pcie_aspm",
+    "systemd.mask",
+    "systemd.setenv",
+    "tsc",
 ];
 
 impl Repeat {
     /// The rule for a parameter.
     pub fn of(name: &str) -> Self {
-        REPEATS.iter().find(|(known, _)| same_name(known, name)).map_or(Self::Last, |(_, repeat)| *repeat)
+        match name {
+            name if OF_FIRST.iter().any(|known| same_name(known, name)) => Self::First,
+            name if OF_EACH.iter().any(|known| same_name(known, name)) => Self::Each,
+            _ => Self::Last,
+        }
     }
 
     /// The rule, as the end of a sentence about one parameter.

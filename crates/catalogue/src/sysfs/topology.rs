@@ -134,7 +134,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         change: |_, _| {
             Proposal::not(
                 WhyLeftOut::ByAnother,
-                "isolcpus=domain on the command line takes the CPUs out of load balancing (boot.isolcpus)",
+                "isolcpus= on the command line takes the CPUs out of load balancing (boot.isolcpus)",
             )
         },
         name: "cpuset.cpus.partition",

@@ -2,7 +2,7 @@
 
 use super::{missing, some_of};
 use crate::{Context, Judgement};
-use lowlat_host::{BOOT_CPU, CpuSet, Reading};
+use lowlat_host::{BOOT_CPU, CpuSet, Reading, kernel_version::KernelVersion};
 
 /// Maximum number of names that a finding lists.
 const LABELS_SHOWN_MAX: usize = 6;
@@ -13,10 +13,17 @@ pub fn isolated_list(context: &Context<'_>) -> Option<String> {
     (!isolated.is_empty()).then(|| isolated.to_list())
 }
 
-/// The isolated CPUs that can run without a tick, as a list: all but the boot CPU. `None` if there are none.
+/// Kernels before this one reject the second of `isolcpus=` and `nohz_full=` if their lists differ.
+const LISTS_MAY_DIFFER_SINCE: KernelVersion = KernelVersion::new(5, 18);
+
+/// The list for `nohz_full=`: the isolated CPUs without the boot CPU. Kernels that want the list of `isolcpus=` there get
+/// that one, and remove the boot CPU themselves. `None` if it is empty.
 pub fn tickless_list(context: &Context<'_>) -> Option<String> {
     let mut tickless = context.allocation.isolated.clone();
     tickless.remove(BOOT_CPU);
+    if super::kernel_at_least(context.host, LISTS_MAY_DIFFER_SINCE) == Some(false) && !tickless.is_empty() {
+        return isolated_list(context);
+    }
     (!tickless.is_empty()).then(|| tickless.to_list())
 }
 

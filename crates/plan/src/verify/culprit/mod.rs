@@ -56,8 +56,9 @@ fn of_processes(scene: &Scene<'_>) -> Vec<Claim> {
         let kind = if found.line.is_some() { CulpritKind::DropIn } else { CulpritKind::Kernel };
         Claim { by: Culprit { kind, name: found.path, line: found.line, does }, value }
     };
+    let of_first = |found: &GivesCpus| matches!(found.unit.as_str(), "" | "init.scope");
     // The last claim wins.
-    gives_cpus(scene.host).into_iter().rev().map(claim).collect()
+    gives_cpus(scene.host).into_iter().filter(of_first).rev().map(claim).collect()
 }
 
 /// What moves kernel threads.

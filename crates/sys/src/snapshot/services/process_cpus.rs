@@ -123,4 +123,51 @@ mod tests {
             ]
         );
     }
+
+    /// The order of files is the one that `systemd-analyze cat-config` prints, on generated trees.
+    #[test]
+    fn files_are_read_in_the_order_of_systemd() {
+        let mut random = 29_u32;
+        let mut chance = |parts: u32| {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (random >> 16) % parts == 0
+        };
+        let mut compared = 0;
+        for _ in 0..20 {
+            let mut tree = TestTree::new().file("/usr/lib/systemd/system.conf", "[Manager]\n");
+            for directory in OF_MANAGER {
+                for name in [
+                    "system.conf",
+                    "system.conf.d/10-b.conf",
+                    "system.conf.d/9-z.conf",
+                    "system.conf.d/a.conf",
+                    "system.conf.d/x",
+                ] {
+                    let path = format!("{directory}/{name}");
+                    if path == "/usr/lib/systemd/system.conf" || !chance(2) {
+                    } else if name.ends_with("a.conf") && chance(3) {
+                        tree = tree.link(&path, "/dev/null");
+                    } else {
+                        tree = tree.file(&path, "[Manager]\nCPUAffinity=1\n");
+                    }
+                }
+            }
+            let root = tree.place("/");
+            let printed = std::process::Command::new("systemd-analyze")
+                .arg(format!("--root={}", root.display()))
+                .args(["cat-config", "systemd/system.conf"])
+                .output();
+            let Ok(printed) = printed.as_ref().map(|output| String::from_utf8_lossy(&output.stdout)) else {
+                continue;
+            };
+            let head = format!("# {}", root.display().to_string().trim_end_matches('/'));
+            let theirs: Vec<&str> = printed.lines().filter_map(|line| line.strip_prefix(&head)).collect();
+            let (own, drop_ins) = environment::files(&tree.root(), &OF_MANAGER, "system.conf");
+            assert_eq!(own.into_iter().chain(drop_ins).collect::<Vec<_>>(), theirs, "{printed}");
+            compared += 1;
+        }
+        if compared == 0 {
+            println!("skipped: files_are_read_in_the_order_of_systemd: systemd-analyze is not installed");
+        }
+    }
 }
