@@ -1,27 +1,30 @@
 //! Arguments that more than one command takes.
 
+use crate::labels::LabelArgs;
 use clap::{
     Args,
     builder::{PossibleValuesParser, TypedValueParser},
 };
 use jiff::SignedDuration;
-use lowlat_host::CpuSet;
+use lowlat_host::{CpuSet, Labels};
 use lowlat_lang::Language;
 use lowlat_measure::jitter::JitterOptions;
 use std::time::Duration;
 
-/// The argument of commands that write a page.
-#[derive(Debug, Clone, Copy, Args)]
+/// The arguments of commands that write a page.
+#[derive(Debug, Clone, Args)]
 pub struct PageArgs {
     /// Write the page in this language
     #[arg(long, value_name = "LANG", default_value = "en", value_parser = languages())]
     lang: Language,
+    #[command(flatten)]
+    pub labels: LabelArgs,
 }
 
 impl PageArgs {
-    /// Returns an English page in the language asked for.
-    pub fn page(self, page: String) -> String {
-        self.lang.page(page)
+    /// Returns an English page in the language asked for, with the labels of what it shows.
+    pub fn page(&self, page: String, labels: &Labels) -> String {
+        lowlat_report::labelled(self.lang.page(page), labels)
     }
 }
 

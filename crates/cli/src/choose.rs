@@ -15,12 +15,17 @@ pub struct Chosen {
     pub note: Option<String>,
 }
 
-/// Returns the named CPUs, else the isolated ones that this process can run on, else all of them.
+/// Returns the named CPUs, else the isolated ones that this process can run on, else all of them. `of_role` are those that
+/// a role isolates.
 ///
 /// # Errors
 /// Fails if the host isolates CPUs and this process can run on none of them, rather than measure others instead.
-pub fn isolated_first(named: Option<&CpuSet>, snapshot: &HostSnapshot) -> anyhow::Result<Chosen> {
-    choose_isolated(named, snapshot, &settable)
+pub fn isolated_first(
+    named: Option<&CpuSet>,
+    of_role: Option<&CpuSet>,
+    snapshot: &HostSnapshot,
+) -> anyhow::Result<Chosen> {
+    choose_isolated(named, of_role, snapshot, &settable)
 }
 
 /// Returns the named CPUs, else all that this process can run on, isolated or not.
@@ -29,20 +34,20 @@ pub fn all(named: Option<&CpuSet>, snapshot: &HostSnapshot) -> Chosen {
 }
 
 /// Returns the named CPUs, else the isolated ones, else all, for a watch that runs on none of them.
-pub fn watched(named: Option<&CpuSet>, snapshot: &HostSnapshot) -> Chosen {
-    let isolated = isolated_by_kernel(snapshot).intersection(&snapshot.topology.online);
+pub fn watched(named: Option<&CpuSet>, of_role: Option<&CpuSet>, snapshot: &HostSnapshot) -> Chosen {
+    let isolated = isolated(of_role, snapshot).intersection(&snapshot.topology.online);
     let cpus = match named {
         Some(cpus) => cpus.clone(),
         None if isolated.is_empty() => snapshot.topology.online.clone(),
         None => isolated.clone(),
     };
-    let is_isolated = !cpus.is_empty() && cpus.is_subset(&isolated);
+    let is_isolated = !cpus.is_empty() && cpus.is_subset(&isolated_by_kernel(snapshot));
     Chosen { cpus, is_isolated, note: None }
 }
 
 /// Returns those of the watched CPUs that are expected to be quiet: the isolated ones, else those that the user named.
-pub fn quiet(watched: &CpuSet, is_named: bool, snapshot: &HostSnapshot) -> CpuSet {
-    let isolated = isolated_by_kernel(snapshot).intersection(watched);
+pub fn quiet(watched: &CpuSet, is_named: bool, of_role: Option<&CpuSet>, snapshot: &HostSnapshot) -> CpuSet {
+    let isolated = isolated(of_role, snapshot).intersection(watched);
     if isolated.is_empty() && is_named { watched.clone() } else { isolated }
 }
 
@@ -64,10 +69,11 @@ fn settable(cpus: &CpuSet) -> CpuSet {
 
 fn choose_isolated(
     named: Option<&CpuSet>,
+    of_role: Option<&CpuSet>,
     snapshot: &HostSnapshot,
     settable: &impl Fn(&CpuSet) -> CpuSet,
 ) -> anyhow::Result<Chosen> {
-    let isolated = isolated_by_kernel(snapshot);
+    let isolated = isolated(of_role, snapshot);
     if named.is_some() || isolated.is_empty() {
         let note = "This host isolates no CPU, so every CPU that this process may use was measured. `lowlat cpus isolated` \
                     shows which to isolate.";
@@ -82,7 +88,10 @@ fn choose_isolated(
             partitions(snapshot)
         );
     }
-    Ok(Chosen { note: left_out(&isolated, &cpus), cpus, is_isolated: true })
+    let open = cpus.difference(&isolated_by_kernel(snapshot));
+    let is_open = format!("{open:#}: isolated by the role, but not by the kernel.");
+    let note = if open.is_empty() { left_out(&isolated, &cpus) } else { Some(is_open) };
+    Ok(Chosen { note, cpus, is_isolated: open.is_empty() })
 }
 
 fn choose_all(
@@ -114,6 +123,11 @@ fn partitions(snapshot: &HostSnapshot) -> String {
 
 fn isolated_partitions(snapshot: &HostSnapshot) -> impl Iterator<Item = &CpusetPartition> {
     snapshot.services.cpuset_partitions.iter().filter(|partition| partition.is_isolated())
+}
+
+/// Returns the CPUs that the role isolates, else those that the kernel isolates.
+fn isolated(of_role: Option<&CpuSet>, snapshot: &HostSnapshot) -> CpuSet {
+    of_role.cloned().unwrap_or_else(|| isolated_by_kernel(snapshot))
 }
 
 /// Returns the CPUs that isolcpus= or an isolated cpuset partition keeps free of ordinary threads. If there are none,
@@ -152,20 +166,22 @@ mod tests {
     }
 
     fn isolated(host: &HostSnapshot, cpuset: &str) -> (String, bool, Option<String>) {
-        let chosen = choose_isolated(None, host, &inside(cpuset)).unwrap();
+        let chosen = choose_isolated(None, None, host, &inside(cpuset)).unwrap();
         (chosen.cpus.to_list(), chosen.is_isolated, chosen.note)
     }
 
     #[test]
     fn named_cpus_are_used_unchanged() {
         let named = set("2-3");
-        for chosen in [isolated_first(Some(&named), &host("2-7")).unwrap(), all(Some(&named), &host("2-7"))] {
+        for chosen in
+            [isolated_first(Some(&named), None, &host("2-7")).unwrap(), all(Some(&named), &host("2-7"))]
+        {
             assert_eq!(
                 (chosen.cpus.to_list().as_str(), chosen.is_isolated, chosen.note),
                 ("2-3", true, None)
             );
         }
-        assert!(!isolated_first(Some(&named), &host("3-7")).unwrap().is_isolated);
+        assert!(!isolated_first(Some(&named), None, &host("3-7")).unwrap().is_isolated);
     }
 
     #[test]
@@ -174,6 +190,19 @@ mod tests {
         let (cpus, _, note) = isolated(&host("2-7"), "0-5");
         assert_eq!(cpus, "2-5");
         assert!(note.unwrap().starts_with("CPUs 6-7: isolated, but not measured"));
+    }
+
+    #[test]
+    fn a_role_comes_before_what_the_kernel_isolates() {
+        let role = set("3-4");
+        let chosen = choose_isolated(None, Some(&role), &host("2-7"), &inside("0-7")).unwrap();
+        assert_eq!((chosen.cpus.to_list().as_str(), chosen.is_isolated, chosen.note), ("3-4", true, None));
+        let chosen = choose_isolated(None, Some(&role), &host("4-7"), &inside("0-7")).unwrap();
+        assert_eq!((chosen.cpus.to_list().as_str(), chosen.is_isolated), ("3-4", false));
+        assert_eq!(chosen.note.unwrap(), "CPU 3: isolated by the role, but not by the kernel.");
+        let watched = watched(None, Some(&role), &host(""));
+        assert_eq!((watched.cpus.to_list().as_str(), watched.is_isolated), ("3-4", false));
+        assert_eq!(quiet(&set("0-7"), false, Some(&role), &host("")), role);
     }
 
     #[test]
@@ -209,7 +238,7 @@ mod tests {
         });
         assert_eq!(isolated(&host, "0-7"), ("4-7".into(), true, None));
         assert!(all(Some(&set("4")), &host).is_isolated);
-        let outside = choose_isolated(None, &host, &inside("0-3")).unwrap_err().to_string();
+        let outside = choose_isolated(None, None, &host, &inside("0-3")).unwrap_err().to_string();
         assert!(
             outside.contains("the isolated CPUs 4-7: offline or") && outside.contains("(/trading)"),
             "{outside}"
@@ -220,8 +249,8 @@ mod tests {
     fn isolated_cpus_are_watched_and_expected_to_be_quiet() {
         let watch = |named: Option<&str>, host: &HostSnapshot| {
             let named = named.map(set);
-            let chosen = watched(named.as_ref(), host);
-            let quiet = quiet(&chosen.cpus, named.is_some(), host);
+            let chosen = watched(named.as_ref(), None, host);
+            let quiet = quiet(&chosen.cpus, named.is_some(), None, host);
             (chosen.cpus.to_list(), chosen.is_isolated, quiet.to_list())
         };
         let shown = |cpus: &str, is_isolated, quiet: &str| (cpus.to_owned(), is_isolated, quiet.to_owned());

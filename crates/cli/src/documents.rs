@@ -1,8 +1,10 @@
 //! Result documents: creation for the current run, and reading of earlier ones.
 
 use crate::host::Host;
+use crate::labels::{self, LabelArgs};
 use anyhow::{Context, bail};
 use jiff::Timestamp;
+use lowlat_host::Labels;
 use lowlat_result::{Measurement, ResultDocument};
 use lowlat_settings::audit::Audit;
 use std::{
@@ -13,6 +15,7 @@ use std::{
 
 /// Run that ends with a document.
 pub struct Run {
+    labels: LabelArgs,
     command: &'static str,
     clock: Instant,
     /// Start of the run, for the document.
@@ -22,9 +25,10 @@ pub struct Run {
 }
 
 impl Run {
-    /// Starts the run of a subcommand.
-    pub fn begin(command: &'static str) -> Self {
-        Self { command, clock: Instant::now(), started_at: Timestamp::now(), warnings: Vec::new() }
+    /// Starts the run of a subcommand. `labels` name its document.
+    pub fn begin(command: &'static str, labels: &LabelArgs) -> Self {
+        let (clock, started_at) = (Instant::now(), Timestamp::now());
+        Self { labels: labels.clone(), command, clock, started_at, warnings: Vec::new() }
     }
 
     /// Ends the run and returns its document. `stop` is the flag that interrupts the run.
@@ -35,7 +39,8 @@ impl Run {
         measurements: Vec<Measurement>,
         stop: &AtomicBool,
     ) -> ResultDocument {
-        let Host { snapshot, role, allocation, .. } = host;
+        let Host { root, snapshot, role, allocation, .. } = host;
+        let host_name = labels::host_name(&root, snapshot.origin.is_redacted);
         let mut document = ResultDocument {
             document: ResultDocument::DOCUMENT.into(),
             schema_version: ResultDocument::SCHEMA_VERSION,
@@ -45,6 +50,7 @@ impl Run {
             elapsed_s: self.clock.elapsed().as_secs_f64(),
             // Relaxed: set by the signal handler, read once all samplers have been joined.
             is_interrupted: stop.load(Ordering::Relaxed),
+            labels: Labels::default(),
             role,
             snapshot,
             allocation,
@@ -54,7 +60,7 @@ impl Run {
             warnings: self.warnings,
         };
         document.warnings = lowlat_report::all_warnings(&document);
-        document
+        self.labels.label_new(document, host_name)
     }
 }
 

@@ -1,11 +1,14 @@
 //! Arguments that name a host and a role, and the host read from them.
 
-use anyhow::Context as _;
+use crate::output;
+use crate::role::{self, KeptRole};
 use clap::Args;
 use lowlat_catalogue::CATALOGUE;
-use lowlat_host::{Allocation, HostSnapshot, Profile, Role, RoleError, RoleFile};
+use lowlat_host::{Allocation, CpuSet, HostSnapshot, Profile, Role};
 use lowlat_sys::{Root, snapshot};
-use std::path::{Path, PathBuf};
+use lowlat_tune::StateDir;
+use serde::Serialize;
+use std::path::PathBuf;
 
 /// Host to read, and the role and profile to judge it by.
 #[derive(Debug, Args)]
@@ -13,8 +16,8 @@ pub struct HostArgs {
     /// Read this host: a directory with proc/ and sys/, or a capture file
     #[arg(long, value_name = "DIR|FILE", default_value = "/")]
     pub root: PathBuf,
-    /// Read this role file (TOML): housekeeping, isolated, nics, accept-risk, profile; or the built-in role
-    /// guide-57037
+    /// Read this role file (TOML): housekeeping, isolated, nics, accept-risk, profile; or a built-in role: trading,
+    /// guide-57037 [default: that of the plan in force, /etc/lowlat/role.toml, or the host's isolation]
     #[arg(long, value_name = "FILE|NAME")]
     pub role: Option<PathBuf>,
     /// Judge by this profile: trading or guide-57037 [default: the role's, else trading]
@@ -29,27 +32,42 @@ pub struct Host {
     pub snapshot: HostSnapshot,
     pub role: Role,
     pub allocation: Allocation,
+    /// What the user should know of the role, one sentence each.
+    pub role_warnings: Vec<String>,
 }
 
 impl HostArgs {
-    /// Reads the host and the role.
+    /// Reads the host and the role, and prints on stderr which role it is, unless the user named it.
     pub fn read(&self) -> anyhow::Result<Host> {
+        let host = self.read_silently()?;
+        host.role_notes().iter().for_each(|note| output::talk(note));
+        Ok(host)
+    }
+
+    /// The same for a command that shows the role itself.
+    pub fn read_silently(&self) -> anyhow::Result<Host> {
         let root = Root::open(&self.root)?;
-        let role_file = self.role.as_deref().map(|path| anyhow::Ok((path, read_role(path)?))).transpose()?;
+        let state = (!root.is_capture()).then(|| StateDir::below(&self.root));
+        self.read_with(root, state.as_ref())
+    }
+
+    /// The same with lowlat's state in another place.
+    pub fn read_with(&self, root: Root, state: Option<&StateDir>) -> anyhow::Result<Host> {
+        let named = self.role.as_deref().map(|path| anyhow::Ok((path, role::read(path)?))).transpose()?;
         let snapshot = snapshot::read(&root, CATALOGUE);
-        let mut role = match role_file {
-            Some((path, file)) => file
-                .resolve(&snapshot, &CATALOGUE.ids().collect::<Vec<_>>())
-                .map_err(|error| refused(path, "it does not fit this host", &error))?,
-            None => Role::default(),
+        let (mut role, role_warnings) = match named {
+            Some((path, file)) => (role::resolve(&file, &path.display().to_string(), &snapshot)?, Vec::new()),
+            None => {
+                let kept = KeptRole::read(&root, state, &snapshot)?;
+                (kept.or_isolation(&snapshot), kept.warnings)
+            }
         };
         role.profile = self.profile.unwrap_or(role.profile);
-        let allocation = Allocation::choose(&snapshot, &role);
-        Ok(Host { root, snapshot, role, allocation })
+        let mut allocation = Allocation::choose(&snapshot, &role);
+        allocation.warnings.extend(role_warnings.iter().cloned());
+        Ok(Host { root, snapshot, role, allocation, role_warnings })
     }
-}
 
-impl HostArgs {
     /// Reads the running host; `what` is what can only be measured there: "round trips".
     pub fn read_live(&self, what: &str) -> anyhow::Result<Host> {
         let host = self.read()?;
@@ -62,12 +80,56 @@ impl HostArgs {
     }
 }
 
+/// A result with the role that it was judged by.
+#[derive(Serialize)]
+struct Judged<'a, T> {
+    #[serde(flatten)]
+    result: &'a T,
+    role: JudgedBy,
+}
+
+#[derive(Serialize)]
+struct JudgedBy {
+    #[serde(flatten)]
+    role: Role,
+    warnings: Vec<String>,
+}
+
 impl Host {
     /// Adds the default boot entry to the snapshot. Only the inventory shows it, so that other commands do not read the
     /// boot loader's files.
     pub fn with_boot_entry(mut self) -> Self {
         self.snapshot.kernel.default_boot_line = lowlat_tune::boot_loader::default_line(&self.root);
         self
+    }
+
+    /// Returns the isolated CPUs of a role that names its CPUs.
+    pub fn cpus_of_role(&self) -> Option<&CpuSet> {
+        role::named_cpus(&self.role, &self.allocation.isolated)
+    }
+
+    /// Returns which role the host is judged by, unless the user named it, and what to know of it.
+    pub fn role_notes(&self) -> Vec<String> {
+        lowlat_report::role_notes(&self.role, &self.allocation, &self.role_warnings)
+    }
+
+    /// Returns which role the host is judged by, unless the user named it.
+    pub fn role_line(&self) -> Option<String> {
+        lowlat_report::role_notes(&self.role, &self.allocation, &[]).pop()
+    }
+
+    /// Prints a text of judgements, and the role that they are made by.
+    pub fn print(&self, text: &str) -> anyhow::Result<()> {
+        let of = lowlat_report::role_text(&self.role, &self.allocation, &self.role_warnings, output::width());
+        let gap = if text.ends_with('\n') { "" } else { "\n" };
+        output::print(&format!("{text}{gap}{of}"))
+    }
+
+    /// Prints judgements as JSON, with the role that they are made by in the field `role`.
+    pub fn print_json(&self, result: &impl Serialize) -> anyhow::Result<()> {
+        let Allocation { housekeeping, isolated, .. } = self.allocation.clone();
+        let role = Role { housekeeping: Some(housekeeping), isolated: Some(isolated), ..self.role.clone() };
+        output::print_json(&Judged { result, role: JudgedBy { role, warnings: self.role_warnings.clone() } })
     }
 
     /// Returns the context that judges read.
@@ -80,43 +142,4 @@ impl Host {
             catalogue: CATALOGUE,
         }
     }
-}
-
-/// Roles that are part of the binary, by name.
-const ROLES: [(&str, &str); 1] = [("guide-57037", include_str!("../../../roles/guide-57037.toml"))];
-
-/// Reads a role file. A file of the name of a built-in role has precedence.
-fn read_role(path: &Path) -> anyhow::Result<RoleFile> {
-    let built_in = ROLES.iter().find(|(name, _)| path.as_os_str() == *name && !path.exists());
-    let text = match built_in {
-        Some((_, text)) => (*text).to_owned(),
-        None => std::fs::read_to_string(path).with_context(|| {
-            format!(
-                "cannot read role file {}\nhint: name a TOML file, or the built-in role guide-57037",
-                path.display()
-            )
-        })?,
-    };
-    RoleFile::parse(&path.display().to_string(), &text)
-        .map_err(|error| refused(path, "it is invalid", &error))
-}
-
-/// Longest line of a role file in an error, in characters.
-const QUOTE_CHARS_MAX: usize = 76;
-
-/// Returns the error of a role file, without the end of a long line that it quotes.
-fn refused(path: &Path, why: &str, error: &RoleError) -> anyhow::Error {
-    let is_gutter = |c: char| c == ' ' || c.is_ascii_digit();
-    let quoted = |line: &str| match line.char_indices().nth(QUOTE_CHARS_MAX) {
-        Some((end, _)) if line.trim_start_matches(is_gutter).starts_with('|') => {
-            format!("{}...", &line[..end])
-        }
-        _ => line.to_owned(),
-    };
-    let lines: Vec<String> = error.to_string().lines().map(quoted).collect();
-    anyhow::anyhow!(
-        "cannot use role file {}: {why}\n{}\nhint: correct this line; `lowlat audit --help` lists the keys at --role",
-        path.display(),
-        lines.join("\n")
-    )
 }

@@ -5,10 +5,12 @@ mod choose;
 mod commands;
 mod documents;
 mod host;
+mod labels;
 mod measurements;
 mod output;
 mod progress;
 mod results;
+mod role;
 mod signals;
 
 use lowlat_host::printable;

@@ -177,7 +177,9 @@ impl RunFiles {
         let mut files = Vec::new();
         files.extend(self.result.iter().map(|file| (file, json_line(document))));
         files.extend(
-            self.report.iter().map(|file| (file, Ok(self.language.page(lowlat_report::html(document))))),
+            self.report
+                .iter()
+                .map(|file| (file, Ok(self.language.page(lowlat_report::html(document), &document.labels)))),
         );
         files.extend(self.hlog.iter().map(|file| (file, log(started_ns(document)))));
         write_all(files)

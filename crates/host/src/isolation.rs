@@ -115,6 +115,19 @@ impl HostSnapshot {
         isolated.extend(partitions.filter_map(|partition| partition.cpus.known()).flat_map(CpuSet::iter));
         isolated
     }
+
+    /// The online CPUs that the owner isolates, if all that says so agrees: `isolcpus=` and `nohz_full=` on the command
+    /// line, what the kernel made of them, and isolated cpuset partitions.
+    pub fn cpus_isolated_by_owner(&self) -> Option<CpuSet> {
+        let topology = &self.topology;
+        let line = self.kernel.tokens();
+        let named = ["isolcpus", "nohz_full"].map(|name| line.cpus(name, topology.cpu_count())?.ok());
+        let shown = [Some(self.cpus_isolated()), topology.nohz_full.known().cloned()];
+        let found = named.into_iter().chain(shown).flatten().map(|cpus| cpus.intersection(&topology.online));
+        let mut found = found.filter(|cpus| !cpus.is_empty());
+        let first = found.next()?;
+        (found.all(|cpus| cpus == first) && first != topology.online).then_some(first)
+    }
 }
 
 #[cfg(test)]
@@ -173,6 +186,40 @@ mod tests {
         }
         let newer = host("6.1.0", "isolcpus=future,1-3", "1-3");
         assert_eq!(newer.knows_isolcpus_flag("future"), Some(false), "skipped, so the effect proves nothing");
+    }
+
+    #[test]
+    fn the_owner_isolates_what_all_agree_on() {
+        let of = |line: &str, isolated: &str, nohz_full: &str, partition: &str| {
+            let mut host = HostSnapshot::default();
+            host.topology.online = set("0-15");
+            host.kernel.command_line = Reading::Known(crate::cmdline::CommandLine::parse(line));
+            host.topology.isolated = Reading::Known(set(isolated));
+            host.topology.nohz_full = Reading::Known(set(nohz_full));
+            host.services.cpuset_partitions = vec![CpusetPartition {
+                group: "trading".into(),
+                state: "isolated".into(),
+                cpus: Reading::Known(set(partition)),
+            }];
+            host.cpus_isolated_by_owner().map(|cpus| cpus.to_list())
+        };
+        let agreed = |cpus: &str| Some(cpus.to_owned());
+        assert_eq!(of("isolcpus=domain,managed_irq,4-N nohz_full=4-N", "4-15", "4-15", ""), agreed("4-15"));
+        assert_eq!(of("isolcpus=managed_irq,2-7,10-15 nohz_full=2-7,10-15", "", "", ""), agreed("2-7,10-15"));
+        assert_eq!(of("isolcpus=3", "3", "", ""), agreed("3"));
+        assert_eq!(of("nohz_full=4-15", "", "4-15", ""), agreed("4-15"));
+        assert_eq!(of("", "", "", "8-15"), agreed("8-15"));
+        // CPUs that are offline are no contradiction.
+        assert_eq!(of("isolcpus=4-15,20-31 nohz_full=4-15", "4-15,20-31", "4-15", ""), agreed("4-15"));
+        for (line, isolated, nohz_full, partition) in [
+            ("", "", "", ""),
+            ("isolcpus=4-15 nohz_full=2-15", "4-15", "2-15", ""),
+            ("isolcpus=4-15", "2-15", "", ""),
+            ("isolcpus=4-15", "4-15", "", "2-3"),
+            ("isolcpus=0-15", "0-15", "", ""),
+        ] {
+            assert_eq!(of(line, isolated, nohz_full, partition), None, "{line}");
+        }
     }
 
     #[test]

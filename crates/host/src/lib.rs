@@ -13,6 +13,7 @@ mod digest;
 pub mod histogram;
 mod isolation;
 pub mod kernel_version;
+mod labels;
 pub mod memory;
 pub mod printable;
 mod profile;
@@ -32,9 +33,10 @@ pub use digest::digest;
 pub use isolation::{
     BOOT_CPU, BOOT_CPU_ISOLATED, ISOLCPUS_FLAGS, ISOLCPUS_SKIPS_FLAGS_SINCE, IsolatedCpus, Isolation,
 };
+pub use labels::Labels;
 pub use profile::Profile;
 pub use reading::{Reading, Unparsable};
-pub use role::{IsolateBy, Role, RoleError, RoleFile};
+pub use role::{IsolateBy, Role, RoleError, RoleFile, RoleSource};
 pub use snapshot::HostSnapshot;
 pub use ticks::{TickScale, ticks_between};
 pub use topology::Topology;

@@ -64,7 +64,7 @@ pub fn shared_core(host: &HostSnapshot, cpus: &CpuSet) -> Option<CpuSet> {
 /// Returns the CPUs among which a rule chooses: the isolated ones if there are any.
 fn candidates(place: &Place, host: &HostSnapshot, around: &Surroundings) -> Result<CpuSet, Refusal> {
     let usable = host.topology.online.intersection(&around.allowed);
-    let isolated = usable.intersection(&host.cpus_isolated());
+    let isolated = around.of_role.clone().unwrap_or_else(|| host.cpus_isolated()).intersection(&usable);
     let near = match place {
         Place::Near(name) => near(name, host)?,
         _ => None,

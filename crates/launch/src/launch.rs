@@ -18,6 +18,8 @@ const HUGE_PAGES: &str = "glibc.malloc.hugetlb=2";
 pub struct Surroundings {
     /// CPUs that the kernel accepts for this process.
     pub allowed: CpuSet,
+    /// CPUs that a role isolates, which come before those that the kernel isolates.
+    pub of_role: Option<CpuSet>,
     /// Whether the accelerator's launcher or library is installed.
     pub is_installed: bool,
     /// Environment.
@@ -240,7 +242,7 @@ mod tests {
     }
 
     fn around() -> Surroundings {
-        Surroundings { allowed: set("0-14"), is_installed: true, environment: Vec::new() }
+        Surroundings { allowed: set("0-14"), is_installed: true, ..Surroundings::default() }
     }
 
     fn plan(request: &Request) -> Result<Launch, Refusal> {
@@ -257,6 +259,10 @@ mod tests {
         assert_eq!((launch.cpus, launch.warnings), (vec![4, 5], vec![]));
         let near = plan(&request(CpuChoice::Place(Place::Near("eth1".into())), 1)).unwrap();
         assert_eq!(near.cpus, [4]);
+        // A plan in force may wait for its reboot.
+        let of_role = Surroundings { of_role: Some(set("2,5")), ..around() };
+        let compact = request(CpuChoice::Place(Place::Compact), 2);
+        assert_eq!(Launch::plan(&compact, &host(), &of_role).unwrap().cpus, [2, 5]);
     }
 
     #[test]

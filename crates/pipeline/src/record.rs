@@ -237,6 +237,9 @@ pub struct PipelineDocument {
     pub started_at: String,
     /// Whether it was cut short by the user.
     pub is_interrupted: bool,
+    /// Name of the host, title and note.
+    #[serde(flatten)]
+    pub labels: lowlat_host::Labels,
     /// What was asked beside the load.
     #[serde(default)]
     pub options: PipelineOptions,

@@ -262,6 +262,9 @@ pub struct ExchangeDocument {
     pub started_at: String,
     /// Whether the user ended it.
     pub is_interrupted: bool,
+    /// Name of the host, title and note.
+    #[serde(flatten)]
+    pub labels: lowlat_host::Labels,
     /// Messages published.
     pub published: u64,
     /// Datagrams that carried them.

@@ -12,7 +12,7 @@ impl Plan {
     /// The plan in force after `above` is applied on top of this one. Of two changes of one target the upper
     /// one wins, separately for each parameter of the command line and each sysctl. A plan made while this
     /// one is in force contains only what is missing, so it cannot replace this one. If it adds nothing,
-    /// this plan stays in force.
+    /// this plan stays in force, with the upper one's role.
     #[must_use]
     pub fn with_above(&self, above: &Self) -> Self {
         let mut changes = self.changes.clone();
@@ -25,7 +25,11 @@ impl Plan {
         }
         let is_new = changes.len() != self.changes.len()
             || changes.iter().zip(&self.changes).any(|(new, old)| !asks_the_same(new, old));
-        if is_new { Self { changes, ..above.clone() } } else { self.clone() }
+        if is_new {
+            return Self { changes, ..above.clone() };
+        }
+        let (housekeeping, isolated) = (above.housekeeping.clone(), above.isolated.clone());
+        Self { profile: above.profile, housekeeping, isolated, role: above.role.clone(), ..self.clone() }
     }
 }
 
@@ -154,6 +158,7 @@ mod tests {
             boot_id: Reading::Absent,
             housekeeping: lowlat_host::CpuSet::of(0),
             isolated: lowlat_host::CpuSet::of(1),
+            role: None,
             changes,
             left_out: Vec::new(),
             warnings: Vec::new(),

@@ -3,7 +3,7 @@
 
 use super::{Plan, boot_line, partition, planner};
 use lowlat_host::{
-    Allocation, CpuSet, HostSnapshot, IsolateBy, Reading, Role,
+    Allocation, CpuSet, HostSnapshot, IsolateBy, Reading, Role, RoleSource,
     cmdline::{CommandLine, same_name, split},
 };
 use lowlat_settings::{
@@ -41,7 +41,7 @@ impl Plan {
             if foreign.is_empty() {
                 break;
             }
-            let role = self.role(nics);
+            let role = self.role_of_changes(nics);
             let allocation = Allocation::choose(&host, &role);
             let context = Context {
                 host: &host,
@@ -56,8 +56,8 @@ impl Plan {
         foreign.iter().map(in_words).collect()
     }
 
-    /// The plan's role, as far as the plan records it.
-    fn role(&self, nics: Vec<String>) -> Role {
+    /// The plan's role, as far as its changes show it.
+    pub(crate) fn role_of_changes(&self, nics: Vec<String>) -> Role {
         let of_tokens = self.changes.iter().flat_map(|change| change.target.boot_tokens());
         let named = self.changes.iter().flat_map(|change| change.settings.iter().cloned());
         Role {
@@ -73,6 +73,7 @@ impl Plan {
             } else {
                 IsolateBy::Boot
             },
+            source: RoleSource::InForce,
         }
     }
 

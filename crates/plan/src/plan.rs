@@ -1,7 +1,7 @@
 //! The plan as a document.
 
 use super::HostMark;
-use lowlat_host::{CpuSet, Profile, Reading};
+use lowlat_host::{CpuSet, Profile, Reading, Role, RoleSource};
 use lowlat_settings::{
     Checked, Claim,
     change::{Change, Target, WhyLeftOut},
@@ -28,6 +28,9 @@ pub struct Plan {
     pub housekeeping: CpuSet,
     /// CPUs that the plan isolates.
     pub isolated: CpuSet,
+    /// The role that it was made for; none in plans of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
     /// The changes, in the order of applying.
     pub changes: Vec<Change>,
     /// Settings for which nothing, or not everything, is planned. A setting can be here and among the
@@ -68,6 +71,18 @@ impl Plan {
     /// What the plan claims: that there is something to change, that there is nothing, or neither.
     pub fn claim(&self) -> Claim {
         self.checked().claim(!self.changes.is_empty())
+    }
+
+    /// The role that hosts are judged by while the plan is in force: its own, with the CPUs that it chose.
+    pub fn role_in_force(&self) -> Role {
+        let cpus = |cpus: &CpuSet| Some(cpus.clone()).filter(|cpus| !cpus.is_empty());
+        Role {
+            profile: self.profile,
+            housekeeping: cpus(&self.housekeeping),
+            isolated: cpus(&self.isolated),
+            source: RoleSource::InForce,
+            ..self.role.clone().unwrap_or_else(|| self.role_of_changes(Vec::new()))
+        }
     }
 
     /// Whether a part of the plan needs a reboot.

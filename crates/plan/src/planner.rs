@@ -156,6 +156,7 @@ impl Gathered {
             },
             housekeeping: context.allocation.housekeeping.clone(),
             isolated: context.allocation.isolated.clone(),
+            role: Some(context.role.clone()),
             changes: self.changes,
             left_out: self.left_out,
             warnings,

@@ -20,6 +20,7 @@ mod launch;
 mod net;
 mod plan;
 mod render;
+mod role;
 mod shared;
 mod side_by_side;
 
@@ -47,6 +48,7 @@ pub use jitter::{
     },
 };
 pub use launch::launch_text;
+pub use lowlat_text::page::labelled;
 pub use net::{
     Interrupt, NicView, OnloadStatus, Solarflare, command_line, nics_text, onload_status_text, procedure_text,
 };
@@ -59,6 +61,7 @@ pub use plan::{
     verification::{VerificationTextOptions, verification_lines, verification_text},
 };
 pub use render::{Named, html::documents_html, markdown::documents_markdown, text::documents_text};
+pub use role::{role_notes, role_text};
 pub use shared::document::all_warnings;
 pub use side_by_side::{html::side_by_side_html, text::side_by_side_text};
 

@@ -87,9 +87,18 @@ pub struct FleetFinding {
     pub fault_count: usize,
     /// Hosts to which it applies.
     pub applies_count: usize,
-    /// The wanted value on the first of the hosts at fault.
-    pub wanted: String,
+    /// The wanted values on the hosts at fault, the most frequent first: hosts with other roles want others.
+    pub wanted: Vec<FleetWanted>,
     /// The hosts at fault, as places in [`Fleet::hosts`].
+    pub hosts: Vec<usize>,
+}
+
+/// Hosts that want the same value.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FleetWanted {
+    /// The value.
+    pub value: String,
+    /// The hosts, as places in [`Fleet::hosts`].
     pub hosts: Vec<usize>,
 }
 
@@ -192,13 +201,27 @@ fn findings(hosts: &[FleetHost]) -> Vec<FleetFinding> {
                 id: id.to_owned(),
                 fault_count: places.len(),
                 applies_count: hosts.iter().filter(|host| host.verdicts.contains_key(id)).count(),
-                wanted: hosts.iter().find_map(|host| host.wanted.get(id)).cloned().unwrap_or_default(),
+                wanted: wanted(hosts, id, &places),
                 hosts: places,
             }
         })
         .collect();
     found.sort_by_key(|of| (of.fault_count, of.id.clone()));
     found
+}
+
+/// The values that the hosts at these places want for a setting.
+fn wanted(hosts: &[FleetHost], id: &str, places: &[usize]) -> Vec<FleetWanted> {
+    let mut by_value: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for at in places {
+        if let Some(value) = hosts.get(*at).and_then(|host| host.wanted.get(id)) {
+            by_value.entry(value).or_default().push(*at);
+        }
+    }
+    let of = |(value, hosts): (&str, Vec<usize>)| FleetWanted { value: value.to_owned(), hosts };
+    let mut all: Vec<FleetWanted> = by_value.into_iter().map(of).collect();
+    all.sort_by_key(|of| (Reverse(of.hosts.len()), of.hosts.first().copied()));
+    all
 }
 
 /// The most frequent threshold of measured hosts; of equally frequent ones the lowest.
@@ -270,6 +293,19 @@ mod tests {
             fleet.findings.iter().map(|of| (of.id.as_str(), of.fault_count, of.applies_count)).collect();
         assert_eq!(findings, [("a", 1, 10), ("b", 9, 10)], "the rarest fault first");
         assert_eq!((fleet.rate_median.map(|rate| rate.per_s), fleet.noisy), (Some(1.0), vec![9]));
+    }
+
+    /// Hosts with other roles want other values.
+    #[test]
+    fn each_host_has_its_own_wanted_value() {
+        let wanting = |name: &str, value: &str| FleetHost {
+            wanted: BTreeMap::from([("a".to_owned(), value.to_owned())]),
+            ..host(name, &[("a", Verdict::Wrong)], None)
+        };
+        let fleet = Fleet::of(vec![wanting("x", "1-7"), wanting("y", "2-7"), wanting("z", "2-7")]);
+        let wanted: Vec<(&str, &[usize])> =
+            fleet.findings[0].wanted.iter().map(|of| (of.value.as_str(), of.hosts.as_slice())).collect();
+        assert_eq!(wanted, [("2-7", &[1, 2][..]), ("1-7", &[0])]);
     }
 
     /// A setting that does not apply to a host does not make it an outlier, and two hosts have no middle.

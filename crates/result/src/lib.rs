@@ -12,7 +12,7 @@ mod schema;
 pub use measurement::Measurement;
 
 use lowlat_cache::{c2c::C2cMeasurement, clusters::ClustersMeasurement};
-use lowlat_host::{Allocation, HostSnapshot, Role};
+use lowlat_host::{Allocation, HostSnapshot, Labels, Role};
 use lowlat_jitter::{JitterMeasurement, ReadinessPoint};
 use lowlat_net::{
     choose::NetChoiceMeasurement, compare::NetCompareMeasurement, pingpong::PingpongMeasurement,
@@ -40,6 +40,9 @@ pub struct ResultDocument {
     pub elapsed_s: f64,
     /// Whether the user stopped it early.
     pub is_interrupted: bool,
+    /// Name of the host, title and note.
+    #[serde(flatten)]
+    pub labels: Labels,
     /// The user's requirements for the host.
     pub role: Role,
     /// The host before the measurement.

@@ -154,7 +154,7 @@ fn captures_of_the_archives_give_the_same_snapshots() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let out = folder.path().join("capture.tar.gz");
         let root = Root::open(&archive).expect("a host root");
-        let options = CaptureOptions { is_redacted: false };
+        let options = CaptureOptions { is_redacted: false, role: None };
         capture(&root, CATALOGUE, &out, &options).unwrap_or_else(|error| panic!("{name}: {error}"));
         let original = snapshot::read(&root, CATALOGUE);
         let mut captured = snapshot::read(&Root::open(&out).expect("the capture opens"), CATALOGUE);

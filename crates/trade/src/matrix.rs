@@ -163,6 +163,7 @@ impl Matrix {
             elapsed_s: 0.0,
             budget_s: wanted.budget.as_secs_f64(),
             is_interrupted: false,
+            labels: lowlat_host::Labels::default(),
             host: String::new(),
             kernel: String::new(),
             repeats: budget.repeats,

@@ -146,6 +146,7 @@ impl Sizing<'_> {
             lowlat_version: env!("CARGO_PKG_VERSION").into(),
             started_at,
             is_interrupted: self.is_stopped(),
+            labels: lowlat_host::Labels::default(),
             host: host.to_owned(),
             costs,
             strategy_extra_ns: wanted.strategy_cost_ns,

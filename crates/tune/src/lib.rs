@@ -22,4 +22,4 @@ pub mod targets;
 pub mod units;
 
 pub use programs::{Outcome, Programs, SystemPrograms};
-pub use state::{InForce, LogSeal, StateDir, StateError, Wrote};
+pub use state::{InForce, LogSeal, ROLE_FILE, StateDir, StateError, Wrote};

@@ -158,6 +158,9 @@ pub struct StateDir {
     pub faults: Faults,
 }
 
+/// The administrator's role file, by which hosts are judged without a plan in force.
+pub const ROLE_FILE: &str = "/etc/lowlat/role.toml";
+
 /// Maximum size of lowlat's state files; a plan of a host with a thousand CPUs has some megabytes.
 const BYTES_MAX: u64 = 256 << 20;
 

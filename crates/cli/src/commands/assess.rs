@@ -71,13 +71,13 @@ examples(&[
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
-    let mut run = Run::begin("assess");
+    let mut run = Run::begin("assess", &arguments.language.labels);
     let files = Files::prepare(&arguments)?;
     let stop = signals::stop_flag()?;
     let progress = Progress::new();
 
     progress.say("reading the host");
-    let host = arguments.host.read()?.with_boot_entry();
+    let host = arguments.host.read_silently()?.with_boot_entry();
     progress.say("judging settings");
     let audit = Audit::of(&host.context());
     let measurements;
@@ -174,7 +174,7 @@ impl Files {
     fn prepare(arguments: &Arguments) -> anyhow::Result<Self> {
         Ok(Self {
             report: Target::prepare(arguments.report.as_deref(), "--report", ("lowlat-report", "html"))?,
-            language: arguments.language,
+            language: arguments.language.clone(),
             result: Target::prepare(arguments.result.as_deref(), "--result", ("lowlat-result", "json"))?,
         })
     }
@@ -184,7 +184,7 @@ impl Files {
         let number = self.report.free_from(self.result.free_from(1));
         let result =
             output::json_line(document).and_then(|text| self.result.write(&text, number, "--result"));
-        let page = self.language.page(lowlat_report::html(document));
+        let page = self.language.page(lowlat_report::html(document), &document.labels);
         let report = self.report.write(&page, number, "--report");
         match (result, report) {
             (Ok(result), Ok(page)) => Ok(Written { page, result }),

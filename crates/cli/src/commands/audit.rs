@@ -93,13 +93,13 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     if let Some(id) = &arguments.explain {
         return explain(&arguments, id);
     }
-    let host = arguments.host.read()?;
+    let host = arguments.host.read_silently()?;
     let audit = Audit::of(&host.context());
     let options = AuditTableOptions { show_all: arguments.all, width: output::width() };
     if arguments.json {
-        output::print_json(&output::Document::of("lowlat-audit", &audit))?;
+        host.print_json(&output::Document::of("lowlat-audit", &audit))?;
     } else {
-        output::print(&lowlat_report::audit_table(&audit, options))?;
+        host.print(&lowlat_report::audit_table(&audit, options))?;
     }
     let fails = |verdict: Verdict| arguments.fail_on.iter().any(|fail_on| fail_on.meets(verdict));
     if arguments.fail_on == [FailOn::None] {
@@ -130,12 +130,12 @@ fn explain(arguments: &Arguments, id: &str) -> anyhow::Result<Exit> {
             None => bail!("no setting has the id \"{id}\"\nhint: `lowlat audit --list` shows every id"),
         }
     };
-    let host = arguments.host.read()?;
+    let host = arguments.host.read_silently()?;
     let finding = lowlat_settings::judge_one(&host.context(), setting);
     if arguments.json {
-        output::print_json(&output::Document::of("lowlat-finding", &finding))?;
+        host.print_json(&output::Document::of("lowlat-finding", &finding))?;
     } else {
-        output::print(&lowlat_report::explain(&finding, output::width()))?;
+        host.print(&lowlat_report::explain(&finding, output::width()))?;
     }
     Ok(Exit::Clean)
 }

@@ -85,7 +85,8 @@ fn declare(command: Command) -> Command {
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
-    let allocation = arguments.host.read()?.allocation;
+    let host = arguments.host.read_silently()?;
+    let allocation = &host.allocation;
     let set = match arguments.set {
         Set::Housekeeping => &allocation.housekeeping,
         Set::Isolated | Set::Nobalance => &allocation.isolated,
@@ -95,15 +96,16 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
             "list": set.to_list(), "mask": set.to_mask(), "systemd": set.to_systemd(), "count": set.len(),
             "steps": allocation.steps, "warnings": allocation.warnings,
         });
-        output::print_json(&output::Document::of("lowlat-cpus", shown))?;
+        host.print_json(&output::Document::of("lowlat-cpus", shown))?;
         return Ok(Exit::Clean);
     }
     let mut text = arguments.spelling.spell(set);
     if arguments.why {
         text.push_str("\n\n");
-        text.push_str(&lowlat_report::choice_text(&allocation, output::width()));
+        text.push_str(&lowlat_report::choice_text(allocation, output::width()));
     }
     output::print_plain(&text)?;
+    host.role_line().iter().for_each(|line| output::talk(line));
     if !arguments.why {
         allocation.warnings.iter().for_each(|warning| output::talk(&format!("warning: {warning}")));
     }

@@ -5,6 +5,7 @@ use crate::{
     host::HostArgs,
     output::{self, Exit},
     results,
+    role::KeptRole,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand as _};
 use lowlat_catalogue::CATALOGUE;
@@ -17,6 +18,7 @@ use lowlat_sys::{
     capture::{CaptureOptions, CaptureSummary, capture},
     snapshot,
 };
+use lowlat_tune::StateDir;
 use std::path::PathBuf;
 
 pub const COMMAND: Subcommand = Subcommand { name: "host", declare, run };
@@ -103,15 +105,11 @@ struct Shown<'a> {
 
 impl Show {
     fn run(&self) -> anyhow::Result<Exit> {
-        let host = self.host.read()?.with_boot_entry();
+        let host = self.host.read_silently()?.with_boot_entry();
         if self.json {
             output::print_json(&Shown { document: "lowlat-host", snapshot: &host.snapshot })?;
         } else {
-            output::print(&lowlat_report::host_text(
-                &host.snapshot,
-                Some(&host.allocation),
-                output::width(),
-            ))?;
+            host.print(&lowlat_report::host_text(&host.snapshot, Some(&host.allocation), output::width()))?;
         }
         Ok(Exit::Clean)
     }
@@ -120,7 +118,11 @@ impl Show {
 impl Capture {
     fn run(&self) -> anyhow::Result<Exit> {
         let root = Root::open(&self.root)?;
-        let options = CaptureOptions { is_redacted: !self.unredacted };
+        let state = (!root.is_capture()).then(|| StateDir::below(&self.root));
+        let kept = KeptRole::read(&root, state.as_ref(), &snapshot::read_without_knobs(&root));
+        let kept = kept.unwrap_or_else(|error| KeptRole { role: None, warnings: vec![error.to_string()] });
+        let role = (kept != KeptRole::default()).then(|| output::json_line(&kept)).transpose()?;
+        let options = CaptureOptions { is_redacted: !self.unredacted, role: role.map(String::into_bytes) };
         let summary = capture(&root, CATALOGUE, &self.file, &options)
             .map_err(|error| results::in_words(&error, "name a file in a writable directory"))?;
         if self.json {

@@ -63,7 +63,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         Tool::Tuned => with_includes(&arguments.file, &mut texts)?,
         Tool::Lltune | Tool::RtConf => texts.push(read(&arguments.file, arguments.tool)?),
     }
-    let host = arguments.host.read()?;
+    let host = arguments.host.read_silently()?;
     let shown = arguments.file.display();
     let wishes = arguments.tool.read(&texts, &host.snapshot).map_err(|error| {
         let tool = arguments.tool;
@@ -78,10 +78,10 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     }
     let import = import::judge(arguments.tool, wishes, &host.context());
     if arguments.json {
-        output::print_json(&import)?;
+        host.print_json(&import)?;
     } else {
         let profile = host.role.profile.name();
-        output::print(&lowlat_report::import_text(&import, &shown.to_string(), profile, output::width()))?;
+        host.print(&lowlat_report::import_text(&import, &shown.to_string(), profile, output::width()))?;
     }
     let is_clean = import.harmful().next().is_none() && import.invalid().next().is_none();
     Ok(if is_clean { Exit::Clean } else { Exit::Findings })

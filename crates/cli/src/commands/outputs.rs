@@ -15,7 +15,7 @@ pub struct OutputArgs {
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     #[command(flatten)]
-    language: PageArgs,
+    pub language: PageArgs,
     /// Write the JSON document to this file, for --from
     #[arg(long, value_name = "FILE")]
     result: Option<PathBuf>,
@@ -33,7 +33,8 @@ pub struct Outputs {
 impl OutputArgs {
     /// Checks the files before the run.
     pub fn prepare(&self) -> anyhow::Result<Outputs> {
-        let files = RunFiles::prepare(None, self.report.as_deref(), self.language, self.result.as_deref())?;
+        let files =
+            RunFiles::prepare(None, self.report.as_deref(), self.language.clone(), self.result.as_deref())?;
         Ok(Outputs { is_json: self.json, files })
     }
 
@@ -47,7 +48,10 @@ impl OutputArgs {
         &self,
         measure: impl FnOnce() -> anyhow::Result<ResultDocument>,
     ) -> anyhow::Result<ResultDocument> {
-        self.from.as_deref().map_or_else(measure, documents::read)
+        match &self.from {
+            Some(file) => Ok(self.language.labels.label(documents::read(file)?)),
+            None => measure(),
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use super::{Subcommand, examples};
 use crate::{
     arguments::cpus,
     output::{self, Exit},
+    role,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use lowlat_host::{CpuSet, snapshot::SchedPolicy};
@@ -184,7 +185,12 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     };
     let profile = profile(&root, &request, variable("HOME"));
     let allowed = lowlat_measure::affinity::settable(&host.topology.online)?;
-    let planned = Launch::plan(&request, &host, &Surroundings { allowed, is_installed, environment })?;
+    let of_role = match &request.cpus {
+        CpuChoice::Place(_) => role::cpus_of_host(&root, &host, arguments.quiet)?,
+        CpuChoice::List(_) => None,
+    };
+    let around = Surroundings { allowed, of_role, is_installed, environment };
+    let planned = Launch::plan(&request, &host, &around)?;
     if !arguments.quiet {
         output::talk_painted(
             lowlat_report::launch_text(&planned, &host, &profile, output::stderr_width()).trim_end(),

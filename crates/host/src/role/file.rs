@@ -10,7 +10,7 @@
 //! isolate-by = "cpuset"
 //! ```
 
-use super::{IsolateBy, Role};
+use super::{IsolateBy, Role, RoleSource};
 use crate::spelling;
 use crate::{CpuSet, HostSnapshot, Profile};
 use serde::Deserialize;
@@ -97,6 +97,7 @@ impl RoleFile {
             is_busy_polling: self.fields.busy_poll,
             is_partitioning_cache: false,
             isolate_by: self.fields.isolate_by,
+            source: RoleSource::Named,
         };
         self.check_overlap(&role)?;
         Ok(role)
@@ -240,7 +241,8 @@ mod tests {
         assert_eq!(role.profile, Profile::Guide57037);
         assert_eq!(role.housekeeping.as_ref().map(CpuSet::to_list).as_deref(), Some("0,8"));
         assert!(role.accepts("sysctl.kernel.numa_balancing") && !role.accepts("boot.selinux"));
-        assert_eq!(RoleFile::parse("r", "").unwrap().resolve(&host(), IDS).unwrap(), Role::default());
+        let named = Role { source: RoleSource::Named, ..Role::default() };
+        assert_eq!(RoleFile::parse("r", "").unwrap().resolve(&host(), IDS).unwrap(), named);
     }
 
     #[test]

@@ -31,6 +31,27 @@ pub struct Role {
     /// What isolates CPUs from the scheduler.
     #[serde(default, skip_serializing_if = "IsolateBy::is_boot")]
     pub isolate_by: IsolateBy,
+    /// Where the role comes from.
+    #[serde(default)]
+    pub source: RoleSource,
+}
+
+/// Where a role comes from; an earlier one has precedence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum RoleSource {
+    /// The user named it.
+    Named,
+    /// The plan in force was made for it.
+    InForce,
+    /// It is installed in /etc/lowlat.
+    Installed,
+    /// The host already isolates its CPUs.
+    Isolation,
+    /// Nothing names one, so lowlat chooses.
+    #[default]
+    Own,
 }
 
 /// What isolates CPUs from the scheduler.

@@ -60,6 +60,7 @@ fn document(record: PipelineRecord) -> PipelineDocument {
         lowlat_version: "0.1.0".into(),
         started_at: "2026-01-02T03:04:05Z".into(),
         is_interrupted: false,
+        labels: lowlat_host::Labels::default(),
         record,
     }
 }
@@ -133,6 +134,7 @@ fn make_matrix() -> MatrixDocument {
         elapsed_s: 588.0,
         budget_s: 600.0,
         is_interrupted: false,
+        labels: lowlat_host::Labels::default(),
         host: "Made-up server: made-up processor, 12 CPUs".into(),
         kernel: "Linux 6.12.0-made-up".into(),
         repeats: 2,
@@ -201,6 +203,7 @@ pub fn size() -> SizeDocument {
         lowlat_version: "0.1.0".into(),
         started_at: "2026-01-02T03:04:05Z".into(),
         is_interrupted: false,
+        labels: lowlat_host::Labels::default(),
         host: "Made-up server: made-up processor, 12 CPUs".into(),
         costs,
         strategy_extra_ns: 0.0,

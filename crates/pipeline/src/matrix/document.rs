@@ -41,6 +41,9 @@ pub struct MatrixDocument {
     pub budget_s: f64,
     /// Whether it was cut short by the user.
     pub is_interrupted: bool,
+    /// Name of the host, title and note.
+    #[serde(flatten)]
+    pub labels: lowlat_host::Labels,
     /// The host in a line: processor, CPUs, memory.
     pub host: String,
     /// Its kernel.

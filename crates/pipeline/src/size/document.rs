@@ -96,6 +96,9 @@ pub struct SizeDocument {
     pub started_at: String,
     /// Whether it was cut short by the user.
     pub is_interrupted: bool,
+    /// Name of the host, title and note.
+    #[serde(flatten)]
+    pub labels: lowlat_host::Labels,
     /// The host in a line.
     pub host: String,
     /// What was measured of one strategy.

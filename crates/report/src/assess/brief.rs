@@ -4,6 +4,7 @@ use super::{measurements, summary::is_and_should};
 use crate::audit::grouping::Tally;
 use crate::host::line::title_and_cpus;
 use crate::jitter::terminal::summary::not_traced;
+use crate::role::source_words;
 use crate::shared::document::all_warnings;
 use lowlat_result::ResultDocument;
 use lowlat_settings::Finding;
@@ -58,6 +59,7 @@ fn add_host(out: &mut String, document: &ResultDocument, width: usize) {
     let mut parts =
         vec![kernel.release.known().map_or_else(|| "kernel unknown".into(), |r| format!("kernel {r}"))];
     parts.push(format!("profile {}", document.audit.profile));
+    parts.extend(source_words(document.role.source).map(ToOwned::to_owned));
     parts.extend(kernel.distribution.known().cloned());
     line(out, &clean(&parts.join(", ")), width);
 }

@@ -4,6 +4,7 @@ use super::measurements;
 use crate::audit::grouping::Tally;
 use crate::audit::verdict_style;
 use crate::host::line::title_and_cpus;
+use crate::role::source_words;
 use crate::shared::document::all_warnings;
 use lowlat_result::ResultDocument;
 use lowlat_settings::Finding;
@@ -38,6 +39,9 @@ pub fn summary(document: &ResultDocument, width: usize) -> String {
 }
 
 fn add_host(out: &mut String, document: &ResultDocument, width: usize) {
+    for line in document.labels.lines() {
+        add_wrapped(out, &clean(line), 0, width);
+    }
     for warning in &document.audit.warnings {
         add_wrapped(out, warning, 0, width);
     }
@@ -50,6 +54,7 @@ fn add_host(out: &mut String, document: &ResultDocument, width: usize) {
         vec![kernel.release.known().map_or_else(|| "Kernel unknown".into(), |r| format!("Kernel {r}"))];
     parts.extend(kernel.distribution.known().cloned());
     parts.push(format!("profile {}", document.audit.profile));
+    parts.extend(source_words(document.role.source).map(ToOwned::to_owned));
     parts.push(document.started_at.clone());
     add_wrapped(out, &clean(&parts.join(", ")), 0, width);
 }

@@ -2,7 +2,7 @@
 
 use super::{headline, names, oldest, other_threshold, times};
 use crate::audit::verdict_class;
-use lowlat_result::fleet::{Fleet, FleetGroup};
+use lowlat_result::fleet::{Fleet, FleetGroup, FleetWanted};
 use lowlat_settings::Verdict;
 use lowlat_text::page::{Section, micro, page, section as page_section, tile};
 use lowlat_text::units::{clean, count, duration, plural, rate};
@@ -171,7 +171,7 @@ fn findings(fleet: &Fleet) -> Markup {
                                 tr {
                                     th scope="row" { code { (clean(&of.id)) } }
                                     td class="figure" { (count(of.fault_count as u64)) } td class="figure" { (count(of.applies_count as u64)) }
-                                    td { (clean(&of.wanted)) }
+                                    td { (wanted(fleet, &of.wanted)) }
                                     td { @if of.fault_count == of.applies_count { "everywhere" } @else { (host_names(fleet, &of.hosts, 8)) } }
                                 }
                             }
@@ -182,6 +182,21 @@ fn findings(fleet: &Fleet) -> Markup {
         }
     };
     page_section("findings", "Settings", &lead, &body)
+}
+
+/// The wanted values, with their hosts if there are several values.
+fn wanted(fleet: &Fleet, wanted: &[FleetWanted]) -> Markup {
+    let list = |wanted: &[FleetWanted]| {
+        html! { @for of in wanted { div { (clean(&of.value)) " (" (host_names(fleet, &of.hosts, NAMES_MAX)) ")" } } }
+    };
+    let (first, rest) = wanted.split_at(wanted.len().min(NAMES_MAX));
+    match first {
+        [only] => html! { (clean(&only.value)) },
+        _ => html! {
+            (list(first))
+            @if !rest.is_empty() { details { summary { "and " (count(rest.len() as u64)) " more" } (list(rest)) } }
+        },
+    }
 }
 
 fn noisy(fleet: &Fleet) -> Markup {

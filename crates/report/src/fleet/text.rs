@@ -1,7 +1,7 @@
 //! A fleet as terminal text.
 
 use super::{headline, names, oldest, other_threshold, times};
-use lowlat_result::fleet::{Fleet, FleetFinding};
+use lowlat_result::fleet::{Fleet, FleetFinding, FleetWanted};
 use lowlat_text::columns::{Column, table};
 use lowlat_text::text::{BOLD, add_field, add_heading, cut, paint, usable, wrap};
 use lowlat_text::units::{clean, count, plural, rate};
@@ -12,6 +12,7 @@ const DIFFERS_MAX: usize = 6;
 const FINDINGS_MAX: usize = 20;
 const NOISY_MAX: usize = 10;
 const NAMES_MAX: usize = 6;
+const WANTED_MAX: usize = 6;
 /// Longest id shown, in characters.
 const ID_MAX: usize = 50;
 
@@ -65,13 +66,25 @@ fn add_findings(out: &mut String, fleet: &Fleet, width: usize) {
             Column::figures("hosts", 0, cells(&|of| count(of.fault_count as u64))),
             Column::figures("of", 1, cells(&|of| count(of.applies_count as u64))),
             Column::words("setting", 0, cells(&|of| cut(&clean(&of.id), ID_MAX))),
-            Column::words("wanted", 2, cells(&|of| clean(&of.wanted))),
+            Column::words("wanted", 2, cells(&|of| wanted(fleet, of).join("; "))),
         ],
         width,
     ));
     if fleet.findings.len() > shown.len() {
         out.push_str(&format!("  and {}\n", plural(fleet.findings.len() - shown.len(), "more setting")));
     }
+}
+
+/// Returns each wanted value, with its hosts if there are several values.
+fn wanted(fleet: &Fleet, of: &FleetFinding) -> Vec<String> {
+    let is_one = of.wanted.len() == 1;
+    let value = |of: &FleetWanted| match (clean(&of.value), is_one) {
+        (value, true) => value,
+        (value, false) => format!("{value} ({})", names(fleet, &of.hosts, NAMES_MAX)),
+    };
+    let more = of.wanted.len().saturating_sub(WANTED_MAX);
+    let more = (more > 0).then(|| format!("and {}", plural(more, "other value")));
+    of.wanted.iter().take(WANTED_MAX).map(value).chain(more).collect()
 }
 
 fn add_noisy(out: &mut String, fleet: &Fleet, width: usize) {

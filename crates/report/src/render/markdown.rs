@@ -51,12 +51,15 @@ fn overview(documents: &[Named<'_>]) -> String {
 fn add_document(out: &mut String, name: &str, document: &ResultDocument) {
     let (host, cpus) = title_and_cpus(&document.snapshot);
     out.push_str(&format!("# {}\n\n", cell(&host)));
-    let kernel = &document.snapshot.kernel;
+    let (kernel, labels) = (&document.snapshot.kernel, &document.labels);
     let text = |reading: &Reading<String>| reading.known().cloned().unwrap_or_default();
     let score =
         document.audit.score.percent.map_or_else(|| "none".into(), |percent| format!("{percent} of 100"));
     let facts = [
         ("Document", name.to_owned()),
+        ("Title", labels.title.clone().unwrap_or_default()),
+        ("Host name", labels.host_name.clone().unwrap_or_default()),
+        ("Note", labels.note.clone().unwrap_or_default()),
         ("Processors", cpus),
         ("Kernel", text(&kernel.release)),
         ("Distribution", text(&kernel.distribution)),

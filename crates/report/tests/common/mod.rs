@@ -266,6 +266,7 @@ fn document(snapshot: HostSnapshot, housekeeping: &str) -> ResultDocument {
         started_at: "2026-03-02T08:15:30Z".into(),
         elapsed_s: 64.2,
         is_interrupted: false,
+        labels: lowlat_host::Labels::default(),
         role: Role::default(),
         snapshot,
         allocation: Allocation { housekeeping, isolated, ..Allocation::default() },

@@ -354,6 +354,7 @@ fn document(host: HostSnapshot, jitter: Option<JitterRecord>, started_at: &str) 
         started_at: started_at.into(),
         elapsed_s: 60.0,
         is_interrupted: false,
+        labels: lowlat_host::Labels::default(),
         audit: Audit::of(&context),
         role,
         snapshot: host,

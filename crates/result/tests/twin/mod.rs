@@ -27,6 +27,7 @@ fn document(twin: &Twin, started_at: &str) -> ResultDocument {
         started_at: started_at.into(),
         elapsed_s: 60.0,
         is_interrupted: false,
+        labels: lowlat_host::Labels::default(),
         role: bench.role.clone(),
         snapshot: bench.host.clone(),
         allocation: bench.allocation.clone(),

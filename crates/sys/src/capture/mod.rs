@@ -14,6 +14,7 @@ mod write;
 use crate::{
     Root,
     output::OutputError,
+    root::INTERFACES,
     root::manifest::{self, Manifest},
     snapshot,
 };
@@ -22,16 +23,21 @@ use redact::Redactor;
 use std::path::{Path, PathBuf};
 
 /// Options of a capture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaptureOptions {
     /// Whether hostnames, hardware addresses, serial numbers, UUIDs and similar data are overwritten. On by
     /// default.
     pub is_redacted: bool,
+    /// The role that the host is judged by, kept as [`ROLE`]; none if nothing names one.
+    pub role: Option<Vec<u8>>,
 }
+
+/// Name of the interface ([`Root::interface`]) that is the host's role. Its sources would not survive the redaction.
+pub const ROLE: &str = "role.json";
 
 impl Default for CaptureOptions {
     fn default() -> Self {
-        Self { is_redacted: true }
+        Self { is_redacted: true, role: None }
     }
 }
 
@@ -67,6 +73,9 @@ pub fn capture(
     let host = snapshot::read(root, catalogue);
     extra::read(root);
     let mut tree = assemble::assemble(root.take_recording());
+    if let Some(role) = &options.role {
+        tree.insert_file(&format!("{INTERFACES}/{ROLE}"), role.clone());
+    }
     let mut warnings = Vec::new();
     let mut redacted_files = 0;
     if options.is_redacted {

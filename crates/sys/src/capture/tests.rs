@@ -5,7 +5,7 @@ use lowlat_host::{HostSnapshot, Reading, snapshot::OriginKind};
 use std::os::unix::fs::PermissionsExt;
 
 fn plain() -> CaptureOptions {
-    CaptureOptions { is_redacted: false }
+    CaptureOptions { is_redacted: false, role: None }
 }
 
 fn small_host() -> TestTree {

@@ -30,6 +30,7 @@ fn plan(targets: Vec<Target>) -> Plan {
         housekeeping: lowlat_host::CpuSet::new(),
         isolated: lowlat_host::CpuSet::new(),
         changes: targets.into_iter().map(change).collect(),
+        role: None,
         left_out: Vec::new(),
         warnings: Vec::new(),
         unsupported: None,

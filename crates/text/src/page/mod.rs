@@ -10,6 +10,7 @@
 pub mod svg;
 
 use crate::units::clean;
+use lowlat_host::Labels;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use std::borrow::Cow;
 
@@ -90,6 +91,24 @@ pub fn page(title: &str, sections: &[Section], footer: &Markup) -> String {
     };
     // In case a section missed some: no invisible or bidirectional characters reach the page.
     lowlat_host::printable::lines(&page.into_string()).into_owned()
+}
+
+/// Returns a finished page with the labels of what it shows: in its title, and above its sections. They are the user's
+/// words, so they are not translated.
+pub fn labelled(page: String, labels: &Labels) -> String {
+    let lines: Vec<String> = labels.lines().map(clean).collect();
+    if lines.is_empty() {
+        return page;
+    }
+    let title = [&labels.title, &labels.host_name].into_iter().flatten().map(|text| clean(text));
+    let title = html! { "lowlat: " @for text in title { (text) ", " } }.into_string();
+    let above =
+        html! { div class="labels" translate="no" { @for line in &lines { p { (line) } } } }.into_string();
+    page.replacen("<title>lowlat: ", &format!("<title>{title}"), 1).replacen(
+        "<main>",
+        &format!("<main>{above}"),
+        1,
+    )
 }
 
 /// Attributes that contain an anchor, up to the anchor. In texts, maud escapes quotes.

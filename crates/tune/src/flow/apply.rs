@@ -154,7 +154,7 @@ impl Ready {
             Stage::Boot => self.sources(site, log, progress),
             Stage::Loader => self.generate(site, log, progress),
             Stage::Persist => {
-                let steps = persist::steps(log, &self.units)?;
+                let steps = persist::steps(log, &self.units, self.role_file.as_deref())?;
                 self.steps(log, stage, &steps, progress).map(drop)
             }
         }
@@ -165,7 +165,7 @@ impl Ready {
         if self.confirm_units.is_empty() {
             return Ok(());
         }
-        let steps = persist::steps(log, &self.confirm_units)?;
+        let steps = persist::steps(log, &self.confirm_units, None)?;
         self.steps(log, Stage::Confirm, &steps, progress)?;
         site.state.put_resting_in(None)?;
         let Some(manager) = &site.manager else { return Ok(()) };

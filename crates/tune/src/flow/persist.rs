@@ -1,6 +1,7 @@
 //! Units that keep a plan in force, as steps of the undo log.
 
 use super::{FlowError, Site};
+use crate::ROLE_FILE;
 use crate::units::{self, Unit};
 use lowlat_sys::undo::{FileState, State, TargetSpec, UndoLog, UndoStep};
 use std::collections::BTreeSet;
@@ -36,8 +37,12 @@ pub(super) fn lowlat(site: &Site) -> Result<String, String> {
     Ok(shown)
 }
 
-/// The steps that write and enable units.
-pub(super) fn steps(log: &UndoLog, units: &[Unit]) -> Result<Vec<UndoStep>, FlowError> {
+/// The steps that write and enable units, and install a role file.
+pub(super) fn steps(
+    log: &UndoLog,
+    units: &[Unit],
+    role_file: Option<&str>,
+) -> Result<Vec<UndoStep>, FlowError> {
     let mut steps = Vec::new();
     let mut step = |path: String, new: State| -> Result<(), FlowError> {
         let target = TargetSpec::file(path);
@@ -45,9 +50,9 @@ pub(super) fn steps(log: &UndoLog, units: &[Unit]) -> Result<Vec<UndoStep>, Flow
         steps.push(UndoStep { id: target.name.clone(), target, old, new });
         Ok(())
     };
-    for unit in units {
-        let file = FileState::of_root(unit.text.as_bytes(), 0o644);
-        step(units::path(unit.name), State::File(file))?;
+    let units_text = units.iter().map(|unit| (units::path(unit.name), unit.text.as_str()));
+    for (path, text) in units_text.chain(role_file.map(|text| (ROLE_FILE.to_owned(), text))) {
+        step(path, State::File(FileState::of_root(text.as_bytes(), 0o644)))?;
     }
     for unit in units {
         for by in &unit.wanted_by {

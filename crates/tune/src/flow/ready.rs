@@ -59,6 +59,8 @@ pub struct Ready {
     pub left: Vec<(usize, String)>,
     /// Other notes for the user.
     pub notes: Vec<String>,
+    /// Text to install as [`crate::ROLE_FILE`] with the plan.
+    pub role_file: Option<String>,
     pub(super) options: ApplyOptions,
     /// The plan in force when this was prepared.
     pub(super) seen: Option<InForce>,
@@ -120,6 +122,7 @@ impl Ready {
             plan,
             is_resumed: now.as_ref().is_some_and(|now| !now.is_complete),
             notes: inherited.iter().map(|within| still_waits(*within)).collect(),
+            role_file: None,
             options,
             seen,
             earlier,

@@ -3,11 +3,13 @@
 use crate::{
     arguments::PageArgs,
     host::HostArgs,
+    labels::{WithLabels, host_name},
     output::{self, Exit},
     results::{OutputFile, write_all},
 };
 use clap::Args;
 use lowlat_bios::BiosSheet;
+use lowlat_host::Labels;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -29,14 +31,15 @@ pub fn run(sheet: &Sheet) -> anyhow::Result<Exit> {
     let host = sheet.host.read()?;
     let settings = BiosSheet::of_host(host.role.profile, &host.snapshot);
     let (server, _) = lowlat_report::host_line(&host.snapshot);
+    let host_name = host_name(&host.root, host.snapshot.origin.is_redacted);
+    let labels = sheet.language.labels.of_all([Labels { host_name, ..Labels::default() }].iter());
     if sheet.json {
-        output::print_json(&settings)?;
+        output::print_json(&WithLabels { labels: &labels, result: &settings })?;
     } else {
         output::print(&lowlat_report::bios_sheet_text(&settings, &server, output::width()))?;
     }
-    write_all(
-        page.iter()
-            .map(|file| (file, Ok(sheet.language.page(lowlat_report::bios_sheet_html(&settings, &server))))),
-    )?;
+    write_all(page.iter().map(|file| {
+        (file, Ok(sheet.language.page(lowlat_report::bios_sheet_html(&settings, &server), &labels)))
+    }))?;
     Ok(Exit::Clean)
 }

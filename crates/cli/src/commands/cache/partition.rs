@@ -65,8 +65,14 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let site = tune::open(&arguments.host.root, arguments.state_dir.as_ref())?;
     let answers = (arguments.yes, arguments.json);
     let is_mounted = Resctrl::of(&host.snapshot).is_some();
-    let done =
-        tune::carry_out(&site, &host.snapshot, (plan, PlanFrom::Host), ApplyOptions::default(), answers)?;
+    let done = tune::carry_out(
+        &site,
+        &host.snapshot,
+        (plan, PlanFrom::Host),
+        ApplyOptions::default(),
+        answers,
+        tune::RoleOffer::None,
+    )?;
     if is_mounted {
         return Ok(done);
     }
@@ -76,7 +82,14 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         return Ok(done);
     }
     let plan = planned(&mut host)?;
-    tune::carry_out(&site, &host.snapshot, (plan, PlanFrom::Host), ApplyOptions::default(), answers)
+    tune::carry_out(
+        &site,
+        &host.snapshot,
+        (plan, PlanFrom::Host),
+        ApplyOptions::default(),
+        answers,
+        tune::RoleOffer::None,
+    )
 }
 
 /// Returns the plan of the partition alone, or the reason why none is possible.

@@ -15,7 +15,7 @@ use lowlat_settings::audit::Audit;
 
 /// Reads the host, waits for quiet if requested, and measures.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
-    let mut run = Run::begin(JitterMeasurement::KIND);
+    let mut run = Run::begin(JitterMeasurement::KIND, &arguments.outputs.language.labels);
     let progress = Progress::new();
     progress.say("reading the host");
     let host = arguments.host.read()?;
@@ -23,7 +23,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
         return Err(JitterError::NotLive { root: host.root.label().to_owned() }.into());
     }
     let audit = Audit::of(&host.context());
-    let chosen = choose::isolated_first(arguments.cpus.as_ref(), &host.snapshot)?;
+    let chosen = choose::isolated_first(arguments.cpus.as_ref(), host.cpus_of_role(), &host.snapshot)?;
     let options = options(arguments, &chosen);
     // Before the wait for quiet: there is no point in waiting for an offline CPU.
     options.check(&host.root)?;

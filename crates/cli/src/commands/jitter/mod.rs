@@ -28,7 +28,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     }
     let outputs = Outputs::prepare(&arguments.outputs)?;
     let mut document = match &arguments.from {
-        Some(file) => documents::read(file)?,
+        Some(file) => arguments.outputs.language.labels.label(documents::read(file)?),
         None => measure::run(&arguments)?,
     };
     let gate = judge(&mut document, arguments.gate.as_ref())?;

@@ -25,7 +25,8 @@ impl<'a> Outputs<'a> {
             "--explain prints a timeline as text only\nhint: leave out --format"
         );
         let OutputArgs { hlog, report, language, result, .. } = arguments;
-        let files = RunFiles::prepare(hlog.as_deref(), report.as_deref(), *language, result.as_deref())?;
+        let files =
+            RunFiles::prepare(hlog.as_deref(), report.as_deref(), language.clone(), result.as_deref())?;
         Ok(Self { arguments, files })
     }
 

@@ -80,7 +80,14 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         let site = tune::open(&arguments.host.root, arguments.state_dir.as_ref())?;
         let options = ApplyOptions { only_run_time: arguments.only_run_time, ..ApplyOptions::default() };
         let answers = (arguments.yes, arguments.json);
-        return tune::carry_out(&site, &host.snapshot, (plan, PlanFrom::Host), options, answers);
+        return tune::carry_out(
+            &site,
+            &host.snapshot,
+            (plan, PlanFrom::Host),
+            options,
+            answers,
+            tune::RoleOffer::None,
+        );
     }
     if arguments.json {
         output::print_json(&plan)?;

@@ -7,6 +7,7 @@ use super::{
 use crate::{
     arguments::duration,
     commands::{Subcommand, examples},
+    labels::{LabelArgs, host_name},
     output::{self, Exit},
     results::{self, OutputFile},
     signals,
@@ -15,6 +16,7 @@ use anyhow::{Context, ensure};
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_pipeline::{ExchangeDocument, StageFigures};
 use lowlat_pipeline_report::exchange_text;
+use lowlat_sys::Root;
 use lowlat_trade::{
     md::Feed,
     scenario::{Scenario, Speed, Ticks},
@@ -73,6 +75,8 @@ struct Arguments {
     /// Write the JSON document
     #[arg(long, value_name = "FILE")]
     result: Option<PathBuf>,
+    #[command(flatten)]
+    labels: LabelArgs,
 }
 
 fn declare(command: Command) -> Command {
@@ -115,12 +119,14 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         ExchangeEvent::Listens(address) => output::talk(&format!("accepting orders at tcp:{address}")),
         ExchangeEvent::Starts => output::talk("publishing"),
     })?;
+    let labels = arguments.labels;
     let document = ExchangeDocument {
         started_at,
         // Relaxed: a lone flag.
         is_interrupted: stop.load(Ordering::Relaxed),
         ..document(done)
     };
+    let document = labels.label_new(document, host_name(&Root::live(), false));
     if arguments.json {
         output::print_json(&document)?;
     } else {

@@ -9,6 +9,7 @@ use super::{
 use crate::{
     arguments::{PageArgs, duration},
     commands::{Subcommand, examples},
+    labels::host_name,
     output::{self, Exit},
     results::{self, OutputFile},
     signals,
@@ -111,7 +112,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
     let outputs = Outputs::prepare(&arguments)?;
     if let Some(file) = &arguments.from {
-        let document = read(file)?;
+        let document = arguments.language.labels.label(read(file)?);
         outputs.write(&document)?;
         return Ok(Exit::Clean);
     }
@@ -163,6 +164,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     drop(reserved);
     let mut document = matrix.document;
     document.warnings = matrix_warnings(&document);
+    let document = arguments.language.labels.label_new(document, host_name(&Root::live(), false));
     outputs.write(&document)?;
     result?;
     let is_sound = document.rows.iter().all(|row| RowFigures::of(row).failures == 0);
@@ -205,7 +207,7 @@ impl Outputs {
         };
         Ok(Self {
             html: file(&arguments.html, "--html")?,
-            language: arguments.language,
+            language: arguments.language.clone(),
             json: file(&arguments.json, "--json")?,
         })
     }
@@ -220,7 +222,10 @@ impl Outputs {
     fn write(&self, document: &MatrixDocument) -> anyhow::Result<()> {
         output::print(&matrix_text(document, output::width()))?;
         let json = self.json.iter().map(|file| (file, output::json_line(document)));
-        let html = self.html.iter().map(|file| (file, Ok(self.language.page(matrix_html(document)))));
+        let html = self
+            .html
+            .iter()
+            .map(|file| (file, Ok(self.language.page(matrix_html(document), &document.labels))));
         results::write_all(json.chain(html))
     }
 }

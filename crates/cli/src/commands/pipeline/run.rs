@@ -12,6 +12,7 @@ use super::{
 use crate::{
     arguments::{PageArgs, bytes, duration},
     commands::{Subcommand, examples},
+    labels::host_name,
     output::{self, Exit},
     results::{self, OutputFile},
     signals,
@@ -25,6 +26,7 @@ use lowlat_pipeline::{
 };
 use lowlat_pipeline_report::{pipeline_text, run_html};
 use lowlat_result::hlog::{self, HdrLog};
+use lowlat_sys::Root;
 use lowlat_trade::{
     cached::{Cached, Opened},
     run::{HOSTED_MAX, Runner, STRATEGIES_MAX, plan::RECORDER},
@@ -188,6 +190,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     check_beside(&options)?;
     let asked = Asked { parameters: &parameters, options: &options, is_forced: arguments.force };
     let document = measure(&asked, &facts, &mut runner, &stop)?;
+    let document = arguments.language.labels.label_new(document, host_name(&Root::live(), false));
     if arguments.json {
         output::print_json(&document)?;
     } else {
@@ -203,8 +206,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     }
     let result = result.iter().map(|file| (file, output::json_line(&document)));
     let log = || Ok(hlog_of(&document)?.to_string());
-    let result =
-        result.chain(html.iter().map(|file| (file, Ok(arguments.language.page(run_html(&document))))));
+    let result = result.chain(
+        html.iter().map(|file| (file, Ok(arguments.language.page(run_html(&document), &document.labels)))),
+    );
     results::write_all(result.chain(hlog.iter().map(|file| (file, log()))))?;
     Ok(exit(&document))
 }
@@ -394,6 +398,7 @@ fn measure(
         started_at,
         // Relaxed: a lone flag.
         is_interrupted: stop.load(Ordering::Relaxed),
+        labels: lowlat_host::Labels::default(),
         options: options.clone(),
         record,
     })

@@ -5,6 +5,7 @@ use crate::{
     arguments::{duration, time_ns},
     commands::{Subcommand, examples},
     host::HostArgs,
+    labels::{LabelArgs, host_name},
     output::{self, Exit, Interrupted},
     results::OutputFile,
     signals,
@@ -59,6 +60,8 @@ struct Arguments {
     json: bool,
     #[command(flatten)]
     host: HostArgs,
+    #[command(flatten)]
+    labels: LabelArgs,
 }
 
 /// Parses a group such as "60x10".
@@ -137,6 +140,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         SizeError::Interrupted => Interrupted("the costs of one strategy were measured".to_owned()).into(),
         other => anyhow::Error::from(other),
     })?;
+    let document = arguments.labels.label_new(document, host_name(&host.root, false));
     if arguments.json {
         output::print_json(&document)?;
     } else {

@@ -4,6 +4,7 @@ use super::{named, read};
 use crate::{
     arguments::PageArgs,
     commands::{Subcommand, examples},
+    labels::WithLabels,
     output::{self, Exit},
     results::{OutputFile, write_all},
 };
@@ -59,7 +60,7 @@ fn declare(command: Command) -> Command {
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
     let page = arguments.html.as_deref().map(|path| OutputFile::prepare(path, "--html")).transpose()?;
-    let documents = read(&arguments.files)?;
+    let documents = read(&arguments.files, &arguments.language.labels)?;
     let mut compared = SideBySide::of(&named(&documents))?;
     if let Some(margin) = arguments.fail_if_worse {
         for (name, document) in &documents {
@@ -71,15 +72,16 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         }
         compared.check(margin);
     }
+    let labels = arguments.language.labels.of_all(documents.iter().map(|(_, document)| &document.labels));
     if arguments.json {
-        output::print_json(&output::Document::of("lowlat-compare", &compared))?;
+        let document = output::Document::of("lowlat-compare", &compared);
+        output::print_json(&WithLabels { labels: &labels, result: &document })?;
     } else {
         output::print(&lowlat_report::side_by_side_text(&compared, output::width()))?;
     }
-    write_all(
-        page.iter()
-            .map(|file| (file, Ok(arguments.language.page(lowlat_report::side_by_side_html(&compared))))),
-    )?;
+    write_all(page.iter().map(|file| {
+        (file, Ok(arguments.language.page(lowlat_report::side_by_side_html(&compared), &labels)))
+    }))?;
     let is_worse = compared.limits.iter().any(|limit| limit.verdict == LimitVerdict::Worse);
     Ok(if is_worse { Exit::Findings } else { Exit::Clean })
 }

@@ -5,6 +5,7 @@ use crate::{
     arguments::PageArgs,
     commands::{Subcommand, examples},
     documents,
+    labels::WithLabels,
     output::{self, Exit},
     results::{OutputFile, write_all},
 };
@@ -47,17 +48,24 @@ fn declare(command: Command) -> Command {
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
     let page = arguments.html.as_deref().map(|path| OutputFile::prepare(path, "--html")).transpose()?;
+    let labels = &arguments.language.labels;
     // Of each document only what the fleet needs is kept: a thousand of them fit into memory.
     let host = |(name, path): (String, &PathBuf)| -> anyhow::Result<FleetHost> {
-        Ok(FleetHost::of(name.strip_suffix(".json").unwrap_or(&name), &documents::read(path)?))
+        Ok(FleetHost::of(name.strip_suffix(".json").unwrap_or(&name), &labels.label(documents::read(path)?)))
     };
-    let hosts = names(&arguments.files).into_iter().zip(&arguments.files).map(host);
+    let hosts = names(&arguments.files, labels, "host").into_iter().zip(&arguments.files).map(host);
     let fleet = Fleet::of(hosts.collect::<anyhow::Result<_>>()?);
+    let of_fleet = labels.of_all(std::iter::empty());
     match &page {
-        Some(_) => write_all(
-            page.iter().map(|file| (file, Ok(arguments.language.page(lowlat_report::fleet_html(&fleet))))),
-        )?,
-        None if arguments.json => output::print_json(&output::Document::of("lowlat-fleet", &fleet))?,
+        Some(_) => {
+            write_all(page.iter().map(|file| {
+                (file, Ok(arguments.language.page(lowlat_report::fleet_html(&fleet), &of_fleet)))
+            }))?
+        }
+        None if arguments.json => {
+            let document = output::Document::of("lowlat-fleet", &fleet);
+            output::print_json(&WithLabels { labels: &of_fleet, result: &document })?;
+        }
         None => output::print(&lowlat_report::fleet_text(&fleet, output::width()))?,
     }
     Ok(fleet.checked().claim(fleet.alike_count() < fleet.hosts.len()).into())

@@ -5,7 +5,7 @@ mod fleet;
 mod render;
 
 use super::{Subcommand, examples, group, run_member};
-use crate::{documents, output::Exit};
+use crate::{documents, labels::LabelArgs, output::Exit};
 use clap::{ArgMatches, Command};
 use lowlat_result::ResultDocument;
 use std::{
@@ -43,13 +43,17 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 }
 
 /// Reads documents, each with its name.
-fn read(files: &[PathBuf]) -> anyhow::Result<Vec<(String, ResultDocument)>> {
-    let read = |(name, path): (String, &PathBuf)| Ok((name, documents::read(path)?));
-    names(files).into_iter().zip(files).map(read).collect()
+fn read(files: &[PathBuf], labels: &LabelArgs) -> anyhow::Result<Vec<(String, ResultDocument)>> {
+    let read = |(name, path): (String, &PathBuf)| Ok((name, labels.label(documents::read(path)?)));
+    names(files, labels, "document").into_iter().zip(files).map(read).collect()
 }
 
-/// Returns a document's name for each file: that of the file, or its path if two files have the same name.
-fn names(files: &[PathBuf]) -> Vec<String> {
+/// Returns a document's name for each file: that of the file, or its path if two files have the same name. Files are
+/// often named after their hosts, so an anonymous page numbers them as `what`.
+fn names(files: &[PathBuf], labels: &LabelArgs, what: &str) -> Vec<String> {
+    if labels.anonymous {
+        return (1..=files.len()).map(|number| format!("{what} {number}")).collect();
+    }
     let name =
         |path: &Path| path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
     let mut counts: HashMap<String, usize> = HashMap::new();

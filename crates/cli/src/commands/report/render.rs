@@ -49,16 +49,19 @@ fn declare(command: Command) -> Command {
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
     let page = arguments.html.as_deref().map(|path| OutputFile::prepare(path, "--html")).transpose()?;
-    let mut documents = read(&arguments.files)?;
+    let mut documents = read(&arguments.files, &arguments.language.labels)?;
     for (name, document) in &mut documents {
         study_again(document).with_context(|| format!("cannot render {name}"))?;
     }
     let documents = named(&documents);
+    let labels = match documents.as_slice() {
+        [(_, document)] => document.labels.clone(),
+        documents => arguments.language.labels.of_all(documents.iter().map(|(_, document)| &document.labels)),
+    };
     match &page {
-        Some(_) => write_all(
-            page.iter()
-                .map(|file| (file, Ok(arguments.language.page(lowlat_report::documents_html(&documents))))),
-        )?,
+        Some(_) => write_all(page.iter().map(|file| {
+            (file, Ok(arguments.language.page(lowlat_report::documents_html(&documents), &labels)))
+        }))?,
         None if arguments.markdown => output::print_plain(&lowlat_report::documents_markdown(&documents))?,
         None => output::print(&lowlat_report::documents_text(&documents, output::width()))?,
     }

@@ -7,7 +7,7 @@ use crate::{
     host::HostArgs,
     output::{self, Exit},
     progress::Progress,
-    signals,
+    role, signals,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_host::{HostSnapshot, IsolateBy};
@@ -15,6 +15,8 @@ use lowlat_plan::{
     Plan,
     outcome::{ApplyOutcome, Fate},
 };
+use lowlat_sys::Root;
+use lowlat_tune::ROLE_FILE;
 use lowlat_tune::flow::{self, ApplyOptions, PlanFrom, Ready, Site};
 use lowlat_tune::units::Watch;
 use std::{path::PathBuf, time::Duration};
@@ -43,6 +45,9 @@ struct Arguments {
     /// time of the apply, and again of each boot
     #[arg(long, value_name = "TIME", value_parser = arguments::duration)]
     confirm_within: Option<Duration>,
+    /// Also install the role as /etc/lowlat/role.toml, which `lowlat tune rollback` removes
+    #[arg(long, requires = "role", conflicts_with = "only_run_time")]
+    install_role: bool,
     /// Do not install the service that reapplies the run-time part at each boot
     #[arg(long)]
     no_persist: bool,
@@ -98,7 +103,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     for id in &arguments.accept_risk {
         check_id(id)?;
     }
-    let mut host = arguments.host.read()?;
+    let mut host = arguments.host.read_with(Root::open(&arguments.host.root)?, Some(&site.state))?;
     host.role.accepted_risks.extend(arguments.accept_risk.iter().cloned());
     host.role.isolate_by = arguments.isolate_by.unwrap_or(host.role.isolate_by);
     let (wanted, from) = match &arguments.plan {
@@ -106,7 +111,30 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         None => (Plan::of(&host.context(), env!("CARGO_PKG_VERSION")), PlanFrom::Host),
     };
     let options = options(&arguments);
-    carry_out(&site, &host.snapshot, (wanted, from), options, (arguments.yes, arguments.json))
+    host.role_notes().iter().for_each(|note| output::talk(note));
+    let offer = offer(&arguments, &site)?;
+    carry_out(&site, &host.snapshot, (wanted, from), options, (arguments.yes, arguments.json), offer)
+}
+
+/// Role file to install with a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RoleOffer {
+    None,
+    /// Install this text if the user agrees.
+    Ask(String),
+    Install(String),
+}
+
+/// Returns whether the role is to be installed.
+fn offer(arguments: &Arguments, site: &Site) -> anyhow::Result<RoleOffer> {
+    let Some(path) = &arguments.host.role else { return Ok(RoleOffer::None) };
+    let text = role::text(path)?;
+    let is_installed = site.root.read_bytes(ROLE_FILE).known().is_some_and(|found| found == text.as_bytes());
+    Ok(match arguments.install_role {
+        true => RoleOffer::Install(text),
+        false if is_installed || arguments.yes || arguments.only_run_time => RoleOffer::None,
+        false => RoleOffer::Ask(text),
+    })
 }
 
 /// Asks, applies a plan, and prints what became of it.
@@ -116,13 +144,19 @@ pub fn carry_out(
     (wanted, from): (Plan, PlanFrom),
     options: ApplyOptions,
     (is_answered, json): (bool, bool),
+    role: RoleOffer,
 ) -> anyhow::Result<Exit> {
-    let ready = Ready::new(site, host, wanted, from, options)?;
+    let mut ready = Ready::new(site, host, wanted, from, options)?;
     if ready.plan.changes.is_empty() {
         if json {
             output::print_json(&ApplyOutcome::of_nothing(&ready.plan))?;
         } else {
             output::print(&lowlat_report::plan_text(&ready.plan, output::width()))?;
+        }
+        if matches!(role, RoleOffer::Install(_)) {
+            output::talk(&format!(
+                "The role was not installed, because there is no plan to apply\nhint: copy it to {ROLE_FILE}"
+            ));
         }
         return Ok(ready.plan.claim().into());
     }
@@ -133,6 +167,13 @@ pub fn carry_out(
         output::talk("Nothing was changed.");
         return Ok(Exit::Findings);
     }
+    ready.role_file = match role {
+        RoleOffer::Ask(text) => {
+            ask::ask(&format!("Also install the role as {ROLE_FILE}?"), false)?.then_some(text)
+        }
+        RoleOffer::Install(text) => Some(text),
+        RoleOffer::None => None,
+    };
     // The first Ctrl-C lets the apply finish: half a plan is worse than all or none.
     let _stop = signals::stop_flag()?;
     let progress = Progress::new();

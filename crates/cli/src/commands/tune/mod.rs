@@ -11,7 +11,7 @@ mod rollback;
 mod status;
 pub mod verify;
 
-pub use apply::carry_out;
+pub use apply::{RoleOffer, carry_out};
 pub use ask::open;
 
 use super::Subcommand;

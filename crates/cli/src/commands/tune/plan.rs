@@ -64,15 +64,16 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     for id in &arguments.accept_risk {
         super::check_id(id)?;
     }
-    let mut host = arguments.host.read()?;
+    let mut host = arguments.host.read_silently()?;
     host.role.accepted_risks.extend(arguments.accept_risk);
     host.role.isolate_by = arguments.isolate_by.unwrap_or(host.role.isolate_by);
-    let plan = Plan::of(&host.context(), env!("CARGO_PKG_VERSION"));
+    let mut plan = Plan::of(&host.context(), env!("CARGO_PKG_VERSION"));
+    plan.warnings.append(&mut host.role_warnings);
     let file = arguments.out.as_deref().map(|path| OutputFile::prepare(path, "--out")).transpose()?;
     if arguments.json {
         output::print_json(&plan)?;
     } else {
-        output::print(&lowlat_report::plan_text(&plan, output::width()))?;
+        host.print(&lowlat_report::plan_text(&plan, output::width()))?;
     }
     if let Some(file) = &file {
         let note = file.note();

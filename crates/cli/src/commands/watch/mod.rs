@@ -10,7 +10,7 @@ use crate::{
     choose,
     output::{self, Exit, Interrupted},
     results::OutputFile,
-    signals,
+    role, signals,
 };
 use anyhow::bail;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
@@ -202,7 +202,11 @@ fn subject(arguments: &Arguments, root: &Root, host: &HostSnapshot) -> anyhow::R
     if let Some(offline) = named.map(|cpus| cpus.difference(online)).filter(|cpus| !cpus.is_empty()) {
         bail!("cannot watch {offline:#}: not online (online: {online})\nhint: leave them out of --cpus");
     }
-    let chosen = choose::watched(named, host);
+    let of_role = match named {
+        Some(_) => None,
+        None => role::cpus_of_host(root, host, false)?,
+    };
+    let chosen = choose::watched(named, of_role.as_ref(), host);
     if arguments.sample && named.is_none() && !chosen.is_isolated {
         bail!(
             "cannot sample all CPUs: this host isolates none, and --sample uses each CPU fully\nhint: name the CPUs to sample \
@@ -211,7 +215,7 @@ fn subject(arguments: &Arguments, root: &Root, host: &HostSnapshot) -> anyhow::R
     }
     Ok(Subject {
         host: root.read("/proc/sys/kernel/hostname").text().trim().to_owned(),
-        quiet: choose::quiet(&chosen.cpus, named.is_some(), host),
+        quiet: choose::quiet(&chosen.cpus, named.is_some(), of_role.as_ref(), host),
         cpus: chosen.cpus,
         is_isolated: chosen.is_isolated,
         every_ns: u64::try_from(every.as_nanos()).unwrap_or(u64::MAX),

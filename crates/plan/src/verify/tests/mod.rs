@@ -44,6 +44,7 @@ impl Case {
             housekeeping: bench.allocation.housekeeping.clone(),
             isolated: bench.allocation.isolated.clone(),
             changes: Vec::new(),
+            role: None,
             left_out: Vec::new(),
             warnings: Vec::new(),
             unsupported: None,

@@ -3,6 +3,7 @@
 use crate::audit::grouping::Tally;
 use crate::audit::verdict_class;
 use crate::host::line::title_and_cpus;
+use crate::role::source_words;
 use lowlat_host::snapshot::OriginKind;
 use lowlat_result::ResultDocument;
 use lowlat_settings::Verdict;
@@ -24,6 +25,7 @@ pub fn section(document: &ResultDocument, views: &[Box<dyn View + '_>], own: Opt
                     p class="eyebrow" { (what) ", profile " (document.audit.profile.name()) }
                     h1 id="summary-title" { (clean(&title)) }
                     p class="sub" { (clean(&cpus.replace(" x ", " × "))) }
+                    @if let Some(words) = source_words(document.role.source) { p class="sub" { "Judged by the " (words) "." } }
                     @for warning in &document.audit.warnings { p class="note" { (clean(warning)) } }
                     (host_facts(document))
                 }

@@ -179,6 +179,7 @@ pub(super) fn plan_of(changes: Vec<(Target, &str)>) -> Plan {
         housekeeping: CpuSet::of(0),
         isolated: CpuSet::of(1),
         changes: changes.into_iter().map(|(target, after)| change(target, after)).collect(),
+        role: None,
         left_out: Vec::new(),
         warnings: Vec::new(),
         unsupported: None,

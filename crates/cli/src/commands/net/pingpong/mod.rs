@@ -25,7 +25,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         None => match &arguments.from {
             Some(file) => {
                 let outputs = Outputs::prepare(&arguments.outputs)?;
-                outputs.write(&documents::read(file)?)?;
+                outputs.write(&arguments.outputs.language.labels.label(documents::read(file)?))?;
                 Ok(Exit::Clean)
             }
             None => import::run(&arguments),

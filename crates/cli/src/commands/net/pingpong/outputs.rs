@@ -19,7 +19,8 @@ impl<'a> Outputs<'a> {
     /// Checks the files before the run.
     pub fn prepare(arguments: &'a OutputArgs) -> anyhow::Result<Self> {
         let OutputArgs { hlog, report, language, result, .. } = arguments;
-        let files = RunFiles::prepare(hlog.as_deref(), report.as_deref(), *language, result.as_deref())?;
+        let files =
+            RunFiles::prepare(hlog.as_deref(), report.as_deref(), language.clone(), result.as_deref())?;
         Ok(Self { arguments, files })
     }
 

@@ -21,7 +21,7 @@ use lowlat_settings::audit::Audit;
 
 /// Measures, prints, writes the files.
 pub fn run(arguments: &ClientArgs) -> anyhow::Result<Exit> {
-    let mut run = Run::begin(StreamMeasurement::COMMAND);
+    let mut run = Run::begin(StreamMeasurement::COMMAND, &arguments.outputs.language.labels);
     let stream = arguments.stream()?;
     let scenario = arguments.scenario(&stream)?;
     scenario.check().map_err(net::PingpongError::from)?;
@@ -68,7 +68,7 @@ impl<'a> Outputs<'a> {
     /// Checks the files before the run.
     pub fn prepare(arguments: &'a OutputArgs) -> anyhow::Result<Self> {
         let OutputArgs { report, language, result, .. } = arguments;
-        let files = RunFiles::prepare(None, report.as_deref(), *language, result.as_deref())?;
+        let files = RunFiles::prepare(None, report.as_deref(), language.clone(), result.as_deref())?;
         Ok(Self { arguments, files })
     }
 

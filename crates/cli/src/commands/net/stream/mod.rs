@@ -17,7 +17,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         (Some(Action::Client(client)), _) => client::run(client),
         (None, Some(file)) => {
             let outputs = client::Outputs::prepare(&arguments.outputs)?;
-            outputs.write(&documents::read(file)?)?;
+            outputs.write(&arguments.outputs.language.labels.label(documents::read(file)?))?;
             Ok(Exit::Clean)
         }
         // The parser asks for one of them.
