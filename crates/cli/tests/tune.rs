@@ -78,8 +78,17 @@ fn applied_looked_at_and_taken_back() {
     assert_eq!((code, applied["document"].as_str()), (1, Some("lowlat-apply")));
     assert_eq!(tree.swappiness(), "10");
     let (code, status) = tree.json(&["status", "--json"]);
-    assert_eq!(code, 0);
+    // It has no known boot loader either.
+    assert_eq!((code, &status["reboot"], &applied["needs_reboot"]), (1, &"refused".into(), &false.into()));
     assert_eq!(status["in_force"]["known"]["plan_id"], applied["plan_id"], "{status}");
+    let verified = text(&tree.tune(&["verify"]).stdout);
+    assert!(verified.contains("no known boot loader found") && !verified.contains("waits for the reboot"));
+    let boot_id = tree.root().join("proc/sys/kernel/random/boot_id");
+    std::fs::create_dir_all(boot_id.parent().unwrap()).unwrap();
+    std::fs::write(&boot_id, "another").unwrap();
+    let verified = text(&tree.tune(&["verify"]).stdout);
+    assert!(verified.contains("no known boot loader found") && !verified.contains("another entry"), "{verified}");
+    std::fs::remove_file(&boot_id).unwrap();
     assert!(status["units"].as_array().unwrap().iter().any(|unit| unit["is_enabled"] == true));
 
     let (_, again) = tree.json(&["apply", "--yes", "--json"]);
