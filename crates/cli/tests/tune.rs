@@ -87,7 +87,10 @@ fn applied_looked_at_and_taken_back() {
     std::fs::create_dir_all(boot_id.parent().unwrap()).unwrap();
     std::fs::write(&boot_id, "another").unwrap();
     let verified = text(&tree.tune(&["verify"]).stdout);
-    assert!(verified.contains("no known boot loader found") && !verified.contains("another entry"), "{verified}");
+    assert!(
+        verified.contains("no known boot loader found") && !verified.contains("another entry"),
+        "{verified}"
+    );
     std::fs::remove_file(&boot_id).unwrap();
     assert!(status["units"].as_array().unwrap().iter().any(|unit| unit["is_enabled"] == true));
 

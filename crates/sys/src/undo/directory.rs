@@ -83,19 +83,17 @@ impl PrivateDirectory {
         DirBuilder::new().recursive(true).mode(OF_SYSTEM.as_raw_mode()).create(base).map_err(io)?;
         let mut at = Self::base(base)?;
         for (depth, name) in parents.iter().enumerate() {
-            at = match at.enter(name)? {
-                Some(below) => below,
-                None => {
-                    let missing = names.get(depth..).unwrap_or_default();
-                    at.remove_aside(faults)?;
-                    if let Err(error) = at.make_all(missing, faults) {
-                        // The first error is more useful, and the next attempt removes the leftover.
-                        let _ = at.remove_aside(faults);
-                        return Err(error);
-                    }
-                    break;
-                }
-            };
+            if let Some(below) = at.enter(name)? {
+                at = below;
+                continue;
+            }
+            at.remove_aside(faults)?;
+            if let Err(error) = at.make_all(names.get(depth..).unwrap_or_default(), faults) {
+                // The first error is more useful, and the next attempt removes the leftover.
+                let _ = at.remove_aside(faults);
+                return Err(error);
+            }
+            break;
         }
         Self::create(base, names)
     }
