@@ -74,13 +74,14 @@ fn what_lowlat_does_not_write_is_told_with_the_line_to_set() {
     assert_eq!(host.loader().next_boot_line(&host.root()), Reading::Absent);
 }
 
-/// Boot loaders, and programs that write their entries: the files that show each, its name, and where to set the
-/// command line.
+/// The files that show a boot loader, its name, and words on where to set the command line.
+type Named<'a> = (&'a [(&'a str, &'a str)], &'a str, &'a [&'a str]);
+
 #[test]
 fn each_boot_loader_that_lowlat_does_not_write_is_named_with_its_place() {
     let entry = "title x\nlinux /x\noptions root=/dev/x\n";
     let grub = "menuentry 'left behind' {\n linux /old\n}\n";
-    let cases: &[(&[(&str, &str)], &str, &[&str])] = &[
+    let cases: &[Named<'_>] = &[
         (&[("/boot/limine.conf", "/x\n cmdline: a\n")], "Limine", &["/boot/limine.conf"]),
         (
             &[("/boot/efi/limine.conf", ""), ("/boot/loader/entries/x.conf", entry)],
