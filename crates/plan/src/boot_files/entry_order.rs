@@ -75,14 +75,90 @@ fn run<'a>(text: &mut &'a str, is: impl Fn(char) -> bool) -> &'a str {
     run
 }
 
-/// The entry that GRUB's `blscfg` boots: the one of that name, title or number, else the one that sorts first, which
-/// is the highest name.
-pub fn of_grub<'a>(entries: &'a [EntryFile], wanted: &str) -> Option<&'a EntryFile> {
+/// How a build of GRUB sorts entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Red Hat's: name, version and release of a package, as rpm compares them.
+    Package,
+    /// GRUB 2.14: file names as GNU's `sort -V` compares them.
+    FileName,
+}
+
+/// The entries as GRUB's `blscfg` sorts them, the newest first.
+pub fn sorted_by_grub(entries: &[EntryFile], order: Order) -> Vec<&EntryFile> {
     let mut sorted: Vec<&EntryFile> = entries.iter().collect();
-    sorted.sort_by(|a, b| compare_versions(&b.id, &a.id));
-    let by_number = || wanted.parse().ok().and_then(|number: usize| sorted.get(number).copied());
-    let is_named = |e: &&&EntryFile| e.id == wanted || e.first("title") == wanted || e.first("id") == wanted;
-    sorted.iter().find(is_named).copied().or_else(by_number).or_else(|| sorted.first().copied())
+    sorted.sort_by(|a, b| match order {
+        Order::Package => compare_packages(&b.id, &a.id),
+        Order::FileName => compare_file_names(&b.id, &a.id),
+    });
+    sorted
+}
+
+/// Compares `name-version-release`; a name without signs is a name alone.
+fn compare_packages(a: &str, b: &str) -> Ordering {
+    let parts = |id: &str| {
+        let mut parts: Vec<String> = format!("{id}.conf").rsplitn(3, '-').map(str::to_owned).collect();
+        parts.reverse();
+        parts.resize(3, String::new());
+        parts
+    };
+    let (a, b) = (parts(a), parts(b));
+    a.iter()
+        .zip(&b)
+        .map(|(a, b)| compare_versions(a, b))
+        .find(|order| order.is_ne())
+        .unwrap_or(Ordering::Equal)
+}
+
+/// Compares file names without their endings: runs of digits as numbers, in between letters below signs, and `~`
+/// below the end.
+fn compare_file_names(a: &str, b: &str) -> Ordering {
+    let hidden = |name: &str| !name.starts_with('.');
+    let stem = |name: &str| {
+        let mut stem = name.to_owned();
+        while let Some((rest, ending)) = stem.rsplit_once('.')
+            && ending.starts_with(|c: char| c.is_ascii_alphabetic() || c == '~')
+            && ending.chars().all(|c| c.is_ascii_alphanumeric() || c == '~')
+            && !rest.is_empty()
+        {
+            stem = rest.to_owned();
+        }
+        stem
+    };
+    let weight = |letter: Option<u8>| match letter {
+        Some(b'~') => -2,
+        None => -1,
+        Some(letter) if letter.is_ascii_digit() => 0,
+        Some(letter) if letter.is_ascii_alphabetic() => i32::from(letter),
+        Some(letter) => i32::from(letter) + 256,
+    };
+    let runs = |a: &str, b: &str| {
+        let (mut a, mut b) = (a.as_bytes(), b.as_bytes());
+        while !a.is_empty() || !b.is_empty() {
+            let is_sign = |text: &[u8]| text.first().is_some_and(|c| !c.is_ascii_digit());
+            while is_sign(a) || is_sign(b) {
+                let order = weight(a.first().copied()).cmp(&weight(b.first().copied()));
+                if order.is_ne() {
+                    return order;
+                }
+                (a, b) = (a.get(1..).unwrap_or_default(), b.get(1..).unwrap_or_default());
+            }
+            let number = |text: &mut &[u8]| {
+                let end = text.iter().position(|c| !c.is_ascii_digit()).unwrap_or(text.len());
+                let (digits, rest) = text.split_at_checked(end).unwrap_or_default();
+                *text = rest;
+                let start = digits.iter().position(|c| *c != b'0').unwrap_or(digits.len());
+                let digits = digits.get(start..).unwrap_or_default().to_vec();
+                (digits.len(), digits)
+            };
+            let order = number(&mut a).cmp(&number(&mut b));
+            if order.is_ne() {
+                return order;
+            }
+        }
+        Ordering::Equal
+    };
+    hidden(a).cmp(&hidden(b)).then_with(|| runs(&stem(a), &stem(b))).then_with(|| runs(a, b))
 }
 
 /// The entry that systemd-boot boots: the first name of `wanted` that an entry has (a pattern with `*` is allowed),
@@ -144,19 +220,35 @@ mod tests {
     }
 
     #[test]
-    fn grub_takes_the_saved_entry_or_the_highest() {
-        let entries = [
-            file("m-0-rescue", ""),
-            file("m-5.14.0-70", "title Old\n"),
-            file("m-5.14.0-362", ""),
-            file("m-5.14.0-9", ""),
+    fn builds_of_grub_sort_patched_kernels_differently() {
+        let ids = [
+            "m-0-rescue",
+            "m-5.14.0-70.el9",
+            "m-5.14.0-427.el9.x86_64",
+            "m-5.14.0-427.13.1.el9_4.x86_64",
+            "m-6.0~rc1",
+            "m-6.0",
         ];
-        let id = |wanted| of_grub(&entries, wanted).map(|e| e.id.as_str());
-        assert_eq!(id("m-5.14.0-9"), Some("m-5.14.0-9"));
-        assert_eq!(id("Old"), Some("m-5.14.0-70"));
-        assert_eq!(id("1"), Some("m-5.14.0-70"));
-        assert_eq!(id("gone"), Some("m-5.14.0-362"));
-        assert_eq!(of_grub(&[], "0"), None);
+        let entries = ids.map(|id| file(id, ""));
+        let ids = |order| sorted_by_grub(&entries, order).iter().map(|e| e.id.clone()).collect::<Vec<_>>();
+        let by_package = [
+            "m-6.0",
+            "m-6.0~rc1",
+            "m-5.14.0-427.13.1.el9_4.x86_64",
+            "m-5.14.0-427.el9.x86_64",
+            "m-5.14.0-70.el9",
+            "m-0-rescue",
+        ];
+        assert_eq!(ids(Order::Package), by_package);
+        let by_name = [
+            "m-6.0",
+            "m-6.0~rc1",
+            "m-5.14.0-427.el9.x86_64",
+            "m-5.14.0-427.13.1.el9_4.x86_64",
+            "m-5.14.0-70.el9",
+            "m-0-rescue",
+        ];
+        assert_eq!(ids(Order::FileName), by_name, "as GRUB 2.14 shows them");
     }
 
     #[test]

@@ -1,158 +1,118 @@
 //! grub.cfg, the menu that GRUB's generator writes: its entries, which of them boots, and whether each carries the
 //! parameters that it should.
 
-use super::grub_words::{Variables, words};
+use super::grub::{self, LINUX, Script, Statement, Surroundings, Word, bls_line, expand, line};
 use lowlat_settings::change::BootToken;
+use std::collections::BTreeMap;
 
-/// Commands that load a kernel: today's name, and those of older builds for EFI and BIOS.
-const LINUX: [&str; 3] = ["linux", "linuxefi", "linux16"];
-
-/// Entries nested deeper than this are no menu that a generator writes.
-const DEPTH_MAX: usize = 16;
+/// Bytes of one value that a menu gives a variable at most: a hostile file's variables must not multiply.
+const BYTES_MAX: usize = 16 << 10;
 
 /// A menu.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GrubMenu {
-    /// Its entries, in the order of the file, those of submenus included.
+    script: Script,
+    /// Its entries, in the order of the file, those of submenus and of every branch included.
     pub entries: Vec<MenuEntry>,
-    /// What `default` is set to where no entry is chosen for the next boot only; `${saved_entry}` as it stands.
-    pub default: Option<String>,
     /// Whether the menu is filled from /boot/loader/entries when it is shown.
     pub has_blscfg: bool,
-    variables: Variables,
+    variables: BTreeMap<String, String>,
 }
 
 /// An entry that boots something.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MenuEntry {
     /// The script of /etc/grub.d that wrote it; empty when no comment tells.
-    pub section: String,
-    /// Its own place and those of the submenus around it, outermost first.
-    pub path: Vec<Place>,
-    /// The lines that load its kernel, as they stand; none when it loads something else. Ubuntu's images for clouds
-    /// have two: the one taken when a start without initial ramdisk failed, then the usual one.
-    pub linux: Vec<String>,
-}
-
-/// Where an entry or a submenu is among its neighbours, and how it is called.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
-    /// Number, from 0.
-    pub index: usize,
-    /// Title.
-    pub title: String,
+    section: String,
+    title: String,
     /// `--id`; empty when it has none.
-    pub id: String,
-}
-
-/// What a block in braces is.
-enum Block {
-    Submenu,
-    Entry(MenuEntry),
-    Other,
+    id: String,
+    /// The commands that load its kernel; none when it loads something else. Ubuntu's images for clouds have two: the
+    /// one taken when a start without initial ramdisk failed, then the usual one.
+    linux: Vec<Vec<Word>>,
 }
 
 impl MenuEntry {
     /// Its title.
     pub fn title(&self) -> &str {
-        self.path.last().map_or("", |place| &place.title)
+        &self.title
     }
 
     /// Whether it is for the day when the usual one does not start: it is to stay as the distribution has it.
     pub fn is_for_recovery(&self) -> bool {
-        let is = |place: &Place| {
-            let title = place.title.to_lowercase();
-            place.id.contains("-recovery-") || title.contains("(recovery mode)") || title.contains("rescue")
-        };
-        self.path.last().is_some_and(is)
+        let title = self.title.to_lowercase();
+        self.id.contains("-recovery-") || title.contains("(recovery mode)") || title.contains("rescue")
     }
 }
 
 impl GrubMenu {
     /// Reads a menu. Every text is one; what is not understood is passed over.
     pub fn parse(text: &str) -> Self {
-        let mut menu = Self::default();
-        let mut section = String::new();
-        let mut blocks: Vec<Block> = Vec::new();
-        let mut around: Vec<Place> = Vec::new();
-        let mut counts = vec![0usize];
-        for line in text.lines().map(str::trim) {
-            if let Some(script) = line.strip_prefix("### BEGIN ") {
-                script.trim_end_matches(" ###").clone_into(&mut section);
-            } else if line.starts_with("### END ") {
-                section.clear();
-            } else if line == "}" {
-                match blocks.pop() {
-                    Some(Block::Entry(entry)) => {
-                        menu.entries.push(entry);
-                        around.pop();
-                    }
-                    Some(Block::Submenu) => {
-                        around.pop();
-                        counts.pop();
-                    }
-                    Some(Block::Other) | None => {}
-                }
-            } else if line.ends_with('{') && blocks.len() < DEPTH_MAX {
-                let block = menu.open(line, &section, &mut around, &mut counts);
-                blocks.push(block);
-            } else {
-                menu.read_command(line, &mut blocks);
-            }
-        }
+        let script = grub::parse(text);
+        let mut menu = Self { script: Script::clone(&script), ..Self::default() };
+        menu.collect(&script, None);
         menu
     }
 
-    /// A line that opens a block in braces.
-    fn open(&self, line: &str, section: &str, around: &mut Vec<Place>, counts: &mut Vec<usize>) -> Block {
-        let words = words(line, &self.variables);
-        let word = words.first().map_or("", String::as_str);
-        if !["menuentry", "submenu"].contains(&word) {
-            return Block::Other;
+    /// Adds the entries, assignments and kernels of a script, whichever branch they are in.
+    fn collect(&mut self, script: &[Statement], mut entry: Option<&mut MenuEntry>) {
+        for statement in script {
+            match statement {
+                Statement::If { arms, otherwise } => {
+                    for part in arms.iter().map(|(_, body)| body).chain([otherwise]) {
+                        self.collect(part, entry.as_deref_mut());
+                    }
+                }
+                Statement::For { body, .. } | Statement::While { body, .. } => {
+                    self.collect(body, entry.as_deref_mut());
+                }
+                Statement::Command { words, block, section } => {
+                    self.collect_command(words, block.as_ref(), section, entry.as_deref_mut());
+                }
+                Statement::Function { .. } | Statement::Wrong { .. } => {}
+            }
         }
-        let id_at = line.split_whitespace().any(|w| w == "$menuentry_id_option" || w == "--id");
-        // `$menuentry_id_option` is "--id" where GRUB knows it, and empty here: the id is the word before the brace.
-        let id = if id_at { words.iter().rev().nth(1).cloned().unwrap_or_default() } else { String::new() };
-        let title = words.get(1).cloned().unwrap_or_default();
-        let index = counts.last().copied().unwrap_or_default();
-        if let Some(count) = counts.last_mut() {
-            *count += 1;
-        }
-        around.push(Place { index, title, id });
-        if word == "submenu" {
-            counts.push(0);
-            return Block::Submenu;
-        }
-        Block::Entry(MenuEntry { section: section.to_owned(), path: around.clone(), linux: Vec::new() })
     }
 
-    /// A line inside a block or outside of all.
-    fn read_command(&mut self, line: &str, blocks: &mut [Block]) {
-        let command = line.split_whitespace().next().unwrap_or_default();
-        let entry = blocks.iter_mut().rev().find_map(|block| match block {
-            Block::Entry(entry) => Some(entry),
-            _ => None,
-        });
-        if let Some(entry) = entry {
-            if LINUX.contains(&command) {
-                entry.linux.push(line.to_owned());
+    fn collect_command(
+        &mut self,
+        words: &[Word],
+        block: Option<&Script>,
+        section: &str,
+        entry: Option<&mut MenuEntry>,
+    ) {
+        let name = words.first().map(Word::written).unwrap_or_default();
+        let list =
+            |menu: &Self| expand(words, &mut menu.lookup()).list.into_iter().flatten().collect::<Vec<_>>();
+        match (name.as_str(), block, entry) {
+            ("submenu", Some(block), _) => self.collect(block, None),
+            ("menuentry", Some(block), _) => {
+                let list = list(self);
+                let is_id = |word: &Word| ["--id", "$menuentry_id_option"].contains(&word.written().as_str());
+                // `$menuentry_id_option` is "--id" where GRUB knows it: the id is the word before the brace.
+                let id = if words.iter().any(is_id) { list.last().cloned() } else { None };
+                let title = list.get(1).cloned().unwrap_or_default();
+                let (section, id) = (section.to_owned(), id.unwrap_or_default());
+                let mut entry = MenuEntry { section, title, id, linux: Vec::new() };
+                self.collect(block, Some(&mut entry));
+                self.entries.push(entry);
             }
-            return;
-        }
-        if command == "blscfg" {
-            self.has_blscfg = true;
-        }
-        let assignment = line.strip_prefix("set ").unwrap_or_default().trim();
-        let Some((name, value)) = assignment.split_once('=') else { return };
-        if name == "default" {
-            let value = value.trim_matches(|c| c == '"' || c == '\'').to_owned();
-            if !value.contains("next_entry") {
-                self.default = Some(value);
+            (name, _, Some(entry)) if LINUX.contains(&name) => entry.linux.push(words.to_vec()),
+            ("blscfg", ..) => self.has_blscfg = true,
+            ("set", _, None) => {
+                let list = list(self);
+                if let Some((name, value)) = list.get(1).and_then(|word| word.split_once('='))
+                    && value.len() <= BYTES_MAX
+                {
+                    self.variables.insert(name.to_owned(), value.to_owned());
+                }
             }
-        } else {
-            let value = words(value, &self.variables).into_iter().next().unwrap_or_default();
-            self.variables.insert(name.to_owned(), value);
+            _ => {}
         }
+    }
+
+    fn lookup(&self) -> impl FnMut(&str) -> Option<String> {
+        |name| Some(self.variables.get(name).cloned().unwrap_or_default())
     }
 
     /// The value that the menu itself gives a variable.
@@ -165,60 +125,22 @@ impl GrubMenu {
         self.variables.extend(block);
     }
 
-    /// What an entry's `options` or an argument list comes to, with variables put in.
-    pub fn expand(&self, text: &str) -> String {
-        joined(&words(text, &self.variables))
+    /// The line of an entry of /boot/loader/entries, with variables put in.
+    pub fn line_of(&self, image: &str, options: &str) -> Option<String> {
+        bls_line(image, options, &mut self.lookup())
     }
 
-    /// The line that the kernel usually gets from an entry, as /proc/cmdline will show it.
-    pub fn line(&self, entry: &MenuEntry) -> Option<String> {
-        self.lines(entry).pop()
+    /// The line that the kernel gets at the next boot; none if no entry loads a kernel.
+    ///
+    /// # Errors
+    /// What it depends on, if that is not known.
+    pub fn next_line(&self, surroundings: &Surroundings<'_>) -> Result<Option<String>, String> {
+        grub::next_line(&self.script, surroundings)
     }
 
     /// Every line that the kernel may get from an entry.
     fn lines(&self, entry: &MenuEntry) -> Vec<String> {
-        let line = |command: &String| {
-            let words = words(command, &self.variables);
-            let (image, arguments) = words.get(1..)?.split_first()?;
-            Some(format!("BOOT_IMAGE={image} {}", joined(arguments)).trim_end().to_owned())
-        };
-        entry.linux.iter().filter_map(line).collect()
-    }
-
-    /// The entry that boots: the one chosen for the next boot, the saved one where the menu asks for it, or the one
-    /// that the menu names; the first where that names none.
-    pub fn default_entry(&self, next_entry: Option<&str>, saved_entry: Option<&str>) -> Option<&MenuEntry> {
-        let wanted = self.wanted(next_entry, saved_entry);
-        self.find(wanted).or_else(|| self.find("0"))
-    }
-
-    /// The name or number of the entry that is to boot; "0" when nobody says.
-    pub fn wanted<'a>(&'a self, next_entry: Option<&'a str>, saved_entry: Option<&'a str>) -> &'a str {
-        let configured = match self.default.as_deref() {
-            Some("${saved_entry}" | "$saved_entry") => saved_entry,
-            other => other,
-        };
-        next_entry
-            .filter(|name| !name.is_empty())
-            .or(configured.filter(|name| !name.is_empty()))
-            .unwrap_or("0")
-    }
-
-    /// The entry of a name such as `1>2` or `gnulinux-advanced-UUID>gnulinux-6.1.0-18-amd64-advanced-UUID`. A name of
-    /// a submenu stands for its first entry.
-    fn find(&self, name: &str) -> Option<&MenuEntry> {
-        let is = |place: &Place, name: &str| {
-            place.title == name || place.id == name || name.parse() == Ok(place.index)
-        };
-        // ">>" is a ">" of a title.
-        let name = name.replace(">>", "\0");
-        let names: Vec<String> = name.split('>').map(|part| part.replace('\0', ">")).collect();
-        self.entries.iter().find(|entry| {
-            let (given, inside) = entry.path.split_at(names.len().min(entry.path.len()));
-            given.len() == names.len()
-                && given.iter().zip(&names).all(|(place, name)| is(place, name))
-                && inside.iter().all(|place| place.index == 0)
-        })
+        entry.linux.iter().filter_map(|words| line(words, &mut self.lookup())).collect()
     }
 
     /// The entries that boot this host's kernels in the usual way: those of the scripts `10_linux*` where comments
@@ -274,18 +196,6 @@ impl GrubMenu {
     }
 }
 
-/// Words as GRUB hands them to the kernel: those with white space in quotes.
-fn joined(words: &[String]) -> String {
-    let quoted = |word: &String| {
-        if word.contains(char::is_whitespace) {
-            format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""))
-        } else {
-            word.clone()
-        }
-    };
-    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::testing::{plan, token};
@@ -329,29 +239,10 @@ menuentry 'Other' {
 "#;
 
     #[test]
-    fn entries_are_found_by_number_title_and_id() {
-        let menu = GrubMenu::parse(MENU);
-        let title = |next, saved| menu.default_entry(next, saved).unwrap().title().to_owned();
-        assert_eq!(menu.entries.len(), 4);
-        assert_eq!(title(None, None), "Debian, with Linux 6.1");
-        assert_eq!(title(Some("0"), None), "Debian GNU/Linux");
-        assert_eq!(
-            title(Some("gnulinux-advanced-1>gnulinux-6.1-recovery-1"), None),
-            "Debian, with Linux 6.1 (recovery mode)"
-        );
-        assert_eq!(title(Some("1"), None), "Debian, with Linux 6.1", "a submenu is its first entry");
-        assert_eq!(title(Some("2"), None), "Other");
-        assert_eq!(title(Some("no such"), None), "Debian GNU/Linux");
-        let saved = GrubMenu::parse(&MENU.replace("\"1>0\"", "\"${saved_entry}\""));
-        assert_eq!(saved.default_entry(None, Some("Other")).unwrap().title(), "Other");
-        assert_eq!(saved.default_entry(None, None).unwrap().title(), "Debian GNU/Linux");
-    }
-
-    #[test]
     fn the_line_of_an_entry_is_the_kernels() {
         let menu = GrubMenu::parse(MENU);
         assert_eq!(
-            menu.line(&menu.entries[0]).unwrap(),
+            menu.lines(&menu.entries[0])[0],
             "BOOT_IMAGE=/vmlinuz-6.1 root=UUID=1 ro quiet nohz_full=1-7 skew_tick=1 a=b \"dyndbg=file a +p\""
         );
     }
@@ -361,7 +252,7 @@ menuentry 'Other' {
         let two = "menuentry 'Ubuntu' {\n\tif [ \"${initrdfail}\" = 1 ]; then\n\t  linux\t/a ro nohz_full=1\n\telse\n\t  \
             linux\t/a ro nohz_full=1-7 panic=-1\n\tfi\n}\n";
         let menu = GrubMenu::parse(two);
-        assert_eq!(menu.line(&menu.entries[0]).unwrap(), "BOOT_IMAGE=/a ro nohz_full=1-7 panic=-1");
+        assert_eq!(menu.lines(&menu.entries[0])[1], "BOOT_IMAGE=/a ro nohz_full=1-7 panic=-1");
         assert_eq!(
             menu.faults(&[token("nohz_full", Some("1-7"))]),
             ["\"Ubuntu\": found nohz_full=1, expected nohz_full=1-7"]
@@ -388,7 +279,7 @@ menuentry 'Other' {
         #[test]
         fn no_text_panics(text in "[\\PC\n{}]{0,200}") {
             let menu = GrubMenu::parse(&text);
-            let _ = (menu.default_entry(Some("1>2"), None), menu.faults(&plan()));
+            let _ = menu.faults(&plan());
         }
 
         #[test]

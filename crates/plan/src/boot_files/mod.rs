@@ -6,6 +6,7 @@
 //! | `/etc/default/grub.d/99-zz-lowlat.cfg`, lowlat's own | [`drop_in`] |
 //! | `/etc/default/grub` | [`defaults`] |
 //! | `/boot/grub/grub.cfg`, which GRUB's generator writes | [`grub_menu`] |
+//! | the script of that menu, as GRUB runs it | [`grub`] |
 //! | `/boot/grub2/grubenv`, 1,024 bytes of variables | [`grubenv`] |
 //! | `/boot/loader/entries/*.conf`, an entry a file | [`entry`] |
 
@@ -13,8 +14,8 @@ pub mod defaults;
 pub mod drop_in;
 pub mod entry;
 pub mod entry_order;
+pub mod grub;
 pub mod grub_menu;
-mod grub_words;
 pub mod grubenv;
 mod line;
 

@@ -8,10 +8,7 @@ use super::{
 use crate::Programs;
 use lowlat_host::Reading;
 use lowlat_plan::boot_files::{
-    self, defaults, entry,
-    entry_order::{EntryFile, of_grub},
-    grub_menu::GrubMenu,
-    taken_off,
+    self, defaults, entry, entry_order::EntryFile, grub_menu::GrubMenu, taken_off,
 };
 use lowlat_settings::change::BootToken;
 use lowlat_sys::Root;
@@ -70,7 +67,7 @@ impl GrubBls {
 /// The command line of an entry.
 fn line(menu: &GrubMenu, text: &str) -> String {
     let image = entry::values(text, "linux").first().copied().unwrap_or_default();
-    format!("BOOT_IMAGE={image} {}", menu.expand(&entry::options(text))).trim_end().to_owned()
+    menu.line_of(image, &entry::options(text)).unwrap_or_default()
 }
 
 impl BootLoader for GrubBls {
@@ -114,15 +111,10 @@ impl BootLoader for GrubBls {
     }
 
     fn next_boot_line(&self, root: &Root) -> Reading<String> {
-        let next = || -> Result<Option<String>, BootLoaderError> {
-            let (menu, env) = self.menu.read(root)?;
-            let saved = |name: &str| env.as_ref().and_then(|env| env.get(name));
-            let (next, saved) = (saved("next_entry"), saved("saved_entry"));
-            let wanted = menu.wanted(next.as_deref(), saved.as_deref());
-            let entries = files::entries(root, ENTRIES)?;
-            Ok(of_grub(&entries, wanted).map(|file| line(&menu, &file.text)))
-        };
-        files::as_reading(next())
+        match files::entries(root, ENTRIES) {
+            Ok(entries) => self.menu.next_line(root, &entries),
+            Err(error) => files::as_reading(Err(error)),
+        }
     }
 
     fn entry_lines(&self, root: &Root) -> Vec<EntryLine> {

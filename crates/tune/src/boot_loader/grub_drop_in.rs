@@ -108,7 +108,7 @@ impl BootLoader for GrubDropIn {
     }
 
     fn next_boot_line(&self, root: &Root) -> Reading<String> {
-        self.menu.next_line(root)
+        self.menu.next_line(root, &[])
     }
 
     fn notes(&self, root: &Root, tokens: &[BootToken]) -> Vec<String> {

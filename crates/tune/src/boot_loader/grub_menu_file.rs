@@ -3,7 +3,12 @@
 use super::{BootLoaderError, FileChange, efi, files};
 use crate::Programs;
 use lowlat_host::{Reading, cmdline::Repeat};
-use lowlat_plan::boot_files::{grub_menu::GrubMenu, grubenv::GrubEnv};
+use lowlat_plan::boot_files::{
+    entry_order::{EntryFile, Order},
+    grub::{Build, Found, Surroundings},
+    grub_menu::GrubMenu,
+    grubenv::GrubEnv,
+};
 use lowlat_sys::Root;
 use std::io;
 
@@ -85,14 +90,47 @@ impl MenuFile {
         Ok((menu, env))
     }
 
-    /// The line of the entry that boots next.
-    pub(super) fn next_line(&self, root: &Root) -> Reading<String> {
-        files::as_reading(self.read(root).map(|(menu, env)| {
-            let saved = |name: &str| env.as_ref().and_then(|env| env.get(name));
-            let (next, saved) = (saved("next_entry"), saved("saved_entry"));
-            let entry = menu.default_entry(next.as_deref(), saved.as_deref())?;
-            menu.line(entry)
-        }))
+    /// The line of the entry that boots next, as GRUB itself finds it.
+    pub(super) fn next_line(&self, root: &Root, entries: &[EntryFile]) -> Reading<String> {
+        let menu = match files::text(root, &self.path) {
+            Ok(text) => GrubMenu::parse(&text.unwrap_or_default()),
+            Err(error) => return files::as_reading(Err(error)),
+        };
+        let directory = self.path.rsplit_once('/').map_or("", |(directory, _)| directory);
+        let surroundings = Surroundings {
+            directory,
+            read: &|path| self.find_file(root, directory, path),
+            entries,
+            platform: efi::is_efi(root).then_some("efi"),
+            builds: builds(root),
+        };
+        match menu.next_line(&surroundings) {
+            Ok(line) => Reading::from_option(line),
+            Err(why) => Reading::unparsable(
+                self.path.clone(),
+                &format!("a default entry that depends on {why}"),
+                "an entry that is known before the boot",
+            ),
+        }
+    }
+
+    /// What GRUB finds at a path of the device that has the menu: the host's root, or a partition for /boot.
+    fn find_file(&self, root: &Root, directory: &str, path: &str) -> Found {
+        let is_beside = path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'));
+        let boot = format!("/boot{path}");
+        let path = match path {
+            _ if is_beside && path.ends_with("/grubenv") => &self.grubenv(root),
+            _ if is_beside || root.exists(path) => path,
+            _ if root.exists(&boot) => boot.as_str(),
+            // It can be in a subvolume.
+            _ => return Found::NotKnown,
+        };
+        match root.read_bytes(path) {
+            Reading::Known(bytes) => Found::File(bytes),
+            Reading::Absent => Found::Missing,
+            _ if root.list(path).is_known() => Found::Directory,
+            _ => Found::NotKnown,
+        }
     }
 
     /// A new menu from GRUB's generator, as a change of the file. It is not used unless `faults` finds none.
@@ -131,6 +169,32 @@ impl MenuFile {
             _ => {}
         }
         Ok(files::change(root, &self.path, outcome.stdout))
+    }
+}
+
+/// The builds of GRUB that the distribution can have. Red Hat's sorted as rpm does before it took 2.14's way.
+fn builds(root: &Root) -> &'static [Build] {
+    const ALL: [Build; 3] = [
+        Build { is_name_first: true, order: Order::Package },
+        Build { is_name_first: true, order: Order::FileName },
+        Build { is_name_first: false, order: Order::FileName },
+    ];
+    let [red_hat @ .., other] = &ALL;
+    let release = root.read("/etc/os-release");
+    let is = |families: &[&str]| {
+        let ids = release
+            .text()
+            .lines()
+            .filter_map(|line| line.strip_prefix("ID=").or(line.strip_prefix("ID_LIKE=")));
+        let mut words = ids.flat_map(|ids| ids.split(['"', '\'', ' ']));
+        words.any(|id| families.contains(&id))
+    };
+    if is(&["fedora", "rhel", "centos"]) {
+        red_hat
+    } else if is(&["debian", "ubuntu", "arch"]) {
+        std::slice::from_ref(other)
+    } else {
+        &ALL
     }
 }
 

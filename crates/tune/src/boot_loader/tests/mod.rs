@@ -1,6 +1,7 @@
 //! Hosts of each boot loader, as trees of files.
 
 mod debian;
+mod grub_emu;
 mod others;
 mod real_grub;
 mod red_hat;
