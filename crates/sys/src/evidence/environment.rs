@@ -38,7 +38,7 @@ pub(super) fn read(root: &Root, unit: &str) -> Vec<Assignment> {
 /// What a unit and its drop-ins say about the environment of its programs.
 #[derive(Debug, Default)]
 pub(crate) struct Sources {
-    /// Whether the unit's own file exists.
+    /// Whether the unit's own file is there as it was written: captures of earlier versions hold its headings only.
     pub has_unit: bool,
     /// The assignments of `Environment=`, in order.
     pub assignments: Vec<Assignment>,
@@ -72,7 +72,8 @@ pub(crate) fn files(root: &Root, directories: &[&str], name: &str) -> (Option<St
 /// Reads the unit's file and its drop-ins.
 pub(crate) fn sources(root: &Root, unit: &str) -> Sources {
     let (own, drop_ins) = files(root, &DIRECTORIES, unit);
-    let (has_unit, mut assignments, mut files) = (own.is_some(), Vec::new(), Vec::new());
+    let is_whole = |path: &String| text(root, path).is_some_and(|text| text.contains("ExecStart="));
+    let (has_unit, mut assignments, mut files) = (own.as_ref().is_some_and(is_whole), Vec::new(), Vec::new());
     for path in own.into_iter().chain(drop_ins) {
         let Some(text) = text(root, &path) else { continue };
         for (line, text) in lines(&text) {

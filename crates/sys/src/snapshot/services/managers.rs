@@ -253,8 +253,10 @@ mod tests {
                 "{files:?}"
             );
         }
-        let none =
-            irqbalance(&TestTree::of(&[(unit, "[Service]\n"), ("/etc/default/irqbalance", &five)]).root());
+        let of = |text| irqbalance(&TestTree::of(&[(unit, text), ("/etc/default/irqbalance", &five)]).root());
+        let headings = of("[Unit]\n[Service]\n");
+        assert_eq!(headings.banned_cpus.to_string(), "5", "a capture with headings only");
+        let none = of("[Service]\nExecStart=/usr/sbin/irqbalance\n");
         assert!(none.banned_cpus.is_absent(), "the unit does not read the file");
     }
 
