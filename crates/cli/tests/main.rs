@@ -12,6 +12,7 @@ mod bad_input;
 mod bios;
 mod cache;
 mod cache_partition;
+mod checked;
 mod docs;
 mod documents;
 mod export;
