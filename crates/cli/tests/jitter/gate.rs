@@ -40,7 +40,7 @@ fn a_broken_gate_names_its_rows() {
 
 #[test]
 fn what_a_run_cannot_show_does_not_hold() {
-    let said = gate("p99.9999<1000s", 1);
+    let said = gate("p99.9999<1000s", 4);
     assert!(said.starts_with("Gate p99.9999<1000s not shown"), "{said}");
     assert!(said.contains("p99.9999 is not shown"), "{said}");
 }
