@@ -318,7 +318,7 @@ mod tests {
                 None => (part.as_str(), None),
             };
             let (low, high) = match range.split_once('-') {
-                _ if range.to_ascii_lowercase() == "all" => (0, count - 1),
+                _ if range.eq_ignore_ascii_case("all") => (0, count - 1),
                 Some((low, high)) => (number(low)?, number(high)?),
                 None if stride.is_some() => return None,
                 None => (number(range)?, number(range)?),

@@ -110,16 +110,11 @@ pub fn inapplicable(
 /// kernels and keep removed ones. The first file that a row reads is the setting's own; a row without files is shown by
 /// the options that it needs.
 fn is_shown(host: &HostSnapshot, setting: &Setting) -> bool {
-    match setting.reads.first() {
-        Some(own) => host.files_matching(own).any(|(_, reading)| reading.is_known()),
-        None => {
-            let config = setting.needs.config;
-            !config.is_empty()
-                && config
-                    .iter()
-                    .all(|option| matches!(host.kernel.config_option(option), Reading::Known(Some(_))))
-        }
+    if let Some(own) = setting.reads.first() {
+        return host.files_matching(own).any(|(_, reading)| reading.is_known());
     }
+    let is_built = |option: &&str| matches!(host.kernel.config_option(option), Reading::Known(Some(_)));
+    !setting.needs.config.is_empty() && setting.needs.config.iter().all(is_built)
 }
 
 /// Why a setting does not apply to the processor, by its maker; unknown if the maker is.
