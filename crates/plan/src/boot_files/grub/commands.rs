@@ -190,7 +190,7 @@ impl Machine<'_> {
             if let Some(name) =
                 named.or(Some(argument.as_str()).filter(|name| is_next && !name.starts_with('-')))
             {
-                self.set(&name.to_owned(), None);
+                self.set(name, None);
             }
             is_next = is_next || ["--set", "-s", "-v"].contains(&argument.as_str());
         }
@@ -281,7 +281,7 @@ impl Machine<'_> {
                 text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
             match name {
                 "--id" => {
-                    id = Some(value.map_or_else(|| list.next().cloned().flatten(), |id| Some(id.to_owned())))
+                    id = Some(value.map_or_else(|| list.next().cloned().flatten(), |id| Some(id.to_owned())));
                 }
                 "--class" | "--users" | "--hotkey" if value.is_none() => drop(list.next()),
                 "--class" | "--users" | "--hotkey" | "--unrestricted" => {}

@@ -209,9 +209,8 @@ pub(super) fn next_line(script: &Script, surroundings: &Surroundings<'_>) -> Res
     let answer = |build: &Build| match Machine::new(surroundings, *build).menu(script, Some(&path)) {
         Continue(Loaded::Linux(Some(line))) => Ok(Some(line)),
         Continue(Loaded::Linux(None)) => Err("the value of a variable in its command line".to_owned()),
-        Continue(_) => Ok(None),
         Break(Stop::Unknown(why)) => Err(why),
-        Break(_) => Ok(None),
+        Continue(_) | Break(_) => Ok(None),
     };
     let mut answers = surroundings.builds.iter().map(answer);
     let first = answers.next().unwrap_or(Ok(None))?;
@@ -357,7 +356,7 @@ impl<'a> Machine<'a> {
         let by_number = number(wanted).map(|(number, rest)| (number & u64::from(u32::MAX), rest));
         let number = match by_number {
             Some((number, _)) if !self.build.is_name_first => Some(number),
-            _ => match self.named(&name)? {
+            _ => match self.named(&name).ok()? {
                 Some(number) => return Some((number, rest)),
                 // Builds differ in what follows a number.
                 None if by_number.is_some_and(|(_, rest)| rest.starts_with('>')) => return None,
@@ -369,17 +368,17 @@ impl<'a> Machine<'a> {
         self.state.entries.iter().take(number + 1).all(|entry| entry.is_certain).then_some((number, rest))
     }
 
-    /// The first entry of a name; `None` outside if that is not known.
-    fn named(&self, name: &str) -> Option<Option<usize>> {
+    /// The first entry of a name; an error if that is not known.
+    fn named(&self, name: &str) -> Result<Option<usize>, ()> {
         for (number, entry) in self.state.entries.iter().enumerate() {
             let is = |value: &Value| value.as_ref().map(|value| value == name);
             match (is(&entry.title), is(&entry.id)) {
-                (Some(true), _) | (_, Some(true)) if entry.is_certain => return Some(Some(number)),
+                (Some(true), _) | (_, Some(true)) if entry.is_certain => return Ok(Some(number)),
                 (Some(false), Some(false)) => {}
-                _ => return None,
+                _ => return Err(()),
             }
         }
-        Some(None)
+        Ok(None)
     }
 
     fn value(&self, name: &str) -> Value {
@@ -506,7 +505,7 @@ impl<'a> Machine<'a> {
         }
         state.exported.extend(other.exported);
         state.functions.iter_mut().for_each(|(name, body)| {
-            *body = body.take().filter(|b| other.functions.get(name) == Some(&Some(Rc::clone(b))))
+            *body = body.take().filter(|b| other.functions.get(name) == Some(&Some(Rc::clone(b))));
         });
         for name in other.functions.into_keys() {
             state.functions.entry(name).or_insert(None);

@@ -155,7 +155,11 @@ impl Parser<'_> {
     }
 
     fn expect(&mut self, keyword: &str) -> Result<(), Rejected> {
-        if self.is_at(keyword) { Ok(drop(self.advance())) } else { Err(Rejected) }
+        if !self.is_at(keyword) {
+            return Err(Rejected);
+        }
+        self.advance();
+        Ok(())
     }
 
     fn letter(&mut self) -> Option<char> {

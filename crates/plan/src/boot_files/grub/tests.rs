@@ -473,9 +473,7 @@ fn only_what_the_answer_depends_on_makes_it_unknown() {
     boots(&menu(&format!("if {unknown}; then set default=1; else set default=1; fi")), "", "/b");
     boots(&menu(&format!("if {unknown}; then set v=x; insmod y; fi; set default=a")), "", "/a");
     boots(
-        &menu(&format!(
-            "x=\"$grub_cpu\"; set y=$grub_cpu; if [ '' -a \"$x$y\" = 1 ]; then set default=1; fi"
-        )),
+        &menu("x=\"$grub_cpu\"; set y=$grub_cpu; if [ '' -a \"$x$y\" = 1 ]; then set default=1; fi"),
         "",
         "/a",
     );

@@ -2,6 +2,8 @@
 //! lowlat names, or lowlat says that it does not know. Every kernel of these menus is a function that prints its
 //! arguments and leaves GRUB.
 
+#![allow(clippy::format_push_string, reason = "menus are written as they read")]
+
 use lowlat_plan::boot_files::{
     entry_order::{EntryFile, Order},
     grub::{Build, Found, Surroundings},

@@ -293,3 +293,36 @@ fn red_hat_7_has_one_file_and_a_menu_on_the_efi_partition() {
     let error = host.loader().generated(&host.root(), &said).unwrap_err().to_string();
     assert!(error.contains("\"Red Hat (3.10.0)\": nohz_full=1-7,9-15 is missing"), "{error}");
 }
+
+#[test]
+fn fallback_counting_boots_the_second_entry_only_after_failed_boots() {
+    let host = red_hat_9();
+    let counting = "if [ -n \"${boot_counter}\" -a \"${boot_success}\" = \"0\" ]; then\n  if [ \"${boot_counter}\" = \"0\" \
+        -o \"${boot_counter}\" = \"-1\" ]; then\n    set default=1\n    set boot_counter=-1\n  else\n    \
+        decrement boot_counter\n  fi\n  save_env boot_counter\nfi\n";
+    host.put("/boot/grub2/grub.cfg", [MENU, counting].concat());
+    let newest = "BOOT_IMAGE=/vmlinuz-5.14.0-427.13.1.el9_4.x86_64";
+    let saved = format!("saved_entry={MACHINE}-5.14.0-427.13.1.el9_4.x86_64\n");
+    for (counter, image) in [
+        ("", newest),
+        ("boot_success=0\n", newest),
+        ("boot_success=0\nboot_counter=2\n", newest),
+        ("boot_success=1\nboot_counter=0\n", newest),
+        ("boot_success=0\nboot_counter=0\n", "BOOT_IMAGE=/vmlinuz-5.14.0-362.8.1.el9_3.x86_64"),
+    ] {
+        host.put("/boot/grub2/grubenv", block(&[saved.as_str(), counter].concat()));
+        assert!(host.next().starts_with(&format!("{image} ")), "{counter:?}: {}", host.next());
+    }
+}
+
+#[test]
+fn an_entry_that_depends_on_a_file_elsewhere_is_not_known() {
+    let host = red_hat_9();
+    host.put("/boot/grub2/grub.cfg", ["source (hd1,gpt1)/other.cfg\n", MENU].concat());
+    let reading = host.loader().next_boot_line(&host.root());
+    assert!(matches!(&reading, lowlat_host::Reading::Unparsable(_)), "{reading:?}");
+    assert!(
+        reading.to_string().contains("depends on (hd1,gpt1)/other.cfg, which could not be read"),
+        "{reading}"
+    );
+}
