@@ -257,10 +257,7 @@ const LOAD_PROFILE: &str = include_str!("export/load_profile.py");
 /// TuneD's own loader and its boot loader plugin, from an unpacked package that LOWLAT_TUNED names.
 #[test]
 fn tuned_loads_the_profile_and_makes_the_expected_line() {
-    let Some(package) = std::env::var_os("LOWLAT_TUNED") else {
-        eprintln!(
-            "skipped: LOWLAT_TUNED names no unpacked package of TuneD (apt-get download tuned; dpkg -x)"
-        );
+    let Some(package) = common::tuned_package("tuned_loads_the_profile_and_makes_the_expected_line") else {
         return;
     };
     for (profile, name) in [(Profile::Guide57037, "HPELowLatency"), (Profile::Trading, "lowlat-trading")] {

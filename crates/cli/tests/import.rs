@@ -1,5 +1,8 @@
 //! `lowlat import` on captured hosts.
 
+#[path = "import/oracle.rs"]
+mod oracle;
+
 use crate::common::{fixtures, lowlat, text};
 use serde_json::Value;
 

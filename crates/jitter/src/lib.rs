@@ -45,6 +45,6 @@ pub use study::{
     CauseShares, CauseStudy, CpuStudy, JitterStudy, Percentile, QUANTILES, Remedy, StudyError, TotalStudy,
     lengths_of, study,
 };
-pub use study_causes::study_with;
+pub use study_causes::{savings, study_with};
 pub use tracing_cost::ROUNDS_MIN;
 pub use warnings::Warning;

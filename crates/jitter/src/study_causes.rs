@@ -2,7 +2,9 @@
 
 use super::{
     Cause, CauseKind, CauseShares, CauseSource, CauseStudy, CauseTotal, CpuCauses, JitterCauses,
-    JitterRecord, JitterStudy, RemedyContext, StudyError, remedy, study,
+    JitterRecord, JitterStudy, RemedyContext, StudyError,
+    remedy::{self, remedy},
+    study,
 };
 use lowlat_host::{IsolatedCpus, statistics::RateInterval};
 use std::collections::BTreeMap;
@@ -29,6 +31,30 @@ pub fn study_with(
         }
     }
     Ok(study)
+}
+
+/// The time that each setting would have saved in this run, by ID: the time of the causes that it removes, on the CPUs
+/// that it helps. The parts of a CPU add up to the time lost there at most.
+pub fn savings(
+    record: &JitterRecord,
+    study: &JitterStudy,
+    context: &RemedyContext<'_>,
+) -> BTreeMap<String, u64> {
+    let mut saved: BTreeMap<String, u64> = BTreeMap::new();
+    for cpu in traced(record).iter().flat_map(|causes| &causes.cpus) {
+        let measured = record.cpus.iter().find(|measured| measured.cpu == cpu.cpu);
+        let lost_ns = measured.map_or(0, |measured| u128::from(measured.interruption_ns_total));
+        // A cause that began before an interruption may have more time than the interruption.
+        let whole_ns = attributed_ns(cpu).max(lost_ns).max(1);
+        for total in cpu.totals.iter().filter(|total| remedy::helps(&total.cause, cpu.cpu, context)) {
+            let cause = study.causes.iter().find(|found| key(&found.cause) == key(&total.cause));
+            let Some(remedy) = cause.and_then(|cause| cause.remedy.as_ref()) else { continue };
+            let ns = u64::try_from(u128::from(total.ns_total) * lost_ns / whole_ns).unwrap_or(u64::MAX);
+            let sum = saved.entry(remedy.setting.clone()).or_default();
+            *sum = sum.saturating_add(ns);
+        }
+    }
+    saved
 }
 
 /// Every cause over all CPUs, the largest first; empty if nothing was traced.
@@ -230,6 +256,69 @@ mod tests {
             with.causes.iter().map(|c| c.remedy.as_ref().unwrap().setting.as_str()).collect();
         assert_eq!(settings, ["irq.managed", "boot.isolcpus", ""]);
         assert_eq!(study_with(&record, None).unwrap(), study);
+    }
+
+    #[test]
+    fn a_setting_saves_what_was_lost_on_the_cpus_that_it_helps() {
+        use CauseKind::{Nmi, PageFault, Thread};
+        let whole = 20_000_000_000;
+        let record = record(vec![
+            // Housekeeping: a busy program takes nearly all of it.
+            (
+                0,
+                whole,
+                vec![total(Thread, "burn", None, 9, 15_000_000_000), total(Nmi, "", None, 1, 5_000_000_000)],
+            ),
+            (
+                1,
+                1_000,
+                vec![
+                    total(Thread, "burn", None, 1, 600),
+                    total(Thread, "kworker/1:0", None, 1, 300),
+                    total(PageFault, "", None, 1, 100),
+                ],
+            ),
+            // Longer than the interruption that it began before.
+            (2, 1_000, vec![total(Thread, "burn", None, 1, 3_000), total(Nmi, "", None, 1, 1_000)]),
+            (3, 700, vec![total(Thread, "burn", None, 1, 500)]),
+        ]);
+        let (host, role) = (HostSnapshot::default(), Role::default());
+        let allocation =
+            Allocation { housekeeping: list("0"), isolated: list("1-3"), ..Allocation::default() };
+        let context = RemedyContext { host: &host, allocation: &allocation, role: &role };
+        let study = study_with(&record, Some(&context)).unwrap();
+        let saved = savings(&record, &study, &context);
+        assert_eq!(saved["boot.isolcpus"], 600 + 300 + 750 + 500);
+        // A watchdog disturbs housekeeping too.
+        assert_eq!(saved["sysctl.kernel.nmi_watchdog"], 5_000_000_000 + 250);
+        assert_eq!(saved[""], 100);
+        let lost: u64 = record.cpus.iter().map(|cpu| cpu.interruption_ns_total).sum();
+        assert!(saved.values().sum::<u64>() <= lost);
+        let only_housekeeping = Allocation { housekeeping: list("0-3"), ..Allocation::default() };
+        let context = RemedyContext { allocation: &only_housekeeping, ..context };
+        assert_eq!(savings(&record, &study, &context).get("boot.isolcpus"), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn savings_never_exceed_what_was_lost(
+            parts in proptest::collection::vec((0_u64..5, proptest::prelude::any::<u64>(), 0_u32..4), 0..20),
+            lost in proptest::collection::vec(proptest::prelude::any::<u32>(), 4..5),
+        ) {
+            use CauseKind::{Irq, Nmi, PageFault, Thread, Work};
+            let kinds = [Irq, Nmi, PageFault, Thread, Work];
+            let of = |cpu: u32| {
+                let own = parts.iter().filter(|part| part.2 == cpu);
+                own.map(|(kind, ns, _)| total(kinds[*kind as usize], "x", None, 1, *ns)).collect::<Vec<_>>()
+            };
+            let record = record((0..4).map(|cpu| (cpu, u64::from(lost[cpu as usize]), of(cpu))).collect());
+            let (host, role) = (HostSnapshot::default(), Role::default());
+            let allocation = Allocation { housekeeping: list("0"), isolated: list("1-3"), ..Allocation::default() };
+            let context = RemedyContext { host: &host, allocation: &allocation, role: &role };
+            let study = study_with(&record, Some(&context)).unwrap();
+            let saved: u64 = savings(&record, &study, &context).values().sum();
+            proptest::prop_assert!(saved <= lost.iter().map(|lost| u64::from(*lost)).sum::<u64>());
+        }
     }
 
     #[test]

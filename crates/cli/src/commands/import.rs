@@ -7,16 +7,12 @@ use crate::{
 };
 use anyhow::Context as _;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use lowlat_plan::import::{self, Tool};
+use lowlat_host::Reading;
+use lowlat_plan::import::{self, Tool, Tree};
+use lowlat_sys::Root;
 use std::path::{Path, PathBuf};
 
 pub const COMMAND: Subcommand = Subcommand { name: "import", declare, run };
-
-/// Folders of TuneD's profiles, in the order in which TuneD searches them.
-const TUNED_FOLDERS: [&str; 4] =
-    ["etc/tuned/profiles", "etc/tuned", "usr/lib/tuned/profiles", "usr/lib/tuned"];
-/// Highest number of profiles that include each other.
-const INCLUDES_MAX: usize = 20;
 
 #[derive(Debug, Args)]
 struct Arguments {
@@ -43,7 +39,8 @@ fn declare(command: Command) -> Command {
              Profiles that a TuneD profile includes are read first, from the folder beside it or from TuneD's folders.",
         )
         .after_help(format!(
-            "Exit codes: 0 no value differs from the profile, 1 at least one differs or is invalid, 2 error.\n\n{}",
+            "Exit codes: 0 no judged value differs from the profile, 1 at least one differs or is invalid, 2 error, 4 no value could \
+             be judged.\n\n{}",
             examples(&[
                 ("lowlat import tuned /usr/lib/tuned/network-latency/tuned.conf", "Judge a profile of TuneD."),
                 ("lowlat import rt-conf config.yaml --root desk7.tar.gz", "Judge a file on a captured host."),
@@ -58,74 +55,65 @@ fn tool(name: &str) -> Result<Tool, String> {
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
-    let mut texts = Vec::new();
-    match arguments.tool {
-        Tool::Tuned => with_includes(&arguments.file, &mut texts)?,
-        Tool::Lltune | Tool::RtConf => texts.push(read(&arguments.file, arguments.tool)?),
-    }
-    let host = arguments.host.read_silently()?;
+    let tool = arguments.tool;
     let shown = arguments.file.display();
-    let wishes = arguments.tool.read(&texts, &host.snapshot).map_err(|error| {
-        let tool = arguments.tool;
+    std::fs::read(&arguments.file)
+        .with_context(|| format!("cannot read {shown}\nhint: pass {}", tool.format()))?;
+    let file = std::path::absolute(&arguments.file)?;
+    let mut host = arguments.host.read_silently()?;
+    let files = Files { host: &host.root, local: Root::live(), file: &file };
+    let wishes = tool.read(&file.to_string_lossy(), &files, &host.snapshot).map_err(|error| {
         anyhow::anyhow!(
             "cannot read {shown} as a file of {}: {error}\nhint: pass {}",
             tool.name(),
             tool.format()
         )
     })?;
+    wishes.read_present(&mut host.snapshot, &files);
     if let Some(why) = wishes.why_empty() {
-        anyhow::bail!("cannot import {shown}: {why}\nhint: pass {}", arguments.tool.format());
+        anyhow::bail!("cannot import {shown}: {why}\nhint: pass {}", tool.format());
     }
-    let import = import::judge(arguments.tool, wishes, &host.context());
+    let import = import::judge(tool, wishes, &host.context());
     if arguments.json {
         host.print_json(&import)?;
     } else {
         let profile = host.role.profile.name();
         host.print(&lowlat_report::import_text(&import, &shown.to_string(), profile, output::width()))?;
     }
-    let is_clean = import.harmful().next().is_none() && import.invalid().next().is_none();
-    Ok(if is_clean { Exit::Clean } else { Exit::Findings })
+    let is_fault = import.harmful().next().is_some() || import.invalid().next().is_some();
+    Ok(match import.judged().next() {
+        _ if is_fault => Exit::Findings,
+        Some(_) => Exit::Clean,
+        None => Exit::NotJudged,
+    })
 }
 
-fn read(path: &Path, tool: Tool) -> anyhow::Result<String> {
-    std::fs::read_to_string(path)
-        .with_context(|| format!("cannot read {}\nhint: pass {}", path.display(), tool.format()))
+/// The host's files, and those of the named file: in its folder, and profiles in folders beside that.
+struct Files<'a> {
+    host: &'a Root,
+    local: Root,
+    file: &'a Path,
 }
 
-/// Reads a profile after those that it includes.
-fn with_includes(path: &Path, texts: &mut Vec<String>) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        texts.len() < INCLUDES_MAX,
-        "cannot read {}: more than {INCLUDES_MAX} profiles include each other",
-        path.display()
-    );
-    let text = read(path, Tool::Tuned)?;
-    // Its place is taken before its includes are read, so that a circle ends.
-    let at = texts.len();
-    texts.push(String::new());
-    for name in import::tuned_includes(&text) {
-        let beside = path.parent().and_then(Path::parent).map(Path::to_owned);
-        let folders =
-            beside.into_iter().chain(TUNED_FOLDERS.iter().map(|folder| Path::new("/").join(folder)));
-        let found = folders.map(|folder| folder.join(&name).join("tuned.conf")).find(|file| file.is_file());
-        let found = found.with_context(|| {
-            format!(
-                "cannot read {}: it includes the profile {name}, which is not installed\nhint: put its folder beside that of the file",
-                path.display()
-            )
-        })?;
-        with_includes(&found, texts)?;
-    }
-    texts.remove(at);
-    for file in import::tuned_variable_files(&text) {
-        let file = Path::new(&file);
-        // A profile that is not installed has the file beside it.
-        let beside = file.file_name().and_then(|name| Some(path.parent()?.join(name)));
-        let found = [Some(file.to_owned()), beside].into_iter().flatten().find(|file| file.is_file());
-        if let Some(found) = found {
-            texts.push(format!("[variables]\n{}", read(&found, Tool::Tuned)?));
+impl Tree for Files<'_> {
+    fn read(&self, path: &str) -> Reading<String> {
+        let of_host = || self.host.read(path);
+        let folder = |path: &Path| path.parent().map(Path::to_owned);
+        let beside = |path: &Path| path.parent().and_then(folder);
+        match Path::new(path) {
+            file if folder(file) == folder(self.file) => self.local.read(path),
+            file if file.ends_with("tuned.conf") && beside(file) == beside(self.file) => {
+                self.local.read(path)
+            }
+            // A captured host may include profiles that TuneD ships.
+            file if file.starts_with("/usr/lib/tuned") => {
+                Some(of_host()).filter(|found| !found.is_absent()).unwrap_or_else(|| self.local.read(path))
+            }
+            _ => of_host(),
         }
     }
-    texts.push(text);
-    Ok(())
+
+    fn glob(&self, pattern: &str) -> Vec<String> {
+        self.host.glob(pattern)
+    }
 }

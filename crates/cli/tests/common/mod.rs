@@ -34,6 +34,20 @@ fn archives(directory: &Path, ending: &str) -> Vec<(String, PathBuf)> {
     found
 }
 
+/// An unpacked package of TuneD: LOWLAT_TUNED, what `.ci/steps/packages` unpacks, or an installed one.
+pub fn tuned_package(test: &str) -> Option<PathBuf> {
+    let unpacked = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tuned");
+    let named = std::env::var_os("LOWLAT_TUNED").map(PathBuf::from);
+    let places = named.into_iter().chain([unpacked, PathBuf::from("/")]);
+    let found = places.into_iter().find(|place| place.join("usr/lib/python3/dist-packages/tuned").is_dir());
+    if found.is_none() {
+        eprintln!(
+            "skipped: {test}: no package of TuneD (.ci/steps/packages unpacks it; LOWLAT_TUNED names another)"
+        );
+    }
+    found
+}
+
 /// The binary under test: the one that cargo built, unless `LOWLAT_BINARY` names another.
 pub fn binary() -> PathBuf {
     std::env::var_os("LOWLAT_BINARY")

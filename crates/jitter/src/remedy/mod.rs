@@ -20,7 +20,7 @@ pub use origins::origins;
 
 use super::{Cause, CauseKind, Remedy};
 use case::Case;
-use lowlat_host::{Allocation, CpuSet, HostSnapshot, Role, snapshot::component_matches};
+use lowlat_host::{Allocation, CpuId, CpuSet, HostSnapshot, Role, snapshot::component_matches};
 
 /// Context for wording a remedy: the host, and the requirements for it.
 #[derive(Debug, Clone, Copy)]
@@ -56,6 +56,12 @@ pub fn remedy(cause: &Cause, cpus: &CpuSet, context: &RemedyContext<'_>) -> Opti
         Advice::Elsewhere(setting, action) => (setting, action),
     };
     Some(Remedy { setting: setting.to_owned(), action })
+}
+
+/// Whether the remedy of a cause helps a CPU. A cause that belongs on housekeeping CPUs stays there.
+pub(super) fn helps(cause: &Cause, cpu: CpuId, context: &RemedyContext<'_>) -> bool {
+    let rule = rules::RULES.iter().find(|rule| rule.fits(cause));
+    rule.is_some_and(|rule| !rule.belongs_to_housekeeping || !context.allocation.housekeeping.contains(cpu))
 }
 
 /// Result of a rule for a case.

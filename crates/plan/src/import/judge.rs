@@ -2,7 +2,7 @@
 
 use super::{Effect, Import, Judged, Request, Tool, Wishes, Wrong};
 use crate::merge;
-use lowlat_host::{HostSnapshot, Reading};
+use lowlat_host::{CpuSet, HostSnapshot, Reading, snapshot::SchedPolicy};
 use lowlat_settings::{Context, Finding, Layer, Verdict, audit::Audit, change::Target};
 
 /// A value that no setting wants and no judge understands: what changes with it depends on the target.
@@ -120,6 +120,18 @@ fn put(request: &Request, value: &str, host: &mut HostSnapshot) {
                 }
                 let merged = merge(line, &tokens);
                 host.kernel.command_line = Reading::Known(lowlat_host::cmdline::CommandLine::parse(&merged));
+            }
+            Target::FileKey { path, .. } if path.ends_with("/irqbalance") => {
+                let irqbalance = &mut host.services.irqbalance;
+                irqbalance.banned_cpus =
+                    CpuSet::parse_list(value).map_or_else(|_| Reading::Denied, Reading::Known);
+            }
+            Target::KernelThreadScheduling { pid, .. } => {
+                let (policy, priority) = value.split_once(' ').unwrap_or((value, "0"));
+                for thread in host.tasks.kernel_threads.iter_mut().filter(|thread| thread.pid == *pid) {
+                    thread.policy = SchedPolicy::from_name(policy).unwrap_or(SchedPolicy::Unknown);
+                    thread.rt_priority = priority.parse().unwrap_or(0);
+                }
             }
             // The kernel shows several numbers with tabs between them.
             target @ Target::Sysctl { .. } => target.kind().put(host, &value.replace(' ', "\t")),

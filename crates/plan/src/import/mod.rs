@@ -6,7 +6,7 @@
 mod judge;
 mod lltune;
 mod rt_conf;
-mod tuned;
+pub mod tuned;
 mod yaml;
 
 #[cfg(test)]
@@ -20,7 +20,7 @@ use lowlat_settings::change::{BootToken, Target};
 use serde::{Deserialize, Serialize};
 
 pub use judge::judge;
-pub use tuned::{includes as tuned_includes, variable_files as tuned_variable_files};
+pub use tuned::Tree;
 
 /// A tool whose files can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,11 +57,13 @@ impl Tool {
     }
 
     /// Reads a file, after the files that it includes. Errors: the text is not of the tool's format.
-    pub fn read(self, texts: &[String], host: &HostSnapshot) -> Result<Wishes, String> {
+    pub fn read(self, path: &str, tree: &dyn Tree, host: &HostSnapshot) -> Result<Wishes, String> {
         let mut wishes = match self {
-            Self::Tuned => tuned::read(texts, host),
-            Self::Lltune => yaml::parse(texts).map(|value| lltune::read(&value, host)),
-            Self::RtConf => yaml::parse(texts).map(|value| rt_conf::read(&value, host)),
+            Self::Tuned => tuned::read(path, tree, host),
+            Self::Lltune => yaml::parse(tree.read(path).text()).map(|value| lltune::read(&value, host)),
+            Self::RtConf => {
+                yaml::parse(tree.read(path).text()).map(|value| rt_conf::read(&value, tree, host))
+            }
         }?;
         wishes.refuse_misfits(host);
         Ok(wishes)
@@ -75,6 +77,8 @@ pub struct Wishes {
     pub requests: Vec<Request>,
     /// The other parts.
     pub unread: Vec<Unread>,
+    /// Whether the file has the format of the tool, even if no part of it can be judged.
+    pub is_certain: bool,
 }
 
 /// One value that a file asks for.
@@ -128,6 +132,11 @@ impl Import {
     /// Returns the requests that make a setting wrong.
     pub fn harmful(&self) -> impl Iterator<Item = &Judged> {
         self.requests.iter().filter(|request| matches!(request.effect, Effect::Differs { .. }))
+    }
+
+    /// Returns the requests that a setting of the catalogue depends on.
+    pub fn judged(&self) -> impl Iterator<Item = &Judged> {
+        self.requests.iter().filter(|request| request.effect != Effect::Unjudged)
     }
 
     /// Returns the parts whose values cannot be parsed.
@@ -193,9 +202,21 @@ impl Wishes {
         self.unread.push(Unread { place: place.into(), why: why.into(), is_invalid: true });
     }
 
-    /// Returns why nothing can be judged; `None` if a part can be, or has a value that cannot be parsed.
+    /// Adds the present values of what is requested to a snapshot, where its readers did not read them.
+    pub fn read_present(&self, host: &mut HostSnapshot, tree: &dyn Tree) {
+        for target in self.requests.iter().flat_map(|request| &request.targets) {
+            if let Some(path) = path_of(target).filter(|_| target.kind().present(host).is_absent()) {
+                let reading = tree.read(&path);
+                if !reading.is_absent() {
+                    host.files.insert(path, reading);
+                }
+            }
+        }
+    }
+
+    /// Returns why the file may be of another format; `None` if it is of this one, whatever can be judged of it.
     pub fn why_empty(&self) -> Option<String> {
-        if !self.requests.is_empty() || self.unread.iter().any(|part| part.is_invalid) {
+        if self.is_certain || !self.requests.is_empty() || self.unread.iter().any(|part| part.is_invalid) {
             return None;
         }
         let Some(first) = self.unread.first() else { return Some("it sets nothing".to_owned()) };
@@ -256,7 +277,7 @@ impl Wishes {
         host: &HostSnapshot,
         matches: impl Fn(&lowlat_host::snapshot::Irq) -> bool,
     ) {
-        let Ok(list) = CpuSet::parse_list(cpus) else {
+        let Ok(list) = CpuSet::parse_list_within(cpus, host.topology.cpu_count()) else {
             return self.refuse(place, format!("\"{cpus}\" is not a CPU list"));
         };
         let targets: Vec<Target> = host
@@ -290,6 +311,15 @@ impl Wishes {
                 self.leave(request.place, why);
             }
         }
+    }
+}
+
+/// The file that contains a target's value.
+fn path_of(target: &Target) -> Option<String> {
+    match target {
+        Target::File { path } => Some(path.clone()),
+        Target::Sysctl { key } => Some(lowlat_host::snapshot::sysctl_path(key)),
+        _ => None,
     }
 }
 

@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
-/// Parses the last text, a mapping.
-pub fn parse(texts: &[String]) -> Result<Value, String> {
-    let text = texts.last().map_or("", String::as_str);
+/// Parses a mapping.
+pub fn parse(text: &str) -> Result<Value, String> {
     match serde_saphyr::from_str(text) {
         Ok(mapping @ Value::Object(_)) => Ok(mapping),
         Ok(Value::Null) => Err("it is empty".to_owned()),

@@ -8,6 +8,8 @@ use lowlat_text::units::{clean, plural};
 
 /// Width of the column of verdicts.
 const LABEL: usize = 10;
+/// The end of a target's name that is a parameter of the command line.
+const ON_THE_LINE: &str = " on the command line";
 /// Longest present value shown.
 const PRESENT_CHARS_MAX: usize = 40;
 
@@ -30,16 +32,23 @@ fn kind(one: &Judged) -> (Style, &'static str, &'static str) {
 pub fn import_text(import: &Import, name: &str, profile: &str, width: usize) -> String {
     let width = usable(width);
     let mut out = String::new();
+    let judged = import.judged().count();
+    let verdict = match (judged, import.harmful().count()) {
+        (0, _) => "none of them can be judged".to_owned(),
+        (judged, harmful) => {
+            let differ = match harmful {
+                0 => "none differs".to_owned(),
+                1 => "1 differs".to_owned(),
+                many => format!("{many} differ"),
+            };
+            format!("{judged} can be judged; {differ} from profile {profile}")
+        }
+    };
     let head = format!(
-        "{} for {}: {}; {} from profile {profile}.",
+        "{} for {}: {}, {verdict}.",
         clean(name),
         import.tool.name(),
-        plural(import.requests.len(), "value"),
-        match import.harmful().count() {
-            0 => "none differs".to_owned(),
-            1 => "1 differs".to_owned(),
-            many => format!("{many} differ"),
-        },
+        plural(import.requests.len(), "value")
     );
     let head = match import.invalid().count() {
         0 => head,
@@ -80,13 +89,14 @@ fn add_one(out: &mut String, one: &Judged, (style, word): (Style, &str), width: 
     let present = match &one.present {
         _ if one.is_present => "the host has it".to_owned(),
         Reading::Known(now) => format!("now {}", cut(&clean(now), PRESENT_CHARS_MAX)),
-        Reading::Absent => "not set now".to_owned(),
+        Reading::Absent if one.target.ends_with(ON_THE_LINE) => "not set now".to_owned(),
+        Reading::Absent => "no present value found".to_owned(),
         Reading::Denied => "only root can read it".to_owned(),
         Reading::Unparsable(_) => "its present value is unclear".to_owned(),
     };
     let value = if one.value.is_empty() { "removed".to_owned() } else { clean(&one.value) };
     // A parameter of the command line says its name itself.
-    let text = match one.target.strip_suffix(" on the command line") {
+    let text = match one.target.strip_suffix(ON_THE_LINE) {
         Some(_) if !one.value.is_empty() => format!("{value} on the command line ({present})"),
         _ => format!("{} = {value} ({present})", clean(&one.target)),
     };

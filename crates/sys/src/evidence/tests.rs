@@ -55,13 +55,13 @@ fn a_child_s_option_takes_the_place_of_its_parents() {
              vm.swappiness=5\n[more]\ntype=sysctl\nvm.stat_interval=${every}\n[off]\ntype=vm\nenabled=false\n\
              transparent_hugepages=always\n[cpu]\nreplace=1\nforce_latency=1\n",
         )
-        .file("/etc/tuned/desk-variables.conf", "every = ${ten}\nten=10\n")
+        .file("/etc/tuned/desk-variables.conf", "ten=10\nevery = ${ten}\n")
         .file("/usr/lib/tuned/profiles/base/tuned.conf", "[main]\ninclude=desk\n[sysctl]\nvm.swappiness = 10\nvm.dirty_ratio=\"40\"\n[cpu]\ngovernor=ondemand\n[sysfs]\n/sys/x=${f:cpulist:1}\n");
     assert_eq!(
         tuned_options(&tree),
         [
-            "base:5 [sysctl] vm.dirty_ratio=40",
             "desk:7 [sysctl] vm.swappiness=5",
+            "base:5 [sysctl] vm.dirty_ratio=40",
             "desk:17 [cpu] force_latency=1",
             "base:9 [sysfs] /sys/x=${f:cpulist:1}",
             "desk:10 [sysctl] vm.stat_interval=10",

@@ -2,32 +2,11 @@
 
 use super::at_line;
 use crate::verify::judge::Claim;
-use crate::{verify::CulpritKind, verify::Evidence, verify::TunedOption};
-use lowlat_host::{cmdline::CommandLine, snapshot::glob_matches};
-
-/// Options of plugins that write one kind of file, and the files.
-const PATHS: &[(&str, &str, &str)] = &[
-    ("cpu", "governor", "/sys/devices/system/cpu/*/cpufreq/scaling_governor"),
-    (
-        "cpu",
-        "energy_performance_preference",
-        "/sys/devices/system/cpu/*/cpufreq/energy_performance_preference",
-    ),
-    ("cpu", "energy_perf_bias", "/sys/devices/system/cpu/*/power/energy_perf_bias"),
-    ("cpu", "min_perf_pct", "/sys/devices/system/cpu/intel_pstate/min_perf_pct"),
-    ("cpu", "max_perf_pct", "/sys/devices/system/cpu/intel_pstate/max_perf_pct"),
-    ("cpu", "no_turbo", "/sys/devices/system/cpu/intel_pstate/no_turbo"),
-    ("cpu", "boost", "/sys/devices/system/cpu/cpufreq/boost"),
-    ("vm", "transparent_hugepages", "/sys/kernel/mm/transparent_hugepage/enabled"),
-    ("vm", "transparent_hugepage", "/sys/kernel/mm/transparent_hugepage/enabled"),
-    ("vm", "transparent_hugepage.defrag", "/sys/kernel/mm/transparent_hugepage/defrag"),
-    ("disk", "elevator", "/sys/block/*/queue/scheduler"),
-    ("disk", "readahead", "/sys/block/*/queue/read_ahead_kb"),
-];
-
-/// Options of \[vm\] that are sysctls (TuneD 2.19 and later).
-const VM_SYSCTLS: &[&str] =
-    &["dirty_ratio", "dirty_background_ratio", "dirty_bytes", "dirty_background_bytes"];
+use crate::{import::tuned::file_of, verify::CulpritKind, verify::Evidence, verify::TunedOption};
+use lowlat_host::{
+    cmdline::CommandLine,
+    snapshot::{glob_matches, sysctl_path},
+};
 
 /// Options of the scheduler plugin that decide where threads and interrupts go.
 const PLACES: &[&str] = &["isolated_cores", "default_irq_smp_affinity", "ps_whitelist", "cgroup_ps_affinity"];
@@ -42,7 +21,7 @@ fn claims_of(option: &TunedOption) -> Vec<Claim> {
         option.line,
         format!("[{}] sets {} = {text} as TuneD's active profile", option.plugin, option.key),
     );
-    let values = text.split('|').map(|value| value.trim().trim_start_matches(['>', '<', '=']).trim());
+    let values = text.split('|').map(|value| value.trim().trim_matches(['>', '<', '=', '%']).trim());
     values
         .map(|value| {
             let is_worked_out = value.contains("${");
@@ -58,9 +37,10 @@ fn of<'a>(evidence: &'a Evidence, is_meant: impl Fn(&TunedOption) -> bool + 'a) 
 pub(super) fn sysctl(evidence: &Evidence, key: &str) -> Vec<Claim> {
     of(evidence, |option| match option.plugin.as_str() {
         "sysctl" => option.key.replace('/', ".") == key,
-        "vm" => VM_SYSCTLS.contains(&option.key.as_str()) && key.strip_prefix("vm.") == Some(&option.key),
         "scheduler" => key.strip_prefix("kernel.") == Some(&option.key),
-        _ => false,
+        plugin => {
+            file_of(plugin, &option.key, &option.value).is_some_and(|(path, _)| path == sysctl_path(key))
+        }
     })
 }
 
@@ -72,9 +52,8 @@ pub(super) fn path(evidence: &Evidence, path: &str) -> Vec<Claim> {
     of(evidence, |option| match option.plugin.as_str() {
         "sysfs" => glob_matches(&option.key, path),
         "scheduler" => of_scheduler(&option.key),
-        plugin => PATHS
-            .iter()
-            .any(|(owner, key, glob)| *owner == plugin && *key == option.key && glob_matches(glob, path)),
+        plugin => file_of(plugin, &option.key, &option.value)
+            .is_some_and(|(glob, _)| glob_matches(&glob.replace('#', "*"), path)),
     })
 }
 
