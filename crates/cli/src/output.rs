@@ -112,7 +112,8 @@ pub fn print_line(line: &str) -> anyhow::Result<bool> {
 /// A result for programs: its fields after those that every document of lowlat has.
 #[derive(Debug, Serialize)]
 pub struct Document<T> {
-    document: &'static str,
+    #[serde(rename = "document")]
+    kind: &'static str,
     schema_version: u32,
     #[serde(flatten)]
     content: T,
@@ -120,8 +121,8 @@ pub struct Document<T> {
 
 impl<T: Serialize> Document<T> {
     /// Names the kind of document. `content` is a struct or a map without fields of these names.
-    pub fn of(document: &'static str, content: T) -> Self {
-        Self { document, schema_version: 1, content }
+    pub fn of(kind: &'static str, content: T) -> Self {
+        Self { kind, schema_version: 1, content }
     }
 }
 

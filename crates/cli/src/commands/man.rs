@@ -45,7 +45,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 fn write_pages(dir: &Path) -> anyhow::Result<()> {
     let failed = |error: OutputError| results::in_words(&error, "name another directory with --dir");
     let dir = OutputDirectory::create(dir).map_err(failed)?;
-    pages(whole(), &mut |name, page| dir.file(name.as_ref(), Access::Shared).write(page).map_err(failed))
+    pages(&whole(), &mut |name, page| dir.file(name.as_ref(), Access::Shared).write(page).map_err(failed))
 }
 
 /// The declaration of all commands that have a page.
@@ -56,11 +56,11 @@ fn whole() -> Command {
 }
 
 /// Renders the page of a command after those of its members.
-fn pages(command: Command, write: &mut impl FnMut(&str, &[u8]) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    for below in command.get_subcommands().filter(|below| !below.is_hide_set()).cloned() {
+fn pages(command: &Command, write: &mut impl FnMut(&str, &[u8]) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         pages(below, write)?;
     }
-    write(&Man::new(command.clone()).get_filename(), &rendered(&command)?)
+    write(&Man::new(command.clone()).get_filename(), &rendered(command)?)
 }
 
 /// Renders a page. The text after the help becomes the usual sections; clap has one section for all of it.
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn pages_have_the_usual_sections_and_name_only_pages_that_exist() {
         let mut found = BTreeMap::new();
-        pages(whole(), &mut |name, page| {
+        pages(&whole(), &mut |name, page| {
             found.insert(name.to_owned(), String::from_utf8(page.to_vec())?);
             Ok(())
         })

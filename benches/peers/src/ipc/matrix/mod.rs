@@ -150,7 +150,6 @@ pub fn run(arguments: &Arguments, stop: &AtomicBool) -> anyhow::Result<()> {
             cpus,
             seconds: arguments.seconds,
             is_interrupted: stop.load(Ordering::Relaxed),
-            labels: Default::default(),
             left_out,
             cells,
         };

@@ -187,7 +187,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
         match path.is_dir() {
             true if ["tests", "handbook", "target", "benches", "examples"].contains(&name.as_str()) => {}
             true => sources(&path, found),
-            false if name.ends_with(".rs") && !name.contains("test") => found.push(path),
+            false if path.extension() == Some(OsStr::new("rs")) && !name.contains("test") => found.push(path),
             false => {}
         }
     }
