@@ -157,12 +157,25 @@ fn movable_threads(context: &Context<'_>, what: &str, is_named: fn(&str) -> bool
     let threads = context.host.tasks.kernel_threads.iter();
     let movable = threads.filter(|thread| !thread.is_bound && is_named(&thread.comm));
     let sets = movable.map(|thread| (thread.comm.clone(), &thread.cpus_allowed));
-    judge::off_isolated(context, what, THREADS, sets)
+    unless_unread(context, judge::off_isolated(context, what, THREADS, sets))
+}
+
+/// Threads that were not read may be at fault too.
+fn unless_unread(context: &Context<'_>, judgement: Judgement) -> Judgement {
+    let listed = context.host.listed("/proc", ()).and_then(|()| context.host.listed("/proc/*/stat", ()));
+    if judgement.verdict.is_fault() || listed.is_known() {
+        judgement
+    } else {
+        judge::missing(&listed, "/proc")
+    }
 }
 
 /// Threads with the name prefix must be SCHED_FIFO with the given priority.
 fn fifo(context: &Context<'_>, prefix: &str, priority: u32) -> Judgement {
-    let all = &context.host.tasks.kernel_threads;
+    unless_unread(context, fifo_of(&context.host.tasks.kernel_threads, prefix, priority))
+}
+
+fn fifo_of(all: &[KernelThread], prefix: &str, priority: u32) -> Judgement {
     if all.is_empty() {
         return Judgement::unknown("no kernel threads are visible here").at(THREADS);
     }

@@ -122,8 +122,10 @@ fn affinity(context: &Context<'_>, _: &Setting) -> Judgement {
 fn tuned(context: &Context<'_>, _: &Setting) -> Judgement {
     let services = &context.host.services;
     let active = services.units.get("tuned.service").map(|unit| &unit.active);
-    let Reading::Known(profile) = &services.tuned.profile else {
-        return Judgement::wrong("no preset profile", "").at("/etc/tuned/active_profile");
+    let profile = match &services.tuned.profile {
+        Reading::Known(profile) => profile,
+        Reading::Absent => return Judgement::wrong("no preset profile", "").at("/etc/tuned/active_profile"),
+        other => return judge::missing(other, "/etc/tuned/active_profile"),
     };
     let judgement = match active {
         Some(Reading::Known(state)) if state == "active" => {
@@ -151,14 +153,18 @@ fn cmdline(context: &Context<'_>, _: &Setting) -> Judgement {
         .filter(|finding| finding.verdict.is_fault())
         .map(|finding| finding.id.clone())
         .collect();
-    let good = findings.iter().filter(|finding| finding.verdict == Verdict::Good).count();
-    let judgement = if faults.is_empty() {
+    let count = |verdict| findings.iter().filter(|finding| finding.verdict == verdict).count();
+    let (good, unknown) = (count(Verdict::Good), count(Verdict::Unknown));
+    let because = if unknown == 0 { String::new() } else { format!("{unknown} could not be checked") };
+    let judgement = if faults.is_empty() && unknown > 0 {
+        Judgement { observed: format!("{good} good"), ..Judgement::unknown(because) }
+    } else if faults.is_empty() {
         let are = if good == 1 { "setting is" } else { "settings are" };
         Judgement::good(format!("{good} boot {are} good"))
     } else {
         let named = judge::some_of(&faults, 8);
         let are = if faults.len() == 1 { "setting is" } else { "settings are" };
-        Judgement::wrong(format!("{} boot {are} wrong: {named}", faults.len()), "")
+        Judgement::wrong(format!("{} boot {are} wrong: {named}", faults.len()), because)
     };
     judgement.at("/proc/cmdline")
 }

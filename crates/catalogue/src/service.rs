@@ -268,8 +268,12 @@ fn units_of(setting: &Setting) -> impl Iterator<Item = &'static str> {
 }
 
 /// Why the service states are unknown, if they all are.
-fn unknown_services(context: &Context<'_>) -> Option<Judgement> {
+pub(crate) fn unknown_services(context: &Context<'_>) -> Option<Judgement> {
     let services = &context.host.services;
+    let listed = context.host.listed("systemd's unit files", ());
+    if !listed.is_known() {
+        return Some(judge::missing(&listed, "systemd's unit files"));
+    }
     (services.source == ServiceSource::None || services.units.is_empty())
         .then(|| Judgement::unknown("no service manager was found, so no service state is known"))
 }

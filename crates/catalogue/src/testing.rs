@@ -68,6 +68,7 @@ impl Bench {
         host.topology.isolated = Reading::Known(CpuSet::new());
         host.memory.thp_enabled = Reading::Known("never".into());
         host.memory.huge_page_default_bytes = Reading::Known(2 << 20);
+        host.memory.total_bytes = Reading::Known(256 << 30);
         bench
     }
 

@@ -154,6 +154,9 @@ fn profile(context: &Context<'_>, setting: &Setting) -> Judgement {
     let judgement = match reading {
         Reading::Known(name) if wants_guide && name == GUIDE_PROFILE => Judgement::good(name.as_str()),
         Reading::Known(name) if wants_guide => Judgement::wrong(name_or_none(name), ""),
+        Reading::Absent if context.host.services.units.contains_key("tuned.service") => {
+            Judgement::unknown("TuneD is installed, but its files in /etc/tuned were not read")
+        }
         Reading::Absent if wants_guide => Judgement::wrong("TuneD is not installed", ""),
         Reading::Absent => Judgement::good("TuneD is not installed"),
         // The file may name several profiles; each is applied.

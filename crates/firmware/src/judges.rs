@@ -95,7 +95,10 @@ pub(super) fn bios_version(context: &Context<'_>, _: &Setting) -> Judgement {
 
 pub(super) fn hpet(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
-    let line = context.host.kernel.tokens();
+    let line = match command_line(context.host) {
+        Ok(line) => line,
+        Err(judgement) => return judgement,
+    };
     match &context.host.cpu.clocksources_available {
         Reading::Known(sources) if sources.iter().any(|source| source == "hpet") => {
             FirmwareValue::switch(true, "the kernel lists the clock source hpet", PATH)
@@ -236,7 +239,10 @@ pub(super) fn power_regulator(context: &Context<'_>, _: &Setting) -> Judgement {
 pub(super) fn idle_states(context: &Context<'_>, setting: &Setting) -> Judgement {
     const PATH: &str = "/sys/devices/system/cpu/cpu*/cpuidle";
     let cpu = &context.host.cpu;
-    let line = context.host.kernel.tokens();
+    let line = match command_line(context.host) {
+        Ok(line) => line,
+        Err(judgement) => return judgement,
+    };
     if line.last("cpuidle.off") == Some("1") || line.last("idle").is_some() {
         return Judgement::unknown(
             "the command line controls the idle loop, which hides the firmware's setting",

@@ -35,7 +35,7 @@ pub use isolation::{
 };
 pub use labels::Labels;
 pub use profile::Profile;
-pub use reading::{Reading, Unparsable};
+pub use reading::{Count, Reading, Unparsable};
 pub use role::{IsolateBy, Role, RoleError, RoleFile, RoleSource};
 pub use snapshot::HostSnapshot;
 pub use ticks::{TickScale, ticks_between};

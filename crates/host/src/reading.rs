@@ -170,6 +170,37 @@ impl<T: fmt::Display> fmt::Display for Reading<T> {
     }
 }
 
+/// How many readings are true: "3", "at least 3" if others have no value, "an unknown number" if all have none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Count {
+    /// Readings that are true.
+    pub holds: usize,
+    /// Readings without a value.
+    pub unread: usize,
+    /// All readings.
+    pub all: usize,
+}
+
+impl FromIterator<Reading<bool>> for Count {
+    fn from_iter<I: IntoIterator<Item = Reading<bool>>>(readings: I) -> Self {
+        readings.into_iter().fold(Self::default(), |count, reading| Self {
+            holds: count.holds + usize::from(reading == Reading::Known(true)),
+            unread: count.unread + usize::from(!reading.is_known()),
+            all: count.all + 1,
+        })
+    }
+}
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self { unread: 0, holds, .. } => holds.fmt(f),
+            Self { unread, all, .. } if unread == all => f.write_str("an unknown number"),
+            Self { holds, .. } => write!(f, "at least {holds}"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -200,6 +231,17 @@ mod tests {
         assert_eq!(Absent.or(|| Reading::<u32>::Denied), Denied);
         assert_eq!(Denied.or(|| Known(1)), Known(1));
         assert_eq!(Known(0).or(|| Known(1)), Known(0));
+    }
+
+    #[test]
+    fn what_was_not_read_is_not_counted_as_false() {
+        use Reading::{Absent, Denied, Known};
+        let count = |readings: &[Reading<bool>]| readings.iter().cloned().collect::<Count>().to_string();
+        assert_eq!(count(&[]), "0");
+        assert_eq!(count(&[Known(false), Known(false)]), "0");
+        assert_eq!(count(&[Known(true), Known(false)]), "1");
+        assert_eq!(count(&[Known(false), Absent]), "at least 0");
+        assert_eq!(count(&[Denied, Absent]), "an unknown number");
     }
 
     #[test]

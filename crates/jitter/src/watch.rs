@@ -5,6 +5,19 @@ use lowlat_host::{CpuId, CpuSet, Reading};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
+/// Which of the kernel's counters were read at both ends of an interval. One that was not read is not zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReadCounters {
+    /// Interrupts (/proc/interrupts).
+    pub interrupts: bool,
+    /// Softirqs (/proc/softirqs).
+    pub softirqs: bool,
+    /// Switches between threads (/proc/schedstat).
+    pub switches: bool,
+    /// Time that the hypervisor took (/proc/stat).
+    pub steal: bool,
+}
+
 /// What the kernel counted in an interval.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Interval {
@@ -12,8 +25,8 @@ pub struct Interval {
     pub elapsed_ns: u64,
     /// Increase of the kernel's counters per watched CPU, largest first. CPUs without one are missing.
     pub counted: BTreeMap<CpuId, Vec<CounterDelta>>,
-    /// Whether the kernel counts switches between threads (/proc/schedstat).
-    pub counts_switches: bool,
+    /// Which of the kernel's counters were read.
+    pub read: ReadCounters,
     /// Threads that ran on the CPUs that are kept quiet; absent if there are none.
     pub threads: Reading<Vec<RanThread>>,
     /// Packets that each interface lost since its driver was loaded, by the kernel's name of the counter.

@@ -19,11 +19,12 @@ pub struct Audit {
     pub warnings: Vec<String>,
 }
 
-/// The score of a set of findings. Unknown and inapplicable rows never count.
+/// The score of a set of findings. An unknown row counts as not good: what is not read must not raise the score.
+/// Inapplicable rows never count.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Score {
-    /// Weight of the good rows as a percentage of all rows that count; `None` if no row counts.
+    /// Weight of the good rows as a percentage of all rows that apply or may apply; `None` if none could be judged.
     pub percent: Option<u8>,
     /// Rows by verdict.
     pub count_by_verdict: BTreeMap<Verdict, usize>,
@@ -49,16 +50,17 @@ impl Score {
     /// Computes the score of findings.
     pub fn of(findings: &[Finding]) -> Self {
         let mut score = Self::default();
-        let (mut good, mut all) = (0u32, 0u32);
+        let (mut good, mut all, mut is_judged) = (0u32, 0u32, false);
         for finding in findings {
             *score.count_by_verdict.entry(finding.verdict).or_default() += 1;
-            if finding.verdict.counts() {
+            is_judged |= finding.verdict.counts();
+            if finding.verdict.counts() || finding.verdict == Verdict::Unknown {
                 all += u32::from(finding.weight());
                 good += if finding.verdict == Verdict::Good { u32::from(finding.weight()) } else { 0 };
             }
         }
-        // Rounded down: 100 means that nothing is wrong.
-        score.percent = (all > 0).then(|| u8::try_from(good * 100 / all).expect("good is part of all"));
+        // Rounded down: 100 means that everything was checked and nothing is wrong.
+        score.percent = is_judged.then(|| u8::try_from(good * 100 / all).expect("good is part of all"));
         score
     }
 

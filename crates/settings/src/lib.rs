@@ -48,6 +48,7 @@ pub fn judge_one(context: &Context<'_>, setting: &Setting) -> Finding {
 /// Judges one setting as [`judge_one`] does, without the texts of the catalogue.
 pub fn judgement(context: &Context<'_>, setting: &Setting) -> Judgement {
     let want = setting.want(context.profile);
-    judge::inapplicable(context, setting, &want, want.text(context).as_deref())
-        .unwrap_or_else(|| (setting.judge)(context, setting))
+    let judgement = judge::inapplicable(context, setting, &want, want.text(context).as_deref())
+        .unwrap_or_else(|| (setting.judge)(context, setting));
+    judge::unless_unread(context, setting, &want, judgement)
 }

@@ -3,7 +3,7 @@
 use lowlat_host::CpuId;
 use lowlat_jitter::{
     Cause, CauseKind, CounterDelta, steal_ticks, timeslices,
-    watch::{Interval, SampledCpu},
+    watch::{Interval, ReadCounters, SampledCpu},
 };
 use lowlat_plan::verify::Verification;
 use serde::Serialize;
@@ -19,6 +19,8 @@ pub enum State {
     Ticking,
     /// It is kept quiet, and other interrupts arrive.
     Interrupted,
+    /// It is kept quiet; whether it is quiet is unknown, because its interrupts or its threads were not read.
+    Unknown,
     /// It is kept quiet, and is.
     Quiet,
     /// It is not kept quiet, so there is no verdict.
@@ -27,8 +29,8 @@ pub enum State {
 
 impl State {
     /// All verdicts, the worst first.
-    pub const WORST_FIRST: [Self; 5] =
-        [Self::Intruder, Self::Ticking, Self::Interrupted, Self::Quiet, Self::Shared];
+    pub const WORST_FIRST: [Self; 6] =
+        [Self::Intruder, Self::Ticking, Self::Interrupted, Self::Unknown, Self::Quiet, Self::Shared];
 
     /// Its name.
     pub fn word(self) -> &'static str {
@@ -36,6 +38,7 @@ impl State {
             Self::Intruder => "intruder",
             Self::Ticking => "ticking",
             Self::Interrupted => "interrupted",
+            Self::Unknown => "unknown",
             Self::Quiet => "quiet",
             Self::Shared => "shared",
         }
@@ -49,14 +52,14 @@ pub struct CpuRow {
     pub cpu: CpuId,
     /// The verdict.
     pub state: State,
-    /// Interrupts of devices and of the processor.
-    pub interrupts: u64,
-    /// Softirqs.
-    pub softirqs: u64,
+    /// Interrupts of devices and of the processor; `None` if they were not read.
+    pub interrupts: Option<u64>,
+    /// Softirqs; `None` if they were not read.
+    pub softirqs: Option<u64>,
     /// Switches between threads; `None` if the kernel does not count them.
     pub switches: Option<u64>,
-    /// Time that the hypervisor took, in ticks of the kernel's accounting.
-    pub steal_ticks: u64,
+    /// Time that the hypervisor took, in ticks of the kernel's accounting; `None` if it was not read.
+    pub steal_ticks: Option<u64>,
     /// Interrupts and softirqs by cause, the most frequent first.
     pub causes: Vec<CounterDelta>,
     /// Interruptions with their lengths, if the CPU is sampled.
@@ -124,8 +127,10 @@ pub(crate) struct Judged {
     pub(crate) recent_ns: u64,
     /// Its interrupts in them.
     pub(crate) recent: Interrupts,
-    /// Whether switches between threads are counted.
-    pub(crate) counts_switches: bool,
+    /// Which counters were read.
+    pub(crate) read: ReadCounters,
+    /// Whether the threads that ran were read.
+    pub(crate) has_threads: bool,
 }
 
 impl CpuRow {
@@ -136,13 +141,14 @@ impl CpuRow {
         sampled: Option<SampledCpu>,
         judged: Judged,
     ) -> Self {
+        let read = judged.read;
         Self {
             cpu,
             state: state(judged),
-            interrupts: count(counted, is_interrupt),
-            softirqs: count(counted, |cause| cause.kind == CauseKind::Softirq),
-            switches: judged.counts_switches.then(|| count(counted, |cause| *cause == timeslices())),
-            steal_ticks: count(counted, |cause| *cause == steal_ticks()),
+            interrupts: read.interrupts.then(|| count(counted, is_interrupt)),
+            softirqs: read.softirqs.then(|| count(counted, |cause| cause.kind == CauseKind::Softirq)),
+            switches: read.switches.then(|| count(counted, |cause| *cause == timeslices())),
+            steal_ticks: read.steal.then(|| count(counted, |cause| *cause == steal_ticks())),
             causes: counted
                 .iter()
                 .filter(|delta| is_interrupt(&delta.cause) || delta.cause.kind == CauseKind::Softirq)
@@ -163,6 +169,7 @@ fn state(judged: Judged) -> State {
         Judged { has_intruder: true, .. } => State::Intruder,
         _ if is_steady(judged.recent.ticks) => State::Ticking,
         _ if is_steady(judged.recent.all) => State::Interrupted,
+        _ if !judged.read.interrupts || !judged.has_threads => State::Unknown,
         _ => State::Quiet,
     }
 }
@@ -210,7 +217,24 @@ mod tests {
 
     fn judged(is_quiet: bool, has_intruder: bool) -> Judged {
         let recent = Interrupts::default();
-        Judged { is_quiet, has_intruder, recent_ns: JUDGED_NS_MIN, recent, counts_switches: true }
+        let read = ReadCounters { interrupts: true, softirqs: true, switches: true, steal: true };
+        Judged { is_quiet, has_intruder, recent_ns: JUDGED_NS_MIN, recent, read, has_threads: true }
+    }
+
+    #[test]
+    fn what_was_not_read_is_neither_zero_nor_quiet() {
+        let blind = Judged { read: ReadCounters::default(), ..judged(true, false) };
+        let seen = row(&[], blind);
+        assert_eq!(seen.state, State::Unknown);
+        assert_eq!(
+            (seen.interrupts, seen.softirqs, seen.switches, seen.steal_ticks),
+            (None, None, None, None)
+        );
+        let without_threads = Judged { has_threads: false, ..judged(true, false) };
+        assert_eq!(row(&[], without_threads).state, State::Unknown);
+        assert_eq!(row(&[], Judged { has_intruder: true, ..blind }).state, State::Intruder);
+        assert_eq!(row(&[], Judged { is_quiet: false, ..blind }).state, State::Shared);
+        assert_eq!(row(&[], judged(true, false)).interrupts, Some(0));
     }
 
     #[test]
@@ -230,7 +254,7 @@ mod tests {
         let row = row(&counted, judged(true, false));
         assert_eq!(
             (row.interrupts, row.softirqs, row.switches, row.steal_ticks),
-            (262, 40, Some(9), 4),
+            (Some(262), Some(40), Some(9), Some(4)),
             "TLB is in CAL, PMI in NMI"
         );
         assert!(row.causes.iter().all(|delta| delta.cause.name != "flush_tlb_func"));

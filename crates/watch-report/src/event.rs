@@ -84,6 +84,9 @@ impl Events {
             State::Interrupted => {
                 self.add(Level::Warning, subject, format!("interrupted{}", top.unwrap_or_default()));
             }
+            State::Unknown => {
+                self.add(Level::Warning, subject, "unknown: its interrupts or threads cannot be read");
+            }
             State::Quiet => self.add(Level::Info, subject, "quiet again"),
             State::Shared | State::Intruder => {}
         }

@@ -158,7 +158,7 @@ fn of_cpus(watch: &Watch) -> Vec<Family> {
     vec![
         gauge(
             "lowlat_cpu_state",
-            "Verdict on a CPU in the last interval: quiet, interrupted, ticking, intruder, or shared if it need not be quiet",
+            "Verdict on a CPU in the last interval: quiet, interrupted, ticking, intruder, unknown, or shared if it need not be quiet",
             watch.rows.iter().map(state).collect(),
         ),
         counter(

@@ -81,8 +81,10 @@ impl Totals {
             if let Some(switches) = row.switches {
                 *self.switches.entry(row.cpu).or_default() += switches;
             }
-            let steal = self.steal_ns.entry(row.cpu).or_default();
-            *steal = steal.saturating_add(row.steal_ticks.saturating_mul(tick_ns));
+            if let Some(ticks) = row.steal_ticks {
+                let steal = self.steal_ns.entry(row.cpu).or_default();
+                *steal = steal.saturating_add(ticks.saturating_mul(tick_ns));
+            }
             for delta in &row.causes {
                 let label = CauseLabel::of(&delta.cause);
                 *series(&mut self.events, (row.cpu, label), (row.cpu, CauseLabel::other())) += delta.count;

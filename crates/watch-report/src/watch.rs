@@ -184,7 +184,8 @@ impl Watch {
                 has_intruder: intruders(threads).any(|thread| thread.cpu == cpu),
                 recent_ns: self.recent.elapsed_ns(),
                 recent: self.recent.of(cpu),
-                counts_switches: step.interval.counts_switches,
+                read: step.interval.read,
+                has_threads: !matches!(step.interval.threads, Reading::Denied | Reading::Unparsable(_)),
             };
             CpuRow::of(cpu, counted, sampled, judged)
         };

@@ -3,7 +3,7 @@
 use lowlat_host::{CpuSet, Profile, Reading};
 use lowlat_jitter::{
     CounterDelta, cause_of_irq, cause_of_row, cause_of_softirq, timeslices,
-    watch::{Interval, RanThread, Sampled, SampledCause, SampledCpu},
+    watch::{Interval, RanThread, ReadCounters, Sampled, SampledCause, SampledCpu},
 };
 use lowlat_plan::verify::{Counts, Culprit, CulpritKind, Headline, Row, Standing, Verification};
 use lowlat_watch_report::{Settings, Step, Subject, Watch};
@@ -65,7 +65,7 @@ pub fn quiet_step(number: u64) -> Step {
         interval: Interval {
             elapsed_ns: SECOND_NS,
             counted: (2..8).map(|cpu| (cpu, vec![vector("LOC", 1)])).collect(),
-            counts_switches: true,
+            read: ReadCounters { interrupts: true, softirqs: true, switches: true, steal: true },
             threads: Reading::Known(Vec::new()),
             drops: BTreeMap::from([("eth0".to_owned(), nic.clone()), ("lo".to_owned(), BTreeMap::new())]),
             ticks_per_s: 250,

@@ -115,7 +115,7 @@ fn many_intruders_of_a_cpu_are_summed() {
 fn uncounted_switches_are_unknown_not_zero() {
     let mut watch = Watch::new(subject("2-7", "2-7"));
     let mut step = quiet_step(0);
-    step.interval.counts_switches = false;
+    step.interval.read.switches = false;
     watch.take(step);
     assert_eq!(watch.rows[0].switches, None);
     assert!(!open_metrics(&watch).contains("lowlat_cpu_switches_total{"));

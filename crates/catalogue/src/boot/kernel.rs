@@ -249,6 +249,7 @@ fn iommu_pt(context: &Context<'_>, _: &Setting) -> Judgement {
 }
 
 fn console_serial(context: &Context<'_>, _: &Setting) -> Judgement {
+    const PRINTK: &str = "/proc/sys/kernel/printk";
     let line = match judge::command_line(context.host) {
         Ok(line) => line,
         Err(judgement) => return judgement,
@@ -258,13 +259,14 @@ fn console_serial(context: &Context<'_>, _: &Setting) -> Judgement {
         return Judgement::good("none").at("/proc/cmdline");
     }
     let level = context.host.sysctl("kernel.printk");
-    let level = level.known().and_then(|text| text.split_whitespace().next()?.parse::<u32>().ok());
+    let level = level.parse(PRINTK, "numbers", |text| text.split_whitespace().next()?.parse::<u32>().ok());
     let judgement = match level {
-        Some(level) if level <= QUIET_LEVEL => judge::good_because(
+        Reading::Known(level) if level <= QUIET_LEVEL => judge::good_because(
             consoles.join(" "),
             format!("kernel.printk is {level}: it prints no warnings"),
         ),
-        _ => {
+        Reading::Absent | Reading::Denied | Reading::Unparsable(_) => return judge::missing(&level, PRINTK),
+        Reading::Known(_) => {
             Judgement::wrong(consoles.join(" "), "it prints every message of the kernel with interrupts off")
         }
     };

@@ -134,8 +134,11 @@ pub(crate) const SETTINGS: &[Setting] = &[
 fn selinux(context: &Context<'_>, setting: &Setting) -> Judgement {
     let judgement = judge::boot_token(context, setting);
     let option = context.host.kernel.config_option("SECURITY_SELINUX_BOOTPARAM");
-    if judgement.verdict != Verdict::Good || option != Reading::Known(None) {
-        return judgement;
+    match option {
+        _ if judgement.verdict != Verdict::Good => return judgement,
+        Reading::Known(None) => {}
+        Reading::Known(Some(_)) | Reading::Absent => return judgement,
+        unread => return judge::missing(&unread, "the kernel's configuration"),
     }
     let because =
         "this kernel is built without CONFIG_SECURITY_SELINUX_BOOTPARAM and does not know the parameter";

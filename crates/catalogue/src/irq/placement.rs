@@ -112,6 +112,9 @@ fn irqbalance_banned(context: &Context<'_>, _: &Setting) -> Judgement {
     };
     let services = &context.host.services;
     let Some(unit) = services.units.get(UNIT) else {
+        if let Some(judgement) = crate::service::unknown_services(context) {
+            return judgement;
+        }
         return Judgement::not_applicable("irqbalance is not installed");
     };
     match &unit.active {

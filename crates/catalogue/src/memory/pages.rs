@@ -259,8 +259,11 @@ fn huge_pages_spread(context: &Context<'_>, _: &Setting) -> Judgement {
         Ok(isolated) => isolated,
         Err(judgement) => return judgement,
     };
-    if totals(pools).iter().all(|(_, pages)| *pages == 0) && unread(pools).is_none() {
-        return Judgement::not_applicable("no huge pages are reserved");
+    if totals(pools).iter().all(|(_, pages)| *pages == 0) {
+        return match unread(pools) {
+            None => Judgement::not_applicable("no huge pages are reserved"),
+            Some(reading) => missing(reading, NR_HUGEPAGES),
+        };
     }
     let nodes: Vec<_> = topology.nodes.iter().filter(|node| !node.cpus.is_disjoint(isolated)).collect();
     if topology.nodes.len() < 2 {

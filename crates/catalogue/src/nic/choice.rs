@@ -6,9 +6,14 @@ use lowlat_host::{
 };
 use lowlat_settings::{
     Context, Judgement,
-    judge::each::{One, judge_each},
+    judge::{
+        each::{One, judge_each},
+        missing,
+    },
 };
 
+/// Directory of the interfaces.
+const NICS: &str = "/sys/class/net";
 /// Text for a host without an interface to judge.
 const NO_NIC: &str = "this host has no physical network interface in use";
 
@@ -19,7 +24,12 @@ pub(crate) fn judged_nics<'a>(context: &Context<'a>) -> Vec<&'a Nic> {
 
 /// Judges each interface that matters.
 pub(crate) fn each_nic(context: &Context<'_>, judge: impl Fn(&Nic) -> One) -> Judgement {
-    judge_each(judged_nics(context).into_iter().map(|nic| (nic.name.clone(), judge(nic))), NO_NIC)
+    let nics = judged_nics(context);
+    let listed = context.host.listed(NICS, ());
+    if nics.is_empty() && !listed.is_known() {
+        return missing(&listed, NICS);
+    }
+    judge_each(nics.into_iter().map(|nic| (nic.name.clone(), judge(nic))), NO_NIC)
 }
 
 /// The numbered interrupts of an interface.

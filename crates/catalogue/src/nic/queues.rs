@@ -181,6 +181,10 @@ impl Steering {
     /// Queues with a wrong mask, or why the masks are not known.
     fn faulty(&self, context: &Context<'_>, nic: &Nic) -> Result<Vec<String>, One> {
         let queues = (self.queues)(nic);
+        let listed = context.host.listed("/sys/class/net/*/queues", ());
+        if let (true, Some(missing)) = (queues.is_empty(), listed.missing_in_words()) {
+            return Err(One::Unknown(missing));
+        }
         if queues.is_empty() {
             return Err(One::Skip("the interface has no queues to steer".into()));
         }

@@ -113,6 +113,9 @@ fn scheduler(context: &Context<'_>, setting: &Setting) -> Judgement {
     match (bad.is_empty(), unread) {
         (false, _) => Judgement::wrong(judge::some_of(&bad, LABELS_SHOWN_MAX), "").at(SCHEDULERS),
         (true, Some(reading)) => judge::missing(reading, SCHEDULERS),
+        (true, None) if !context.host.listed("/sys/block", ()).is_known() => {
+            judge::missing(&context.host.listed("/sys/block", ()), "/sys/block")
+        }
         (true, None) if good == 0 => Judgement::not_applicable("no disk with a scheduler to choose"),
         (true, None) => Judgement::good(format!("none on {good} disks")).at(SCHEDULERS),
     }

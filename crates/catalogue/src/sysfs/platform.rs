@@ -6,6 +6,7 @@ use lowlat_settings::{
     Context, Impact, Judgement, Layer, Needs, Risk, Setting, Verdict, Want,
     change::{self, Proposal, WhyLeftOut},
     judge::{
+        command_line,
         each::{isolated, list},
         is_virtual, missing,
     },
@@ -223,7 +224,11 @@ fn tsc_flags(context: &Context<'_>, _: &Setting) -> Judgement {
 }
 
 fn aspm_policy(context: &Context<'_>, setting: &Setting) -> Judgement {
-    if context.host.kernel.tokens().last("pcie_aspm") == Some("off") {
+    let line = match command_line(context.host) {
+        Ok(line) => line,
+        Err(judgement) => return judgement,
+    };
+    if line.last("pcie_aspm") == Some("off") {
         return Judgement::not_applicable(
             "pcie_aspm=off: the kernel leaves every link as the firmware set it and ignores the policy; see nic.pcie_aspm",
         )
@@ -256,7 +261,11 @@ fn check_interval(context: &Context<'_>, setting: &Setting) -> Judgement {
     // The file contains seconds in hexadecimal without a prefix.
     let interval_s =
         reading.clone().parse(PATH, "seconds in hexadecimal", |text| u64::from_str_radix(text, 16).ok());
-    let is_ignored = context.host.kernel.tokens().last("mce") == Some("ignore_ce");
+    let line = match command_line(context.host) {
+        Ok(line) => line,
+        Err(judgement) => return judgement,
+    };
+    let is_ignored = line.last("mce") == Some("ignore_ce");
     let (is_off, observed) = match &interval_s {
         _ if is_ignored => (true, "mce=ignore_ce: corrected errors are ignored".to_owned()),
         Reading::Known(0) => (true, "0: no polling".to_owned()),
@@ -347,7 +356,7 @@ impl Flaw {
             true if text.to_ascii_lowercase().contains("vulnerable") => Self::PartlyMitigated,
             true => Self::Mitigated,
             false if text.starts_with("Not affected") => Self::NotAffected,
-            false if text.starts_with("Unknown") => Self::Unknown,
+            false if text.starts_with("Unknown") || text.is_empty() => Self::Unknown,
             false => Self::Open,
         }
     }
@@ -389,13 +398,14 @@ fn steal(context: &Context<'_>, _: &Setting) -> Judgement {
         Reading::Known(false) => return Judgement::not_applicable("no hypervisor takes time from this host"),
         other => return virtual_unknown(other),
     }
-    if virtualization.steal_ticks.is_empty() {
+    let ticks = context.host.listed(PATH, &virtualization.steal_ticks);
+    let Reading::Known(ticks) = ticks else { return missing(&ticks, PATH) };
+    if ticks.is_empty() {
         return Judgement::unknown("/proc/stat reports no steal time").at(PATH);
     }
     // If no CPU is isolated, every CPU counts.
     let counted = isolated(context).map_or_else(|_| context.host.topology.online.clone(), CpuSet::clone);
-    let stolen: Vec<String> = virtualization
-        .steal_ticks
+    let stolen: Vec<String> = ticks
         .iter()
         .filter(|(cpu, ticks)| **ticks > 0 && counted.contains(**cpu))
         .map(|(cpu, ticks)| format!("CPU {cpu}: {ticks} ticks"))

@@ -160,17 +160,20 @@ impl Chooser<'_> {
         let mut housekeeping = CpuSet::new();
         for package in &topology.packages {
             let core = self.first_core(&package.cpus);
-            self.step(format!(
-                "Package {}: the first core, {core:#}, is reserved for housekeeping.",
-                package.id
-            ));
+            let name = match package.id {
+                ..0 => format!("Package of {:#}, whose number is unknown", package.cpus),
+                id => format!("Package {id}"),
+            };
+            self.step(format!("{name}: the first core, {core:#}, is reserved for housekeeping."));
             housekeeping.extend(core.iter());
         }
         for node in topology.nodes.iter().filter(|node| has_cpus_and_memory(node)) {
             if housekeeping.is_disjoint(&node.cpus) {
                 let core = self.first_core(&node.cpus);
+                let memory =
+                    if node.memory_bytes.is_known() { "has" } else { "may have (its size is unknown)" };
                 self.step(format!(
-                    "NUMA node {} has local memory: its first core, {core:#}, is reserved for housekeeping, \
+                    "NUMA node {} {memory} local memory: its first core, {core:#}, is reserved for housekeeping, \
                      so that the kernel's work on that memory stays on the node.",
                     node.id
                 ));

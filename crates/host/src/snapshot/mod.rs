@@ -74,11 +74,20 @@ pub struct HostSnapshot {
     /// Small files that settings name, by path below the root, without trailing white space. A missing file
     /// is kept as `Absent`; a glob without matches leaves no entry.
     pub files: BTreeMap<String, Reading<String>>,
+    /// Directories and files that were not read although their entries make up a list above: that list being empty
+    /// does not mean that the host has none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub unread: BTreeMap<String, Reading<()>>,
 }
 
 impl HostSnapshot {
     /// The current [`HostSnapshot::schema_version`].
     pub const SCHEMA_VERSION: u32 = 1;
+
+    /// A list, or a number, that was made of the entries at a place, if that was read.
+    pub fn listed<T>(&self, place: &str, list: T) -> Reading<T> {
+        self.unread.get(place).map_or(Reading::Known(()), Clone::clone).map(|()| list)
+    }
 
     /// The knob at `path`; `Absent` if nothing was read there.
     pub fn file(&self, path: &str) -> Reading<String> {

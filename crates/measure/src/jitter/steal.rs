@@ -20,6 +20,11 @@ impl Steal {
         Self { cpus, ticks_per_s: rustix::param::clock_ticks_per_second().max(1) }
     }
 
+    /// Whether the file was read.
+    pub fn is_known(&self) -> bool {
+        self.cpus.is_known()
+    }
+
     /// Time taken from a CPU between two readings, in clock ticks. Absent if the CPU was offline at either.
     pub fn ticks_until(&self, after: &Self, cpu: CpuId) -> Reading<u64> {
         // The kernel's sums can decrease by rounding; nothing was taken then.

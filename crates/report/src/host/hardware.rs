@@ -1,5 +1,6 @@
 //! Caches, distances between nodes, and memory modules as short texts, for terminal and page.
 
+use crate::shared::fields::or_unknown;
 use lowlat_host::{
     CpuSet, HostSnapshot, Topology,
     snapshot::{FirmwareFacts, MemoryModule},
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 pub fn cache_lines(topology: &Topology) -> Vec<(String, String)> {
     let mut alike: BTreeMap<(u8, CacheKind), BTreeMap<(usize, String), u64>> = BTreeMap::new();
     for cache in &topology.caches {
-        let bytes = cache.size_bytes.as_ref().map(|bytes| size(*bytes)).to_string();
+        let bytes = cache.size_bytes.known().map_or_else(|| "unknown size".to_owned(), |bytes| size(*bytes));
         let kinds = alike.entry((cache.level, cache.kind)).or_default();
         *kinds.entry((cache.cpus.len(), bytes)).or_default() += 1;
     }
@@ -67,7 +68,7 @@ pub fn distance_lines(topology: &Topology) -> Vec<(String, String)> {
         by_distance.into_iter().map(to).collect::<Vec<_>>().join(", ")
     };
     let line = |node: &lowlat_host::topology::Node| {
-        (format!("node {}", node.id), node.distances.as_ref().map(text).to_string())
+        (format!("node {}", node.id), or_unknown(&node.distances.as_ref().map(text)))
     };
     topology.nodes.iter().map(line).collect()
 }

@@ -42,6 +42,15 @@ impl Page {
     }
 }
 
+/// Returns the text of a known fact, "unknown" for an absent one, and the reason for others.
+pub fn or_unknown<T: Display>(reading: &Reading<T>) -> String {
+    match reading {
+        Reading::Known(value) => value.to_string(),
+        Reading::Absent => "unknown".to_owned(),
+        other => format!("unknown: {other}"),
+    }
+}
+
 /// "yes" or "no".
 pub fn yes_no(reading: &Reading<bool>) -> Reading<&'static str> {
     reading.as_ref().map(|value| if *value { "yes" } else { "no" })

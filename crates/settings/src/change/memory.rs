@@ -57,7 +57,12 @@ pub fn huge_pages(context: &Context<'_>, _: &Setting) -> Proposal {
 
 /// Does not reserve the guide's pages if they need more than half of the memory: such a host may not boot.
 pub fn too_many(context: &Context<'_>) -> Option<Proposal> {
-    let total_bytes = *context.host.memory.total_bytes.known()?;
+    let Reading::Known(total_bytes) = context.host.memory.total_bytes else {
+        let text = format!(
+            "{GUIDE_PAGES} pages of 2 MiB may need more than half of the memory, whose size is unknown here"
+        );
+        return Some(Proposal::not(WhyLeftOut::Hardware, text));
+    };
     (GUIDE_PAGES * TWO_MIB > total_bytes / 2).then(|| {
         let text = format!(
             "{GUIDE_PAGES} pages of 2 MiB need more than half of this host's {} MiB of memory, and it might not \

@@ -47,7 +47,9 @@ pub fn tuned_variable(context: &Context<'_>, setting: &Setting) -> Proposal {
 /// of the present one, whose other values stay. That of the guide replaces the present one.
 pub fn tuned_profile(context: &Context<'_>, _: &Setting) -> Proposal {
     let services = &context.host.services;
-    let is_running = services.units.get("tuned.service").is_some_and(|unit| unit.active.text() == "active");
+    let unit = services.units.get("tuned.service");
+    let is_running = unit.is_some_and(|unit| unit.active.text() == "active");
+    let is_known = unit.is_some_and(|unit| unit.active.is_known());
     let present = match &services.tuned.profile {
         Reading::Known(present) => present,
         Reading::Absent => {
@@ -63,7 +65,8 @@ pub fn tuned_profile(context: &Context<'_>, _: &Setting) -> Proposal {
         return Proposal::not(
             WhyLeftOut::StateOfTheMoment,
             format!(
-                "TuneD is not running, and applies {present} when it starts; plan again then, or disable it"
+                "TuneD is {}, and applies {present} when it starts; plan again then, or disable it",
+                if is_known { "not running" } else { "not known to run" }
             ),
         );
     }

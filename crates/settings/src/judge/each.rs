@@ -1,6 +1,6 @@
 //! Judging a setting that a host has several times: once per interface, node, policy or pool.
 
-use crate::{Context, Judgement, Verdict};
+use crate::{Context, Judgement};
 use lowlat_host::CpuSet;
 
 /// Number of items that a judgement lists before "and N more".
@@ -19,9 +19,8 @@ pub enum One {
     Skip(String),
 }
 
-/// Combines the results. Wrong if one is wrong; otherwise good if at least one is good; otherwise unknown if
-/// one is unknown. Not applicable if it applies to none or there are no items; `when_none` is then the
-/// reason.
+/// Combines the results. Wrong if one is wrong; otherwise unknown if one is unknown; otherwise good if one is
+/// good. Not applicable if it applies to none or there are no items; `when_none` is then the reason.
 pub fn judge_each(all: impl IntoIterator<Item = (String, One)>, when_none: &str) -> Judgement {
     let (mut good, mut wrong, mut unknown, mut skipped) = (Vec::new(), Vec::new(), Vec::new(), None);
     let mut reasons: Vec<String> = Vec::new();
@@ -41,13 +40,11 @@ pub fn judge_each(all: impl IntoIterator<Item = (String, One)>, when_none: &str)
     if !wrong.is_empty() {
         return Judgement::wrong(list(&wrong), reasons.into_iter().next().unwrap_or_default());
     }
-    if !good.is_empty() {
-        let because =
-            if unknown.is_empty() { String::new() } else { format!("not known for all: {}", list(&unknown)) };
-        return Judgement::new(Verdict::Good, list(&good), because);
-    }
     if !unknown.is_empty() {
-        return Judgement::unknown(list(&unknown));
+        return Judgement { observed: list(&good), ..Judgement::unknown(list(&unknown)) };
+    }
+    if !good.is_empty() {
+        return Judgement::good(list(&good));
     }
     Judgement::not_applicable(skipped.unwrap_or_else(|| when_none.to_owned()))
 }
@@ -74,6 +71,7 @@ pub fn isolated<'a>(context: &Context<'a>) -> Result<&'a CpuSet, Judgement> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Verdict;
 
     fn of(ones: Vec<One>) -> Judgement {
         judge_each(ones.into_iter().enumerate().map(|(i, one)| (format!("eth{i}"), one)), "no interface")
@@ -94,8 +92,8 @@ mod tests {
     #[test]
     fn good_unknown_skipped_and_none_are_told_apart() {
         let partly = of(vec![One::Unknown("denied".into()), One::Good("0".into())]);
-        assert_eq!(partly.verdict, Verdict::Good);
-        assert!(partly.because.contains("eth0: denied"));
+        assert_eq!((partly.verdict, partly.observed.as_str()), (Verdict::Unknown, "eth1: 0"));
+        assert_eq!(partly.because, "eth0: denied");
         assert_eq!(of(vec![One::Unknown("denied".into()), One::Skip("x".into())]).verdict, Verdict::Unknown);
         assert_eq!(of(vec![One::Skip("virtual".into())]), Judgement::not_applicable("virtual"));
         assert_eq!(of(vec![]), Judgement::not_applicable("no interface"));

@@ -13,10 +13,13 @@ pub fn files(context: &Context<'_>, setting: &Setting) -> Judgement {
     let (mut good, mut bad, mut unread) = (0, Vec::new(), Vec::new());
     for (path, reading) in setting.reads.iter().flat_map(|glob| context.host.files_matching(glob)) {
         match reading {
+            Reading::Known(value) if value.is_empty() => {
+                unread.push((path, Reading::unparsable(path, value, "a value")));
+            }
             Reading::Known(value) if satisfies(context, &want, chosen_word(value)) => good += 1,
             Reading::Known(value) => bad.push((path, chosen_word(value).to_owned())),
             Reading::Absent => {}
-            other => unread.push((path, other)),
+            other => unread.push((path, other.clone())),
         }
     }
     if let Some((_, value)) = bad.first() {
@@ -27,12 +30,12 @@ pub fn files(context: &Context<'_>, setting: &Setting) -> Judgement {
     }
     let place = setting.reads.first().copied().unwrap_or_default();
     match (good, unread.first()) {
-        (0, Some((path, reading))) => missing(*reading, path),
+        (0, Some((path, reading))) => missing(reading, path),
         (0, None) => {
             Judgement::not_applicable(format!("{} does not exist on this host", setting.reads.join(", ")))
         }
         (good, Some((path, reading))) => {
-            let why = missing(*reading, path);
+            let why = missing(reading, path);
             let because =
                 format!("{good} files are as wanted, {} contain no value: {}", unread.len(), why.because);
             Judgement { because, ..why }

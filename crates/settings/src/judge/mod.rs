@@ -164,6 +164,43 @@ pub fn missing<T>(reading: &Reading<T>, path: &str) -> Judgement {
     Judgement::unknown(because).at(path)
 }
 
+/// Facts that rows are judged by although they name other files: their place, and the rows that need them.
+type Basis = (&'static str, fn(&Setting, &Want) -> bool);
+const BASES: [Basis; 2] = [
+    // The processor decides whether a firmware setting exists, and what many rows want.
+    ("/proc/cpuinfo", |setting, want| setting.layer == Layer::Firmware || matches!(want, Want::Derived(_))),
+    ("/sys/devices/system/cpu/cpufreq", |setting, _| setting.id.contains("cpufreq")),
+];
+
+/// A row is not good, and does not fail to apply, for want of what was not read: the facts that it is judged by, or the
+/// directory of its file.
+pub fn unless_unread(
+    context: &Context<'_>,
+    setting: &Setting,
+    want: &Want,
+    judgement: Judgement,
+) -> Judgement {
+    let is_open = matches!(judgement.verdict, Verdict::Good | Verdict::NotApplicable);
+    if !is_open || matches!(want, Want::Nothing) {
+        return judgement;
+    }
+    for (place, _) in BASES.iter().filter(|(_, needs)| needs(setting, want)) {
+        let listed = context.host.listed(place, ());
+        if !listed.is_known() {
+            return missing(&listed, place);
+        }
+    }
+    let is_below =
+        |place: &str, folder: &str| place.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+    let seen_at = judgement.seen_at.first().map_or("", String::as_str);
+    match context.host.unread.iter().find(|(folder, _)| is_below(seen_at, folder)) {
+        Some((folder, missing_folder)) if judgement.verdict == Verdict::NotApplicable => {
+            missing(missing_folder, folder)
+        }
+        _ => judgement,
+    }
+}
+
 /// Creates a judgement "as wanted" with a note for the user.
 pub fn good_because(observed: impl Into<String>, because: impl Into<String>) -> Judgement {
     Judgement::new(Verdict::Good, observed, because)

@@ -7,6 +7,7 @@ pub(crate) mod manifest;
 mod ownership;
 mod polled;
 mod recording;
+mod replaced;
 mod tree;
 
 pub use archive::ArchiveError;
@@ -17,7 +18,9 @@ use lowlat_host::{CpuSet, Reading, snapshot::component_matches};
 pub use ownership::Ownership;
 pub use polled::PolledFile;
 pub(crate) use recording::{Outcome, Recording};
+pub use replaced::{Replaced, Replacement};
 use std::{
+    collections::BTreeMap,
     io,
     path::Path,
     sync::{
@@ -49,6 +52,8 @@ pub struct Root {
     label: String,
     /// What was read since recording started; `None` while not recording.
     recording: Mutex<Option<Recording>>,
+    /// Places that were not read, whose entries make up a list of the snapshot.
+    unread: Mutex<BTreeMap<String, Reading<()>>>,
     /// Bytes read so far. A sum that orders nothing else, so each access is relaxed.
     read_bytes: AtomicU64,
 }
@@ -152,7 +157,13 @@ impl Root {
     }
 
     fn with_backend(backend: Backend, label: &str) -> Self {
-        Self { backend, label: label.into(), recording: Mutex::new(None), read_bytes: AtomicU64::new(0) }
+        Self {
+            backend,
+            label: label.into(),
+            recording: Mutex::new(None),
+            unread: Mutex::default(),
+            read_bytes: AtomicU64::new(0),
+        }
     }
 
     fn holding_host(self) -> Result<Self, RootError> {
@@ -347,6 +358,24 @@ impl Root {
             Backend::Directory(directory) => directory.entry(path),
             Backend::Capture(tree) => tree.entry(path),
         }
+    }
+
+    /// The value, or an empty list for a place that was not read, which is kept for [`Root::take_unread`]: such a list
+    /// does not mean that there is nothing.
+    pub(crate) fn or_unread<T: Default>(&self, place: &str, reading: Reading<T>) -> T {
+        let missing = match reading {
+            Reading::Known(value) => return value,
+            missing => missing.map(|_| ()),
+        };
+        if let Ok(mut unread) = self.unread.lock() {
+            unread.insert(place.to_owned(), missing);
+        }
+        T::default()
+    }
+
+    /// Returns the places that were not read since the last call.
+    pub(crate) fn take_unread(&self) -> BTreeMap<String, Reading<()>> {
+        self.unread.lock().map(|mut unread| std::mem::take(&mut *unread)).unwrap_or_default()
     }
 
     /// Starts recording what is read, listed and found, until [`Root::take_recording`].

@@ -29,6 +29,9 @@ pub(super) enum Node {
     NotKept,
 }
 
+/// Nodes by path, taken out of a tree.
+pub(super) type Subtree = Vec<(String, Node)>;
+
 /// Error text for content that the capture lacks.
 const NOT_KEPT: &str = "not part of this capture; capture the host again with this version";
 
@@ -73,6 +76,31 @@ impl Tree {
         } else {
             Ok(())
         }
+    }
+
+    /// Takes the node at a path out of the tree, and those below it on request.
+    pub(super) fn take(&mut self, path: &str, with_those_below: bool) -> Subtree {
+        let mut taken: Subtree = self.nodes.remove_entry(path).into_iter().collect();
+        if with_those_below {
+            let prefix = format!("{path}/");
+            let below = self.nodes.range(prefix.clone()..).map(|(path, _)| path);
+            let below: Vec<String> = below.take_while(|path| path.starts_with(&prefix)).cloned().collect();
+            taken.extend(below.iter().filter_map(|path| self.nodes.remove_entry(path)));
+        }
+        taken
+    }
+
+    /// Adds or removes one node, without those above it.
+    pub(super) fn put(&mut self, path: &str, node: Option<Node>) {
+        match node {
+            Some(node) => self.nodes.insert(path.to_owned(), node),
+            None => self.nodes.remove(path),
+        };
+    }
+
+    /// Adds nodes that were taken.
+    pub(super) fn give(&mut self, taken: Subtree) {
+        self.nodes.extend(taken);
     }
 
     /// Bytes of all files.

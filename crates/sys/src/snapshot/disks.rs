@@ -15,7 +15,7 @@ const NOT_DISKS: [&str; 8] = ["loop", "ram", "zram", "dm-", "md", "sr", "fd", "n
 const DISKS_MAX: usize = 4_096;
 
 pub(super) fn read(root: &Root) -> Vec<Disk> {
-    let names = root.list("/sys/block").into_known().unwrap_or_default();
+    let names = root.or_unread("/sys/block", root.list("/sys/block"));
     names.into_iter().filter(|name| is_disk(name)).take(DISKS_MAX).map(|name| disk(root, name)).collect()
 }
 

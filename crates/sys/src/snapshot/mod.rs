@@ -35,13 +35,16 @@ use lowlat_host::{
     snapshot::{Origin, OriginKind, SchedulerFacts},
 };
 use lowlat_settings::Catalogue;
+use std::collections::BTreeMap;
 
 /// Reads everything that lowlat uses of a host, including the files and kernel options that the catalogue
 /// names.
 pub fn read(root: &Root, catalogue: Catalogue) -> HostSnapshot {
     let mut options = [catalogue.config_options(), SchedulerFacts::CONFIG_OPTIONS.to_vec()].concat();
     options.sort_unstable();
-    HostSnapshot {
+    // What was read before is not part of this snapshot.
+    root.take_unread();
+    let host = HostSnapshot {
         schema_version: HostSnapshot::SCHEMA_VERSION,
         origin: origin(root),
         topology: topology::read(root),
@@ -58,7 +61,9 @@ pub fn read(root: &Root, catalogue: Catalogue) -> HostSnapshot {
         disks: disks::read(root),
         virtualization: virtualization::read(root),
         files: knobs::read(root, &catalogue.knob_globs()),
-    }
+        unread: BTreeMap::new(),
+    };
+    HostSnapshot { unread: root.take_unread(), ..host }
 }
 
 /// Reads everything but the files and kernel options that a catalogue names, for commands that judge nothing.

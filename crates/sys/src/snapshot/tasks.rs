@@ -4,7 +4,10 @@ use crate::{
     Root,
     task_stat::{TaskStat, cpus_allowed},
 };
-use lowlat_host::snapshot::{KernelThread, TaskFacts, Workqueue};
+use lowlat_host::{
+    Reading,
+    snapshot::{KernelThread, TaskFacts, Workqueue},
+};
 
 /// The kernel refuses to change the task's affinity.
 const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
@@ -20,7 +23,7 @@ pub(super) fn read(root: &Root) -> TaskFacts {
 }
 
 fn kernel_threads(root: &Root) -> Vec<KernelThread> {
-    let names = root.list("/proc").into_known().unwrap_or_default();
+    let names = root.or_unread("/proc", root.list("/proc"));
     let mut pids: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
     pids.sort_unstable();
     pids.into_iter().filter_map(|pid| kernel_thread(root, pid)).collect()
@@ -28,7 +31,10 @@ fn kernel_threads(root: &Root) -> Vec<KernelThread> {
 
 /// The thread if it is a kernel thread; `None` for a task that ended in the meantime.
 fn kernel_thread(root: &Root, pid: u32) -> Option<KernelThread> {
-    let stat = TaskStat::read(root, &format!("/proc/{pid}/stat")).into_known()?;
+    let stat = match TaskStat::read(root, &format!("/proc/{pid}/stat")) {
+        Reading::Absent => None,
+        stat => root.or_unread("/proc/*/stat", stat.map(Some)),
+    }?;
     if !stat.is_kernel_thread() {
         return None;
     }
@@ -56,7 +62,6 @@ fn workqueues(root: &Root) -> Vec<Workqueue> {
 mod tests {
     use super::*;
     use crate::{task_stat::PF_KTHREAD, testing::TestTree};
-    use lowlat_host::Reading;
 
     const FLAGS: usize = 9;
     const RT_PRIORITY: usize = 40;

@@ -33,13 +33,22 @@ pub(super) fn read(root: &Root) -> Virtualization {
     let is_x86 = root.read("/proc/cpuinfo").text().contains("vendor_id");
     let named = read_named(root);
     let is_virtual = match (has_flag, &named) {
-        // Xen's control domain also shows a hypervisor's name; on x86 only the flag decides.
-        (Reading::Known(flag), _) if is_x86 => Reading::Known(flag),
+        (Reading::Known(true), _) if is_x86 => Reading::Known(true),
+        // Xen's control domain has the hypervisor's name without the flag.
+        (Reading::Known(false), Some(_)) if is_x86 && root.exists("/sys/hypervisor/type") => {
+            Reading::Known(false)
+        }
+        // A hypervisor can hide the flag, and some name their bare-metal machines like their virtual ones.
+        (Reading::Known(false), Some(name)) if is_x86 => Reading::unparsable(
+            "/proc/cpuinfo",
+            &format!("no flag hypervisor on a machine named {name}"),
+            "evidence that agrees",
+        ),
         (_, Some(_)) => Reading::Known(true),
-        // Other architectures have no flag; a machine whose vendor is not a hypervisor is physical.
-        (_, None) if root.read(&format!("{DMI}/sys_vendor")).is_known() => Reading::Known(false),
-        (Reading::Known(_), None) => Reading::Absent,
-        (missing, None) => missing.map(|_| false),
+        // The flag alone may be hidden, and other architectures have none: a machine is physical if its vendor is
+        // known and makes no hypervisor.
+        (Reading::Known(_), None) => root.read(&format!("{DMI}/sys_vendor")).map(|_| false),
+        (missing, None) => missing,
     };
     let hypervisor = match is_virtual {
         Reading::Known(true) => read_signature(root).or(|| Reading::from_option(named)),
@@ -48,7 +57,11 @@ pub(super) fn read(root: &Root) -> Virtualization {
     Virtualization {
         is_virtual,
         hypervisor,
-        steal_ticks: root.read("/proc/stat").text().lines().filter_map(steal_of_line).collect(),
+        steal_ticks: root
+            .or_unread("/proc/stat", root.read("/proc/stat"))
+            .lines()
+            .filter_map(steal_of_line)
+            .collect(),
     }
 }
 
@@ -161,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_real_host_is_known_to_be_real() {
-        let tree = TestTree::new().file("/proc/cpuinfo", REAL);
+        let tree = TestTree::of(&[("/proc/cpuinfo", REAL), ("/sys/class/dmi/id/sys_vendor", "HPE\n")]);
         let facts = read(&tree.root());
         assert_eq!((facts.is_virtual, facts.hypervisor), (Reading::Known(false), Reading::Absent));
         assert!(read(&TestTree::new().root()).is_virtual.is_absent());
@@ -170,6 +183,18 @@ mod tests {
             .file(&format!("{DMI}/sys_vendor"), "Amazon EC2\n")
             .file(&format!("{DMI}/product_name"), "c7g.metal\n");
         assert_eq!(read(&metal.root()).is_virtual, Reading::Known(false));
+    }
+
+    #[test]
+    fn a_missing_flag_alone_does_not_make_a_host_real() {
+        let is_virtual = |tree: TestTree| read(&tree.root()).is_virtual;
+        assert!(is_virtual(TestTree::of(&[("/proc/cpuinfo", REAL)])).is_absent());
+        let hidden = TestTree::of(&[("/proc/cpuinfo", REAL), ("/sys/class/dmi/id/sys_vendor", "QEMU\n")]);
+        assert!(matches!(is_virtual(hidden), Reading::Unparsable(_)));
+        let vendor_only = TestTree::of(&[("/sys/class/dmi/id/sys_vendor", "HPE\n")]);
+        assert!(is_virtual(vendor_only).is_absent());
+        let xen = TestTree::of(&[("/proc/cpuinfo", REAL), ("/sys/hypervisor/type", "xen\n")]);
+        assert_eq!(is_virtual(xen), Reading::Known(false));
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub(super) fn lines(watch: &Watch, view: &View, width: usize, count: usize) -> V
 fn sort(rows: &mut [&CpuRow], sort: Sort) {
     let rate = |row: &CpuRow| match &row.sampled {
         Some(sampled) => sampled.count,
-        None => row.interrupts + row.softirqs,
+        None => row.interrupts.unwrap_or(0) + row.softirqs.unwrap_or(0),
     };
     match sort {
         Sort::Cpu => {}
@@ -89,7 +89,7 @@ impl Columns {
     fn row(&self, row: &CpuRow, elapsed_ns: u64) -> Line<'static> {
         let figures = match &row.sampled {
             Some(sampled) => sampled_figures(sampled, elapsed_ns),
-            None => [Some(row.interrupts), Some(row.softirqs), row.switches].map(|count| {
+            None => [row.interrupts, row.softirqs, row.switches].map(|count| {
                 count.map_or("-".to_owned(), |count| units::rate(per_second(count, elapsed_ns)))
             }),
         };
@@ -137,8 +137,10 @@ fn sampled_causes(sampled: &SampledCpu) -> Vec<String> {
 /// Each cause with its rate, after the share that the hypervisor took.
 fn counted_causes(row: &CpuRow, elapsed_ns: u64) -> Vec<String> {
     let mut causes = Vec::new();
-    let steal = per_second(row.steal_ticks, elapsed_ns) * 100.0 / STEAL_TICKS_PER_S;
-    if steal > 0.0 {
+    let steal = per_second(row.steal_ticks.unwrap_or(0), elapsed_ns) * 100.0 / STEAL_TICKS_PER_S;
+    if row.steal_ticks.is_none() {
+        causes.push("steal unknown".to_owned());
+    } else if steal > 0.0 {
         causes.push(format!("steal {steal:.0} %"));
     }
     causes.extend(row.causes.iter().map(|delta| {
@@ -182,7 +184,7 @@ impl State {
     fn style(self) -> Style {
         match self {
             Self::Intruder => Style::new().fg(Color::Red).add_modifier(Modifier::BOLD),
-            Self::Ticking | Self::Interrupted => Style::new().fg(Color::Yellow),
+            Self::Ticking | Self::Interrupted | Self::Unknown => Style::new().fg(Color::Yellow),
             Self::Quiet => Style::new().fg(Color::Green),
             Self::Shared => Style::new().add_modifier(Modifier::DIM),
         }

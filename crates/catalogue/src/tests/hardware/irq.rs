@@ -1,6 +1,6 @@
 use super::{Fixture, Reading, Verdict, check, cpus, good_host, known};
 use Verdict::{Good, NotApplicable, Unknown, Wrong};
-use lowlat_host::snapshot::{Irq, Service};
+use lowlat_host::snapshot::{Irq, Service, ServiceSource};
 
 #[test]
 fn new_interrupts_start_on_housekeeping_cpus() {
@@ -22,6 +22,11 @@ fn new_interrupts_start_on_housekeeping_cpus() {
     assert_eq!(good_host().finding("irq.default_affinity").wanted, "0,8");
 }
 
+fn other_service(f: &mut Fixture) {
+    f.host.services.source = ServiceSource::UnitFiles;
+    f.host.services.units.insert("ssh.service".into(), Service::default());
+}
+
 fn irqbalance(f: &mut Fixture, active: &str) {
     let unit = Service { active: known(active), ..Service::default() };
     f.host.services.units.insert("irqbalance.service".into(), unit);
@@ -32,7 +37,8 @@ fn irqbalance_must_exclude_isolated_cpus() {
     check(
         "irq.irqbalance_banned",
         &[
-            ("not installed", |_| {}, NotApplicable),
+            ("no service manager", |_| {}, Unknown),
+            ("not installed", other_service, NotApplicable),
             ("stopped", |f| irqbalance(f, "inactive"), NotApplicable),
             ("no list: it leaves out what is isolated at boot", |f| irqbalance(f, "active"), Good),
             (

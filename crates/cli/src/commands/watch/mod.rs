@@ -79,6 +79,7 @@ fn declare(command: Command) -> Command {
              \x20 interrupted  more than 10 interrupts per second arrive\n\
              \x20 ticking      its timer tick runs\n\
              \x20 intruder     a thread ran there that may also run on other CPUs\n\
+             \x20 unknown      its interrupts or its threads cannot be read\n\
              \x20 shared       not expected to be quiet: neither isolated nor named with --cpus\n\n\
              Without --sample, lowlat reads the kernel's counters, which does not disturb the watched CPUs: it knows how often \
              something ran there, but not for how long. With --sample it knows both. Settings are compared with the plan in \

@@ -11,7 +11,7 @@ use super::steal::Steal;
 use lowlat_host::{CpuId, CpuSet, Reading};
 use lowlat_jitter::{
     Cause, CauseTotal, CountedTables, CounterDelta, Movement, Warning, cause_of_irq, cause_of_row,
-    cause_of_softirq, contradictions, steal_ticks, timeslices,
+    cause_of_softirq, contradictions, steal_ticks, timeslices, watch::ReadCounters,
 };
 use lowlat_sys::{
     Root,
@@ -72,10 +72,8 @@ impl Counters {
         run.add_tables(&self.softirqs, &after.softirqs, SOFTIRQS, cpus, |name, _| {
             Some(cause_of_softirq(name))
         });
-        run.tables = CountedTables {
-            interrupts: self.interrupts.is_known() && after.interrupts.is_known(),
-            softirqs: self.softirqs.is_known() && after.softirqs.is_known(),
-        };
+        let ReadCounters { interrupts, softirqs, .. } = self.read_until(after);
+        run.tables = CountedTables { interrupts, softirqs };
         for cpu in cpus.iter() {
             // Kernels without CONFIG_SCHEDSTATS lack this file, which needs no warning.
             if let (Some(before), Some(after)) = (self.timeslices_of(cpu), after.timeslices_of(cpu)) {
@@ -91,9 +89,14 @@ impl Counters {
         run
     }
 
-    /// Whether the kernel counts timeslices.
-    pub fn has_timeslices(&self) -> bool {
-        self.timeslices.is_known()
+    /// Which counters have a value both here and in `after`.
+    pub fn read_until(&self, after: &Self) -> ReadCounters {
+        ReadCounters {
+            interrupts: self.interrupts.is_known() && after.interrupts.is_known(),
+            softirqs: self.softirqs.is_known() && after.softirqs.is_known(),
+            switches: self.timeslices.is_known() && after.timeslices.is_known(),
+            steal: self.steal.is_known() && after.steal.is_known(),
+        }
     }
 
     fn timeslices_of(&self, cpu: CpuId) -> Option<u64> {

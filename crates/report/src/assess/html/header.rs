@@ -150,7 +150,7 @@ fn tiles(document: &ResultDocument, tally: Tally, views: &[Box<dyn View + '_>]) 
     html! {
         div class="tiles" {
             (faults_tile(tally))
-            (tile("Not checked", &tally.unknown.to_string(), "settings that could not be checked; not in the score"))
+            (tile("Not checked", &tally.unknown.to_string(), "settings that could not be checked; not good in the score"))
             @for view in views { (view.tiles()) }
             (tile("Chosen for isolation", &plural(allocation.isolated.len(), "CPU"),
                 &format!("{} for housekeeping; {in_force}", allocation.housekeeping.len())))

@@ -3,7 +3,7 @@
 use crate::host::hardware;
 use crate::host::line::booted_by;
 use crate::host::terminal::devices::{
-    channels_text, coalescing_text, missing_or, rings_text, timestamping_text,
+    channels_text, coalescing_text, missing_or, none_found, rings_text, timestamping_text,
 };
 use crate::host::terminal::kernel::frequency_lines;
 use crate::host::terminal::tree::{node_number, speed};
@@ -200,7 +200,7 @@ fn nics(host: &HostSnapshot) -> Markup {
         div class="card flush" {
             div class="table-head" { h3 { "Network interfaces" } }
             @if physical.is_empty() {
-                p class="empty" { "No physical interface was found." }
+                p class="empty" { (none_found(host, "/sys/class/net", "No physical interface was found.")) }
             } @else {
                 div class="scroll" tabindex="0" role="region" aria-label="Network interfaces" {
                     table class="nics" {

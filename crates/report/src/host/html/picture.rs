@@ -235,7 +235,7 @@ impl Picture<'_> {
         if let Some(node) = topology.node_of(cpu) {
             text.push_str(&format!("; node {}", node.id));
         }
-        if let Some(package) = topology.package_of(cpu) {
+        if let Some(package) = topology.package_of(cpu).filter(|package| package.id >= 0) {
             text.push_str(&format!(", package {}", package.id));
         }
         let siblings = topology.siblings(cpu).difference(&CpuSet::of(cpu));

@@ -1,9 +1,9 @@
 //! Text of the interrupts, network interfaces and disks of a host.
 
 use crate::host::terminal::tree;
-use crate::shared::fields::Page;
+use crate::shared::fields::{Page, or_unknown};
 use lowlat_host::{
-    Allocation, HostSnapshot, Reading,
+    Allocation, Count, HostSnapshot, Reading,
     snapshot::{Channels, Coalescing, Counter, Irq, Nic, Rings, Timestamping},
 };
 use lowlat_text::text::{BOLD, columns, paint};
@@ -24,13 +24,18 @@ fn vector_name(vector: &Counter) -> &str {
 pub fn add_interrupts(page: &mut Page, snapshot: &HostSnapshot, allocation: Option<&Allocation>) {
     let interrupts = &snapshot.interrupts;
     page.heading("Interrupts");
-    let managed = interrupts.irqs.iter().filter(|irq| irq.is_managed.known() == Some(&true)).count();
-    let managed = if managed > 0 { format!(", {managed} managed by the kernel") } else { String::new() };
-    page.field("Numbered", &format!("{}{managed}", interrupts.irqs.len()));
+    let managed: Count = interrupts.irqs.iter().map(|irq| irq.is_managed.clone()).collect();
+    let managed =
+        if managed.holds > 0 { format!(", {managed} managed by the kernel") } else { String::new() };
+    let number = interrupts.irqs.len().to_string();
+    let in_use = || snapshot.listed("/proc/interrupts", format!("at least {number}"));
+    let numbered = snapshot.listed("/proc/irq", number.clone()).or(in_use);
+    page.field("Numbered", &or_unknown(&numbered.as_ref().map(|number| format!("{number}{managed}"))));
     page.fact("Default affinity", &interrupts.default_affinity.as_ref().map(|cpus| format!("{cpus:#}")));
-    if let Some(isolated) = allocation.map(|a| &a.isolated).filter(|isolated| !isolated.is_empty()) {
-        let reaches = |irq: &&Irq| irq.goes_to().known().is_some_and(|cpus| !cpus.is_disjoint(isolated));
-        let count = interrupts.irqs.iter().filter(reaches).count();
+    let isolated = allocation.map(|a| &a.isolated).filter(|isolated| !isolated.is_empty());
+    if let Some(isolated) = isolated.filter(|_| numbered.is_known()) {
+        let reaches = |irq: &Irq| irq.goes_to().map(|cpus| !cpus.is_disjoint(isolated));
+        let count: Count = interrupts.irqs.iter().map(reaches).collect();
         page.field("On chosen CPUs", &format!("{count} of them can fire there"));
     }
     let vectors: Vec<String> = interrupts
@@ -57,12 +62,20 @@ fn sum<'a>(counts: impl Iterator<Item = &'a u64>) -> u64 {
     counts.fold(0, |sum, count| sum.saturating_add(*count))
 }
 
+/// Returns the sentence for an empty list of devices, or why the devices are unknown.
+pub fn none_found(snapshot: &HostSnapshot, place: &str, none: &str) -> String {
+    match snapshot.listed(place, ()).missing_in_words() {
+        None => none.to_owned(),
+        Some(missing) => format!("Unknown: {place} was not read ({missing})."),
+    }
+}
+
 /// Adds a paragraph per physical interface.
 pub fn add_nics(page: &mut Page, snapshot: &HostSnapshot) {
     page.heading("Network interfaces");
     let physical: Vec<&Nic> = snapshot.nics.iter().filter(|nic| nic.is_physical).collect();
     if physical.is_empty() {
-        page.note("No physical interface was found.");
+        page.note(&none_found(snapshot, "/sys/class/net", "No physical interface was found."));
     }
     for nic in &physical {
         page.out.push_str(&format!("  {}\n", paint(BOLD, &clean(&nic.name))));
@@ -181,7 +194,7 @@ pub fn timestamping_text(stamps: &Timestamping) -> String {
 pub fn add_disks(page: &mut Page, snapshot: &HostSnapshot) {
     page.heading("Disks");
     if snapshot.disks.is_empty() {
-        return page.note("No disk was found.");
+        return page.note(&none_found(snapshot, "/sys/block", "No disk was found."));
     }
     let mut rows = vec![["name", "size", "scheduler", "node", "model"].map(str::to_owned).to_vec()];
     for disk in snapshot.disks.iter().take(DISKS_MAX) {

@@ -1,9 +1,9 @@
 //! Text of the kernel, processors, power, kernel threads and services of a host.
 
 use crate::host::hardware::selinux_text;
-use crate::shared::fields::{Page, yes_no};
+use crate::shared::fields::{Page, or_unknown, yes_no};
 use lowlat_host::{
-    Allocation, CpuSet, HostSnapshot, Reading,
+    Allocation, Count, CpuSet, HostSnapshot, Reading,
     snapshot::{CpuFreq, KernelThread, SchedPolicy, ServiceSource},
 };
 use lowlat_text::units::{count, plural};
@@ -67,8 +67,10 @@ pub fn add_cpu(page: &mut Page, snapshot: &HostSnapshot) {
         page.field("Core type", &format!("{}: {:#}", kind.name, kind.cpus));
     }
     for (name, state) in cpu.vulnerabilities.iter().take(ROWS_MAX) {
-        if state.text() != "Not affected" {
-            page.field("Vulnerability", &format!("{name}: {state}"));
+        match state.text() {
+            "Not affected" => {}
+            "" => page.field("Vulnerability", &format!("{name}: unknown")),
+            _ => page.field("Vulnerability", &format!("{name}: {state}")),
         }
     }
 }
@@ -127,11 +129,14 @@ pub fn add_threads(page: &mut Page, snapshot: &HostSnapshot, allocation: Option<
     page.heading("Kernel threads");
     let movable: Vec<&KernelThread> = tasks.kernel_threads.iter().filter(|thread| !thread.is_bound).collect();
     let bound = tasks.kernel_threads.len() - movable.len();
-    page.field("Threads", &format!("{bound} bound to a CPU, {} movable", movable.len()));
-    if let Some(isolated) = allocation.map(|a| &a.isolated).filter(|isolated| !isolated.is_empty()) {
+    let threads = format!("{bound} bound to a CPU, {} movable", movable.len());
+    let threads = snapshot.listed("/proc", threads).and_then(|text| snapshot.listed("/proc/*/stat", text));
+    page.field("Threads", &or_unknown(&threads));
+    let isolated = allocation.map(|a| &a.isolated).filter(|isolated| !isolated.is_empty());
+    if let Some(isolated) = isolated.filter(|_| threads.is_known()) {
         let reaches =
-            |thread: &&&KernelThread| thread.cpus_allowed.known().is_some_and(|c| !c.is_disjoint(isolated));
-        let count = movable.iter().filter(reaches).count();
+            |thread: &&KernelThread| thread.cpus_allowed.as_ref().map(|cpus| !cpus.is_disjoint(isolated));
+        let count: Count = movable.iter().map(reaches).collect();
         page.field("On chosen CPUs", &format!("{count} of the movable threads may run there"));
     }
     for (family, text) in realtime_families(&tasks.kernel_threads).into_iter().take(ROWS_MAX) {
@@ -189,15 +194,25 @@ pub fn add_services(page: &mut Page, snapshot: &HostSnapshot) {
         "" => "no profile".to_owned(),
         profile => format!("profile {profile}, rollback {}", services.tuned.rollback),
     });
-    page.field("tuned", &if tuned.is_absent() { "not installed".to_owned() } else { tuned.to_string() });
+    let has_tuned = services.units.contains_key("tuned.service");
+    page.field(
+        "tuned",
+        &match &tuned {
+            Reading::Absent if has_tuned => "unknown profile".to_owned(),
+            Reading::Absent => "not installed".to_owned(),
+            tuned => tuned.to_string(),
+        },
+    );
     let banned = services.irqbalance.banned_cpus.as_ref().map(|cpus| format!("; banned {cpus:#}"));
-    let state = service_state(snapshot, "irqbalance").unwrap_or_else(|| "not installed".to_owned());
+    let is_known = services.source != ServiceSource::None;
+    let or_unknown = |none: &str| if is_known { none.to_owned() } else { "unknown".to_owned() };
+    let state = service_state(snapshot, "irqbalance").unwrap_or_else(|| or_unknown("not installed"));
     page.field("irqbalance", &format!("{state}{}", banned.known().map_or("", String::as_str)));
     let clocks: Vec<String> = CLOCK_SERVICES
         .iter()
         .filter_map(|name| Some(format!("{name} {}", service_state(snapshot, name)?)))
         .collect();
-    let clocks = if clocks.is_empty() { "none found".to_owned() } else { clocks.join("; ") };
+    let clocks = if clocks.is_empty() { or_unknown("none found") } else { clocks.join("; ") };
     page.field("Clock discipline", &clocks);
     let active = services.units.values().filter(|unit| unit.active.text() == "active").count();
     if !services.units.is_empty() {

@@ -38,13 +38,17 @@ pub fn add(page: &mut Page, snapshot: &HostSnapshot, allocation: Option<&Allocat
         page.field("Distances", &format!("{node}: {text}"));
     }
     page.field("Kernel isolates", &isolated_text(&topology.isolated));
-    page.field("Tickless", &isolated_text(&topology.nohz_full));
+    let is_built_without = snapshot.kernel.config_option("NO_HZ_FULL") == Reading::Known(None);
+    match &topology.nohz_full {
+        Reading::Absent if is_built_without => page.field("Tickless", "no CPU"),
+        tickless => page.field("Tickless", &isolated_text(tickless)),
+    }
 }
 
 fn isolated_text(reading: &Reading<CpuSet>) -> String {
     match reading.known() {
         Some(cpus) if cpus.is_empty() => "no CPU".to_owned(),
-        _ if reading.is_absent() => "no CPU (not exposed by the kernel)".to_owned(),
+        _ if reading.is_absent() => "unknown (not exposed by the kernel)".to_owned(),
         _ => reading.to_string(),
     }
 }

@@ -6,6 +6,10 @@ use lowlat_host::{CPU_ID_MAX, CpuSet, Reading, snapshot::CpuFreq};
 
 /// One entry per policy, by lowest CPU.
 pub(super) fn read(root: &Root) -> Vec<CpuFreq> {
+    // Only a kernel without a frequency driver lacks the directory.
+    if let missing @ (Reading::Denied | Reading::Unparsable(_)) = root.list(&format!("{CPU}/cpufreq")) {
+        root.or_unread("/sys/devices/system/cpu/cpufreq", missing);
+    }
     let mut folders = root.glob(&format!("{CPU}/cpufreq/policy*"));
     if folders.is_empty() {
         // Before Linux 4.2 each CPU has the directory; those of one policy link to the same one.

@@ -14,6 +14,7 @@ const CLOCKSOURCE: &str = "/sys/devices/system/clocksource/clocksource0";
 
 pub(super) fn read(root: &Root) -> CpuFacts {
     let info = CpuInfo::read(root);
+    root.or_unread("/proc/cpuinfo", info.as_ref().map(|_| ()));
     let text = |key| CpuInfo::value::<String>(&info, key, "text");
     let number = |key| CpuInfo::value::<u32>(&info, key, "a number");
     CpuFacts {

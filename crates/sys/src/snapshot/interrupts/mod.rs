@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 pub(super) fn read(root: &Root) -> InterruptFacts {
     let (mut irqs, vectors) = counts(root);
-    for name in root.list("/proc/irq").into_known().unwrap_or_default() {
+    for name in root.or_unread("/proc/irq", root.list("/proc/irq")) {
         if let Ok(number) = name.parse() {
             irqs.entry(number).or_insert_with(|| Irq { number, ..Irq::default() });
         }
@@ -28,7 +28,7 @@ pub(super) fn read(root: &Root) -> InterruptFacts {
 }
 
 fn rows(root: &Root, path: &str) -> Vec<Row> {
-    Table::read(root, path, None).into_known().unwrap_or_default().rows
+    root.or_unread(path, Table::read(root, path, None)).rows
 }
 
 fn counts(root: &Root) -> (BTreeMap<u32, Irq>, Vec<Counter>) {

@@ -32,9 +32,13 @@ pub(super) fn read(root: &Root) -> Vec<Nic> {
 
 /// Names of the interfaces.
 fn names(root: &Root) -> impl Iterator<Item = String> + '_ {
-    let names = root.list("/sys/class/net").into_known().unwrap_or_default();
+    let names = root.or_unread("/sys/class/net", root.list("/sys/class/net"));
     // Files such as bonding_masters are listed among the interfaces.
-    let is_interface = |name: &String| root.exists(&format!("/sys/class/net/{name}/address"));
+    let is_interface = |name: &String| {
+        ["address", "operstate", "device"]
+            .iter()
+            .any(|file| root.exists(&format!("/sys/class/net/{name}/{file}")))
+    };
     names.into_iter().filter(is_interface).take(INTERFACES_MAX)
 }
 
@@ -47,7 +51,13 @@ pub fn nic_drops(root: &Root) -> BTreeMap<String, BTreeMap<String, u64>> {
 fn nic(root: &Root, name: &str, vendors: &mut Vendors<'_>) -> Nic {
     let answers = ethtool::answers(root, name);
     let netdev = kept(root, "netdev", name, || napi::ask(name));
-    let mut nic = with_answers(sysfs::read(root, name), answers);
+    let nic = sysfs::read(root, name);
+    let answers = match answers {
+        // Nobody asks for those of the loopback interface and its like.
+        Reading::Unparsable(_) if !nic.is_physical => Reading::Absent,
+        answers => answers,
+    };
+    let mut nic = with_answers(nic, answers);
     nic.oui_vendor = nic.mac.as_ref().and_then(|mac| vendors.of(mac));
     nic.napis = netdev.as_ref().and_then(|answers| answers.napis.clone());
     nic.xdp_features = netdev.and_then(|answers| answers.xdp_features);

@@ -134,7 +134,10 @@ fn irqs(root: &Root, directory: &str) -> Vec<u32> {
 
 /// Masks of the queues in the order of their numbers.
 fn queue_masks(root: &Root, directory: &str, prefix: &str, file: &str) -> Vec<QueueMask> {
-    let names = root.list(directory).into_known().unwrap_or_default();
+    let names = match root.list(directory) {
+        Reading::Absent => Vec::new(),
+        names => root.or_unread("/sys/class/net/*/queues", names),
+    };
     let number = |name: &String| name.strip_prefix(prefix).and_then(|number| number.parse::<u32>().ok());
     let mut queues: Vec<(u32, String)> =
         names.into_iter().filter_map(|name| number(&name).map(|number| (number, name))).collect();

@@ -17,7 +17,10 @@ pub(super) fn tuned(root: &Root) -> TunedFacts {
     // TuneD removes or empties the file if no profile is active.
     let without_profile = || main.as_ref().map(|_| String::new());
     TunedFacts {
-        profile: root.read("/etc/tuned/active_profile").or(without_profile),
+        profile: match root.read("/etc/tuned/active_profile") {
+            Reading::Absent => without_profile(),
+            profile => profile,
+        },
         mode: root.read("/etc/tuned/profile_mode"),
         rollback: main.as_ref().and_then(|text| Reading::from_option(assignment(text, "rollback"))),
     }

@@ -35,7 +35,10 @@ pub(super) fn read(root: &Root) -> Option<UnitFiles> {
     let mut places: BTreeMap<String, String> = BTreeMap::new();
     let mut any = false;
     for directory in DIRECTORIES {
-        let Some(names) = root.list(directory).into_known() else { continue };
+        let names = match root.list(directory) {
+            Reading::Absent => continue,
+            names => root.or_unread("systemd's unit files", names),
+        };
         any = true;
         for name in names.into_iter().take(ENTRIES_MAX).filter(|name| is_of_interest(name)) {
             places.entry(name).or_insert_with_key(|name| format!("{directory}/{name}"));
@@ -132,8 +135,14 @@ fn enablement(root: &Root, path: &str, unit: &str, wanted: &BTreeMap<String, &st
 fn run_state(root: &Root, unit: &str) -> (Reading<String>, Reading<String>) {
     let in_second = format!("/sys/fs/cgroup/system.slice/{unit}/cgroup.events");
     let in_first = format!("/sys/fs/cgroup/systemd/system.slice/{unit}/cgroup.procs");
-    let is_populated = root.read(&in_second).text().lines().any(|line| line.trim() == "populated 1")
-        || !root.read(&in_first).text().is_empty();
+    let (second, first) = (root.read(&in_second), root.read(&in_first));
+    for missing in [&second, &first] {
+        if matches!(missing, Reading::Denied | Reading::Unparsable(_)) {
+            return (missing.clone(), missing.clone());
+        }
+    }
+    let is_populated =
+        second.text().lines().any(|line| line.trim() == "populated 1") || !first.text().is_empty();
     let is_service = unit.strip_suffix(".service").is_some();
     if is_service && is_populated {
         (Reading::Known("active".into()), Reading::Known("running".into()))

@@ -55,7 +55,7 @@ pub(super) struct Answers {
     pub(super) rss_indirection: Reading<Vec<u32>>,
 }
 
-/// Captures of earlier versions lack these answers, which says nothing about the driver.
+/// Captures of earlier versions, and trees of other tools, lack answers, which says nothing about the driver.
 fn not_in_capture<T>() -> Reading<T> {
     Reading::unparsable("ethtool", "nothing in this capture", "an answer; capture the host again")
 }
@@ -68,9 +68,12 @@ pub(super) struct Driver {
     pub(super) firmware: String,
 }
 
-/// The answers of the live host, or as a capture kept them.
+/// The answers of the live host, or as a capture kept them. In a tree without them the driver was never asked.
 pub(super) fn answers(root: &Root, interface: &str) -> Reading<Answers> {
-    kept(root, "ethtool", interface, || ask(interface))
+    match kept(root, "ethtool", interface, || ask(interface)) {
+        Reading::Absent => not_in_capture(),
+        answers => answers,
+    }
 }
 
 fn ask(interface: &str) -> Answers {

@@ -1,0 +1,61 @@
+//! Other answers at a path of a capture, for tests of what is said about a host that was not read.
+
+use super::{
+    Backend, Root,
+    tree::{Node, Subtree},
+};
+use std::collections::BTreeSet;
+
+/// Answer at a path instead of the captured one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Replacement {
+    /// Nothing exists there, or below.
+    Absent,
+    /// Permission denied; what is below a directory stays.
+    Denied,
+    /// A file with these bytes.
+    Content(Vec<u8>),
+}
+
+/// What a replacement took out of the capture, for [`Root::restore`].
+#[derive(Debug)]
+pub struct Replaced {
+    path: String,
+    taken: Subtree,
+}
+
+impl Root {
+    /// Replaces the answer at a real path of a capture. Nothing happens on other roots.
+    pub fn replace(&mut self, path: &str, with: Replacement) -> Replaced {
+        // What was read before must not use up the limit of what is read next.
+        *self.read_bytes.get_mut() = 0;
+        let Backend::Capture(tree) = &mut self.backend else {
+            return Replaced { path: path.to_owned(), taken: Subtree::new() };
+        };
+        let taken = tree.take(path, with != Replacement::Denied);
+        let node = match with {
+            Replacement::Absent => None,
+            Replacement::Denied => Some(Node::Denied),
+            Replacement::Content(bytes) => Some(Node::File(bytes)),
+        };
+        tree.put(path, node);
+        Replaced { path: path.to_owned(), taken }
+    }
+
+    /// Reverts a replacement. Several are reverted in the reverse order.
+    pub fn restore(&mut self, replaced: Replaced) {
+        if let Backend::Capture(tree) = &mut self.backend {
+            tree.put(&replaced.path, None);
+            tree.give(replaced.taken);
+        }
+    }
+
+    /// What `read` returns, the real paths of the files and directories that it reads, and which are directories.
+    pub fn paths_read<T>(&self, read: impl FnOnce(&Self) -> T) -> (T, BTreeSet<String>, BTreeSet<String>) {
+        self.start_recording();
+        let value = read(self);
+        let seen = self.take_recording();
+        let folders: BTreeSet<String> = seen.lists.into_keys().collect();
+        (value, seen.reads.into_keys().chain(folders.iter().cloned()).collect(), folders)
+    }
+}
