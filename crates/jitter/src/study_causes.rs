@@ -302,14 +302,14 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn savings_never_exceed_what_was_lost(
-            parts in proptest::collection::vec((0_u64..5, proptest::prelude::any::<u64>(), 0_u32..4), 0..20),
+            parts in proptest::collection::vec((0_usize..5, proptest::prelude::any::<u64>(), 0_u32..4), 0..20),
             lost in proptest::collection::vec(proptest::prelude::any::<u32>(), 4..5),
         ) {
             use CauseKind::{Irq, Nmi, PageFault, Thread, Work};
             let kinds = [Irq, Nmi, PageFault, Thread, Work];
             let of = |cpu: u32| {
                 let own = parts.iter().filter(|part| part.2 == cpu);
-                own.map(|(kind, ns, _)| total(kinds[*kind as usize], "x", None, 1, *ns)).collect::<Vec<_>>()
+                own.map(|(kind, ns, _)| total(kinds[*kind], "x", None, 1, *ns)).collect::<Vec<_>>()
             };
             let record = record((0..4).map(|cpu| (cpu, u64::from(lost[cpu as usize]), of(cpu))).collect());
             let (host, role) = (HostSnapshot::default(), Role::default());

@@ -187,16 +187,17 @@ fn unpacked(list: &str) -> Result<CpuSet, Stop> {
         if item.contains(['x', 'X', '+', '_']) || !item.is_ascii() {
             return Err(Stop::unknown(format!("lowlat cannot read the CPU list \"{list}\"")));
         }
-        let ends: Vec<&str> = item.split('-').map(str::trim).take(2).collect();
-        let (Some(first), Some(last)) = (ends.first(), ends.last()) else { continue };
-        if !is_digits(first) || !is_digits(last) {
+        // What follows a second dash is ignored.
+        let (start, rest) = item.split_once('-').unwrap_or((item, item));
+        let ends = [start, rest.split('-').next().unwrap_or_default()].map(str::trim);
+        if !ends.iter().all(|end| is_digits(end)) {
             return Ok(CpuSet::new());
         }
-        let end = number(last)?;
+        let [start, end] = [number(ends[0])?, number(ends[1])?];
         if end > CPU_ID_MAX {
             return Err(Stop::unknown(format!("CPU {end} is beyond the kernel's limit")));
         }
-        into.extend(number(first)?..=end);
+        into.extend(start..=end);
     }
     Ok(found.difference(&excluded))
 }
