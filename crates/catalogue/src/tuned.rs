@@ -175,8 +175,12 @@ fn name_or_none(name: &str) -> &str {
 
 /// Wanted only if TuneD has something to roll back.
 fn rollback(context: &Context<'_>) -> Option<String> {
-    let has_profile = context.host.services.tuned.profile.known().is_some_and(|profile| !profile.is_empty());
-    has_profile.then(|| "not_on_exit".to_owned())
+    let has_none = match &context.host.services.tuned.profile {
+        Reading::Known(profile) => profile.is_empty(),
+        // One that was not read may exist.
+        other => other.is_absent(),
+    };
+    (!has_none).then(|| "not_on_exit".to_owned())
 }
 
 fn judge_rollback(context: &Context<'_>, _: &Setting) -> Judgement {
@@ -189,6 +193,10 @@ fn judge_rollback(context: &Context<'_>, _: &Setting) -> Judgement {
         .at(path);
     }
     let path = "/etc/tuned/tuned-main.conf";
+    let profile = &context.host.services.tuned.profile;
+    if !profile.is_known() {
+        return judge::missing(profile, "/etc/tuned/active_profile");
+    }
     let judgement = match &context.host.services.tuned.rollback {
         Reading::Known(value) if value == "not_on_exit" => Judgement::good(value.as_str()),
         Reading::Known(value) => Judgement::wrong(value.as_str(), ""),

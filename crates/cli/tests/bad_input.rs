@@ -18,11 +18,11 @@ fn refused(arguments: &[&str], parts: &[&str]) {
     }
 }
 
-/// An answer, with findings or without: exit code 0 or 1.
+/// An answer, with findings or without: exit code 0 or 1; 4 if too little could be read to judge.
 fn answered(arguments: &[&str], root: &str) {
     let output = common::lowlat(&[arguments, &["--root", root]].concat());
     let said = common::text(&output.stderr);
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{arguments:?}: {said}");
+    assert!(matches!(output.status.code(), Some(0 | 1 | 4)), "{arguments:?}: {said}");
 }
 
 #[test]

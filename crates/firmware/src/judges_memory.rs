@@ -198,6 +198,10 @@ pub(super) fn io_proximity(context: &Context<'_>, setting: &Setting) -> Judgemen
         return Judgement::unknown("no NIC or disk of this host reports its node").at(PATH);
     }
     let told = nodes.iter().filter(|node| **node >= 0).count();
+    let listed = host.listed("/sys/class/net", ()).and_then(|()| host.listed("/sys/block", ()));
+    if told == 0 && !listed.is_known() {
+        return missing(&listed, "/sys/class/net and /sys/block");
+    }
     FirmwareValue::switch(
         told > 0,
         format!("devices that report their node: {told} of {}", nodes.len()),

@@ -7,5 +7,6 @@ mod common;
 mod cores_text;
 mod jitter_text;
 mod page;
+mod removal;
 mod side_by_side;
 mod terminal;

@@ -137,8 +137,12 @@ fn selinux(context: &Context<'_>, setting: &Setting) -> Judgement {
     match option {
         _ if judgement.verdict != Verdict::Good => return judgement,
         Reading::Known(None) => {}
-        Reading::Known(Some(_)) | Reading::Absent => return judgement,
-        unread => return judge::missing(&unread, "the kernel's configuration"),
+        Reading::Known(Some(_)) => return judgement,
+        _ => {
+            const PLACE: &str = "the kernel's configuration";
+            let listed = context.host.listed(PLACE, ());
+            return if listed.is_known() { judgement } else { judge::missing(&listed, PLACE) };
+        }
     }
     let because =
         "this kernel is built without CONFIG_SECURITY_SELINUX_BOOTPARAM and does not know the parameter";

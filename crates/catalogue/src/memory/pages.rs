@@ -191,7 +191,16 @@ fn thp_defrag(context: &Context<'_>, setting: &Setting) -> Judgement {
 }
 
 fn khugepaged_defrag(context: &Context<'_>, setting: &Setting) -> Judgement {
-    without_thp(context).unwrap_or_else(|| lowlat_settings::judge::files(context, setting))
+    let enabled = &context.host.memory.thp_enabled;
+    let judgement = lowlat_settings::judge::files(context, setting);
+    match without_thp(context) {
+        Some(judgement) => judgement,
+        // It does not matter where transparent huge pages are off.
+        None if judgement.verdict.is_fault() && !enabled.is_known() => {
+            missing(enabled, "/sys/kernel/mm/transparent_hugepage/enabled")
+        }
+        None => judgement,
+    }
 }
 
 fn ksm(context: &Context<'_>, setting: &Setting) -> Judgement {

@@ -327,7 +327,7 @@ fn vulnerabilities(context: &Context<'_>, setting: &Setting) -> Judgement {
     match (open.is_empty(), unknown.is_empty()) {
         (true, true) => Judgement::good(observed).at(PATH),
         (true, false) => {
-            let because = format!("the kernel does not know the state of {}; {remedy}", list(&unknown));
+            let because = format!("the state of {} is not known; {remedy}", list(&unknown));
             Judgement::new(Verdict::Unknown, observed, because).at(PATH)
         }
         (false, _) => Judgement::wrong(observed, format!("open: {}; {remedy}", list(&open))).at(PATH),
@@ -356,8 +356,8 @@ impl Flaw {
             true if text.to_ascii_lowercase().contains("vulnerable") => Self::PartlyMitigated,
             true => Self::Mitigated,
             false if text.starts_with("Not affected") => Self::NotAffected,
-            false if text.starts_with("Unknown") || text.is_empty() => Self::Unknown,
-            false => Self::Open,
+            false if text.to_ascii_lowercase().contains("vulnerable") => Self::Open,
+            false => Self::Unknown,
         }
     }
 }

@@ -190,8 +190,9 @@ pub fn unless_unread(
             return missing(&listed, place);
         }
     }
-    let is_below =
-        |place: &str, folder: &str| place.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+    let is_below = |place: &str, folder: &str| {
+        place.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
     let seen_at = judgement.seen_at.first().map_or("", String::as_str);
     match context.host.unread.iter().find(|(folder, _)| is_below(seen_at, folder)) {
         Some((folder, missing_folder)) if judgement.verdict == Verdict::NotApplicable => {

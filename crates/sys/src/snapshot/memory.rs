@@ -6,6 +6,7 @@ use lowlat_host::{
     Reading,
     snapshot::{HugePages, MemoryFacts, Swap},
 };
+use std::collections::BTreeSet;
 
 const HUGE_PAGES: &str = "/sys/kernel/mm/hugepages";
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
@@ -65,8 +66,26 @@ fn read_huge_pages(root: &Root) -> Vec<HugePages> {
         let folders = root.glob(&format!("{HUGE_PAGES}/hugepages-*kB"));
         pools = folders.iter().filter_map(|folder| read_pool(root, folder, None)).collect();
     }
+    pools.extend(unread_pools(root, &pools));
     pools.sort_by_key(|pool| (pool.node, pool.size_bytes));
     pools
+}
+
+/// The kernel has pools of the same sizes for each node with memory.
+fn unread_pools(root: &Root, pools: &[HugePages]) -> Vec<HugePages> {
+    const NODES: &str = "/sys/devices/system/node";
+    let sizes: BTreeSet<u64> =
+        pools.iter().filter(|pool| pool.node.is_some()).map(|pool| pool.size_bytes).collect();
+    let mut unread = Vec::new();
+    for path in root.glob(&format!("{NODES}/node*/meminfo")).iter().filter(|_| !sizes.is_empty()) {
+        let node = path.split('/').nth(5).and_then(|name| name.strip_prefix("node")?.parse().ok());
+        let has_memory = read_meminfo_bytes(root, path, "MemTotal").known().is_some_and(|bytes| *bytes > 0);
+        if has_memory && pools.iter().all(|pool| pool.node != node) {
+            let pool = |size_bytes: &u64| HugePages { node, size_bytes: *size_bytes, ..HugePages::default() };
+            unread.extend(sizes.iter().map(pool));
+        }
+    }
+    unread
 }
 
 fn read_pool(root: &Root, folder: &str, node: Option<u32>) -> Option<HugePages> {

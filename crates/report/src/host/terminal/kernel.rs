@@ -214,7 +214,8 @@ pub fn add_services(page: &mut Page, snapshot: &HostSnapshot) {
         .collect();
     let clocks = if clocks.is_empty() { or_unknown("none found") } else { clocks.join("; ") };
     page.field("Clock discipline", &clocks);
-    let active = services.units.values().filter(|unit| unit.active.text() == "active").count();
+    let is_active = |state: &String| state == "active";
+    let active: Count = services.units.values().map(|unit| unit.active.as_ref().map(is_active)).collect();
     if !services.units.is_empty() {
         page.field("Units", &format!("{} active of {} checked", active, count(services.units.len() as u64)));
     }

@@ -27,14 +27,13 @@ pub(super) fn read(root: &Root) -> CpuFacts {
         microcode_uniform: microcode_uniform(&info),
         flags: flags(&info),
         vulnerabilities: read_vulnerabilities(root),
-        clocksource: root.read(&format!("{CLOCKSOURCE}/current_clocksource")),
-        clocksources_available: root
-            .read(&format!("{CLOCKSOURCE}/available_clocksource"))
+        clocksource: word(root, &format!("{CLOCKSOURCE}/current_clocksource")),
+        clocksources_available: word(root, &format!("{CLOCKSOURCE}/available_clocksource"))
             .map(|text| words(&text)),
         frequency: frequency::read(root),
         boost: frequency::read_boost(root),
-        smt_control: root.read(&format!("{CPU}/smt/control")),
-        idle_driver: root.read(&format!("{CPU}/cpuidle/current_driver")),
+        smt_control: word(root, &format!("{CPU}/smt/control")),
+        idle_driver: word(root, &format!("{CPU}/cpuidle/current_driver")),
         // Before kernel 5.9 the governor could be changed only with a boot option, and the file is named
         // "_ro".
         idle_governor: root
@@ -42,6 +41,11 @@ pub(super) fn read(root: &Root) -> CpuFacts {
             .or(|| root.read(&format!("{CPU}/cpuidle/current_governor_ro"))),
         idle_states: idle::read(root),
     }
+}
+
+/// A file that is never empty.
+fn word(root: &Root, path: &str) -> Reading<String> {
+    root.read(path).parse(path, "a word", |text| (!text.is_empty()).then(|| text.to_owned()))
 }
 
 fn words(text: &str) -> Vec<String> {

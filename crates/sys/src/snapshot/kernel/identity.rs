@@ -45,7 +45,10 @@ pub(super) fn machine(root: &Root, release: &Reading<String>) -> Reading<String>
     if root.is_live() {
         return Reading::Known(rustix::system::uname().machine().to_string_lossy().into_owned());
     }
-    not_empty(root.read("/proc/sys/kernel/arch"))
+    let path = "/proc/sys/kernel/arch";
+    let is_name = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    not_empty(root.read(path))
+        .parse(path, "the name of a machine such as x86_64", |text| is_name(text).then(|| text.to_owned()))
         .or(|| Reading::from_option(machine_of_release(release.text())))
         .or(|| machine_of_cpuinfo(root))
 }

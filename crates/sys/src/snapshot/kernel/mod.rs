@@ -12,6 +12,9 @@ use std::collections::BTreeSet;
 
 pub(super) use sysctl_files::of_classic;
 
+/// Place of the kernel's configuration in [`lowlat_host::HostSnapshot::unread`].
+const CONFIG_PLACE: &str = "the kernel's configuration";
+
 pub(super) fn read(root: &Root, config_options: &[&str]) -> KernelFacts {
     let release = identity::release(root);
     let build = identity::build(root);
@@ -19,7 +22,7 @@ pub(super) fn read(root: &Root, config_options: &[&str]) -> KernelFacts {
         version: identity::version(&release),
         machine: identity::machine(root, &release),
         command_line: root.read("/proc/cmdline").map(|text| CommandLine::parse(&text)),
-        config: config::read(root, release.known().map(String::as_str), config_options),
+        config: noted(root, config::read(root, release.known().map(String::as_str), config_options)),
         tainted: root.read_as("/proc/sys/kernel/tainted", "a number of taint flags"),
         lockdown: words::chosen(root, "/sys/kernel/security/lockdown"),
         selinux: selinux::mode(root),
@@ -52,9 +55,20 @@ fn is_realtime(root: &Root, build: &Reading<String>) -> Reading<bool> {
 }
 
 /// The first word of each line of /proc/modules.
+/// Keeps that the configuration was not read: rows must not take that for an option that is off.
+fn noted<T>(root: &Root, config: Reading<T>) -> Reading<T> {
+    root.or_unread(CONFIG_PLACE, config.as_ref().map(|_| ()));
+    config
+}
+
 fn modules(root: &Root) -> Reading<BTreeSet<String>> {
-    let name = |line: &str| line.split_ascii_whitespace().next().map(str::to_owned);
-    root.read("/proc/modules").map(|text| text.lines().filter_map(name).collect())
+    const PATH: &str = "/proc/modules";
+    let name = |line: &str| {
+        let (name, rest) = line.split_once(' ')?;
+        rest.split(' ').next()?.parse::<u64>().ok()?;
+        Some(name.to_owned())
+    };
+    root.read(PATH).parse(PATH, "lines with a module and its size", |text| text.lines().map(name).collect())
 }
 
 /// The load averages over 1, 5 and 15 minutes, from /proc/loadavg: "0.52 0.58 0.59 1/467 12345".

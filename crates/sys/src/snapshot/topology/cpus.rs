@@ -14,7 +14,7 @@ const CACHES_MAX: usize = 16;
 pub(super) fn read(root: &Root, notes: &mut Vec<String>) -> BTreeMap<CpuId, RawCpu> {
     let names = root.list(CPU).into_known().unwrap_or_default();
     let mut unclear_caches = CpuSet::new();
-    let cpus = names
+    let cpus: BTreeMap<CpuId, RawCpu> = names
         .iter()
         .filter_map(|name| cpu_number(name, "cpu"))
         .map(|cpu| {
@@ -24,6 +24,11 @@ pub(super) fn read(root: &Root, notes: &mut Vec<String>) -> BTreeMap<CpuId, RawC
             (cpu, facts)
         })
         .collect();
+    let is_without = |facts: &RawCpu| facts.caches.is_empty() && facts.is_online != Reading::Known(false);
+    let without: CpuSet = cpus.iter().filter(|(_, facts)| is_without(facts)).map(|(cpu, _)| *cpu).collect();
+    if !without.is_empty() && cpus.values().any(|facts| !facts.caches.is_empty()) {
+        notes.push(format!("{without:#}: no caches are described, while those of other CPUs are."));
+    }
     if !unclear_caches.is_empty() {
         notes.push(format!(
             "{unclear_caches:#}: caches without a readable level or type, which are left out."

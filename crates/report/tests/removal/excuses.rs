@@ -1,0 +1,158 @@
+//! Where an answer is information although nothing was read: the kernel creates a file only with its feature, and some
+//! files may be empty.
+
+use super::Way;
+
+/// A fault that is none, and why.
+#[derive(Debug)]
+#[allow(dead_code, reason = "the reason is shown with an excuse that nothing needs")]
+pub struct Excuse {
+    /// Pattern of the path, in which one `*` matches anything.
+    pub path: &'static str,
+    /// The answers that are information.
+    pub ways: &'static [Way],
+    /// Part of the fault.
+    pub fault: &'static str,
+    /// Why it is information.
+    pub reason: &'static str,
+}
+
+impl Excuse {
+    /// Whether it excuses the fault. A pattern that ends with `*` is one of files, not of directories.
+    pub fn fits(&self, pattern: &str, is_folder: bool, way: Way, fault: &str) -> bool {
+        let is_here = match self.path.split_once('*') {
+            Some((_, "")) if is_folder => false,
+            Some((start, end)) => pattern.starts_with(start) && pattern.ends_with(end),
+            None => pattern == self.path,
+        };
+        is_here && self.ways.contains(&way) && fault.contains(self.fault)
+    }
+}
+
+const ABSENT: &[Way] = &[Way::Absent];
+const ANY: &[Way] = &Way::ALL;
+
+pub const EXCUSES: &[Excuse] = &[
+    Excuse {
+        path: "/proc/sys/*",
+        ways: ABSENT,
+        fault: "not applicable",
+        reason: "the kernel creates a sysctl only with its feature; the directory was read",
+    },
+    Excuse {
+        path: "/sys/*",
+        ways: ABSENT,
+        fault: "not applicable",
+        reason: "sysfs has a file only where kernel, driver and device have what it shows",
+    },
+    Excuse {
+        path: "/sys/devices/pci*/msi_irqs",
+        ways: ABSENT,
+        fault: "not applicable",
+        reason: "a device without message-signalled interrupts has no such directory",
+    },
+    Excuse {
+        path: "/sys/devices/pci*/numa_node",
+        ways: ABSENT,
+        fault: "devices that report their node",
+        reason: "a device without the file reports no node",
+    },
+    Excuse {
+        path: "/sys/devices/system/node",
+        ways: ABSENT,
+        fault: "",
+        reason: "a kernel without NUMA has no such directory, and the host is one node",
+    },
+    Excuse {
+        path: "/sys/devices/system/cpu/cpu#/cache*",
+        ways: ANY,
+        fault: "",
+        reason: "a warning names the CPUs whose caches are missing",
+    },
+    Excuse {
+        path: "/sys/devices/system/cpu",
+        ways: &[Way::Denied],
+        fault: "host show",
+        reason: "a warning says that /proc/cpuinfo, which has other numbers, is used instead",
+    },
+    Excuse {
+        path: "/sys/devices/system/cpu/nohz_full",
+        ways: &[Way::Empty],
+        fault: "",
+        reason: "the list is empty if no CPU is meant",
+    },
+    Excuse {
+        path: "/sys/devices/system/cpu/vulnerabilities/*",
+        ways: ABSENT,
+        fault: "mitigated: ",
+        reason: "a kernel shows the flaws that it knows",
+    },
+    Excuse {
+        path: "/sys/bus/workqueue/devices",
+        ways: ABSENT,
+        fault: "not applicable",
+        reason: "a kernel without attributes of workqueues has no such directory",
+    },
+    Excuse {
+        path: "/sys/fs/cgroup",
+        ways: ABSENT,
+        fault: "no control groups are mounted",
+        reason: "the directory is missing where none are mounted",
+    },
+    Excuse {
+        path: "/proc/sys/kernel/osrelease",
+        ways: &[Way::Garbage],
+        fault: "this kernel has no s",
+        reason: "it says that of other files, which are absent; of a known kernel the version says it",
+    },
+    Excuse {
+        path: "/boot*",
+        ways: ANY,
+        fault: "no thread named rcub/N",
+        reason: "it says that of threads, which were read; of a known configuration an option says it",
+    },
+    Excuse {
+        path: "/proc/cmdline",
+        ways: &[Way::Empty, Way::Garbage],
+        fault: "",
+        reason: "any text is a command line, and so is none",
+    },
+    Excuse {
+        path: "/proc/cmdline",
+        ways: ANY,
+        fault: "sysfs.cpuidle.deep_states",
+        reason: "it says that of idle states, which were read; of a known command line a parameter says it",
+    },
+    Excuse {
+        path: "/proc/modules",
+        ways: &[Way::Empty],
+        fault: "",
+        reason: "a kernel without loaded modules shows an empty file",
+    },
+    Excuse {
+        path: "/proc/swaps",
+        ways: ABSENT,
+        fault: "this kernel has no swap",
+        reason: "a kernel without swap has no such file",
+    },
+    Excuse {
+        path: "/proc/irq/*",
+        ways: &[Way::Empty],
+        fault: "",
+        reason: "the effective affinity of an interrupt of each CPU, or of one that was not started, is empty",
+    },
+    Excuse { path: "/proc/#/stat", ways: ABSENT, fault: "", reason: "a task that ended has no file" },
+    Excuse {
+        path: "/etc/tuned*",
+        ways: &[Way::Absent, Way::Empty, Way::Garbage],
+        fault: "",
+        reason: "TuneD removes or empties the file if no profile is active, and any word can be a profile's name",
+    },
+    Excuse { path: "/usr/lib", ways: ABSENT, fault: "", reason: "a unit without a file is not installed" },
+    Excuse {
+        path: "*",
+        ways: ANY,
+        fault: "readiness.cmdline",
+        reason: "it counts the boot rows, each of which is judged by itself",
+    },
+];
