@@ -19,6 +19,8 @@ use vendor::Vendors;
 /// Maximum number of interfaces read; a host with containers has hundreds, a broken one tens of thousands.
 const INTERFACES_MAX: usize = 4_096;
 
+const PLACE: &str = "/sys/class/net";
+
 pub(super) fn read(root: &Root) -> Vec<Nic> {
     let mut vendors = Vendors::new(root);
     let addresses = addresses::read(root);
@@ -32,12 +34,24 @@ pub(super) fn read(root: &Root) -> Vec<Nic> {
 
 /// Names of the interfaces.
 fn names(root: &Root) -> impl Iterator<Item = String> + '_ {
-    let names = root.or_unread("/sys/class/net", root.list("/sys/class/net"));
-    // Files such as bonding_masters are listed among the interfaces.
+    let names = root.or_unread(PLACE, root.list(PLACE));
     let is_interface = |name: &String| {
-        ["address", "operstate", "device"]
-            .iter()
-            .any(|file| root.exists(&format!("/sys/class/net/{name}/{file}")))
+        let path = format!("{PLACE}/{name}");
+        if ["address", "operstate", "device"].iter().any(|file| root.exists(&format!("{path}/{file}"))) {
+            return true;
+        }
+        // Files such as bonding_masters are listed among the interfaces. What is neither such a file nor an interface
+        // is a link that the tree has not kept: its target is missing, or it was extracted as a file with its target.
+        match root.read(&path) {
+            Reading::Known(text) if !text.contains("devices/") => {}
+            // It was removed after the directory was listed.
+            Reading::Absent if root.is_live() => {}
+            other => {
+                let found = other.known().map_or("a link without its target", String::as_str);
+                root.or_unread::<()>(PLACE, Reading::unparsable(&path, found, "a link to an interface"));
+            }
+        }
+        false
     };
     names.into_iter().filter(is_interface).take(INTERFACES_MAX)
 }

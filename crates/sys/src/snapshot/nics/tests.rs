@@ -65,6 +65,24 @@ fn an_adapter_is_read_with_its_function() {
 }
 
 #[test]
+fn an_interface_whose_link_was_not_kept_is_unread_and_not_missing() {
+    let unread = |tree: TestTree| {
+        let root = tree.root();
+        let names: Vec<String> = read(&root).into_iter().map(|nic| nic.name).collect();
+        (names, root.take_unread().remove("/sys/class/net"))
+    };
+    let (names, place) = unread(host());
+    assert_eq!((names.len(), place), (2, None), "a file such as bonding_masters is no interface");
+    // As git without symbolic links and zip extract a link.
+    let (names, place) =
+        unread(host().file("/sys/class/net/eth1", "../../devices/pci0000:00/0000:00:03.0/net/eth1"));
+    assert!(names.len() == 2 && matches!(place, Some(Reading::Unparsable(_))), "{place:?}");
+    let (_, place) =
+        unread(host().link("/sys/class/net/eth2", "../../devices/pci0000:00/0000:00:04.0/net/eth2"));
+    assert!(matches!(place, Some(Reading::Unparsable(_))), "{place:?}");
+}
+
+#[test]
 fn an_interface_without_a_device_has_none_of_its_facts() {
     let lo = &read(&host().root())[1];
     assert!(lo.bus.is_absent() && lo.node.is_absent() && lo.link.is_absent() && lo.oui_vendor.is_absent());
