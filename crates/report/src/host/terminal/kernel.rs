@@ -4,7 +4,7 @@ use crate::host::hardware::selinux_text;
 use crate::shared::fields::{Page, or_unknown, yes_no};
 use lowlat_host::{
     Allocation, Count, CpuSet, HostSnapshot, Reading,
-    snapshot::{CpuFreq, KernelThread, SchedPolicy, ServiceSource},
+    snapshot::{CpuFreq, KernelThread, SchedPolicy, ServiceSource, Workqueue},
 };
 use lowlat_text::units::{count, plural};
 use std::collections::BTreeMap;
@@ -143,7 +143,12 @@ pub fn add_threads(page: &mut Page, snapshot: &HostSnapshot, allocation: Option<
         page.field("Real-time", &format!("{family}: {text}"));
     }
     page.fact("Unbound work", &tasks.workqueue_cpus.as_ref().map(|cpus| format!("{cpus:#}")));
-    for queue in tasks.workqueues.iter().filter(|queue| queue.cpus != tasks.workqueue_cpus).take(ROWS_MAX) {
+    // Of what was not read nobody knows whether it differs.
+    let differs = |queue: &&Workqueue| match (&queue.cpus, &tasks.workqueue_cpus) {
+        (Reading::Known(cpus), Reading::Known(usual)) => cpus != usual,
+        (cpus, _) => !cpus.is_known(),
+    };
+    for queue in tasks.workqueues.iter().filter(differs).take(ROWS_MAX) {
         page.field("Workqueue", &format!("{}: {:#}", queue.name, queue.cpus));
     }
 }
@@ -204,7 +209,8 @@ pub fn add_services(page: &mut Page, snapshot: &HostSnapshot) {
         },
     );
     let banned = services.irqbalance.banned_cpus.as_ref().map(|cpus| format!("; banned {cpus:#}"));
-    let is_known = services.source != ServiceSource::None;
+    let is_known =
+        services.source != ServiceSource::None && snapshot.listed("systemd's unit files", ()).is_known();
     let or_unknown = |none: &str| if is_known { none.to_owned() } else { "unknown".to_owned() };
     let state = service_state(snapshot, "irqbalance").unwrap_or_else(|| or_unknown("not installed"));
     page.field("irqbalance", &format!("{state}{}", banned.known().map_or("", String::as_str)));

@@ -13,6 +13,10 @@ const DIRECTORIES: [&str; 5] = [
     "/usr/lib/systemd/system",
     "/lib/systemd/system",
 ];
+/// Where packages install units. Without one of these, the others name only what an administrator added.
+const OF_PACKAGES: [&str; 2] = ["/usr/lib/systemd/system", "/lib/systemd/system"];
+/// Name of the units in [`lowlat_host::HostSnapshot::unread`].
+const PLACE: &str = "systemd's unit files";
 /// Directories where enabling creates links: permanently, or until the next boot.
 const ENABLED_IN: [(&str, &str); 2] =
     [("/etc/systemd/system", "enabled"), ("/run/systemd/system", "enabled-runtime")];
@@ -33,19 +37,23 @@ pub(super) struct UnitFiles {
 /// Reads the units; `None` if no unit directory is readable.
 pub(super) fn read(root: &Root) -> Option<UnitFiles> {
     let mut places: BTreeMap<String, String> = BTreeMap::new();
-    let mut any = false;
+    let (mut any, mut has_packages) = (false, false);
     for directory in DIRECTORIES {
         let names = match root.list(directory) {
             Reading::Absent => continue,
-            names => root.or_unread("systemd's unit files", names),
+            names => root.or_unread(PLACE, names),
         };
         any = true;
+        has_packages |= OF_PACKAGES.contains(&directory);
         for name in names.into_iter().take(ENTRIES_MAX).filter(|name| is_of_interest(name)) {
             places.entry(name).or_insert_with_key(|name| format!("{directory}/{name}"));
         }
     }
     if !any {
         return None;
+    }
+    if !has_packages {
+        root.or_unread::<()>(PLACE, Reading::Absent);
     }
     let wanted = links_of_enabled(root);
     let mut found = UnitFiles::default();
