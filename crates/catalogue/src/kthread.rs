@@ -160,9 +160,14 @@ fn movable_threads(context: &Context<'_>, what: &str, is_named: fn(&str) -> bool
     unless_unread(context, judge::off_isolated(context, what, THREADS, sets))
 }
 
+/// Why there may be more threads than were read.
+fn unread(context: &Context<'_>) -> lowlat_host::Reading<()> {
+    context.host.listed("/proc", ()).and_then(|()| context.host.listed("/proc/*/stat", ()))
+}
+
 /// Threads that were not read may be at fault too.
 fn unless_unread(context: &Context<'_>, judgement: Judgement) -> Judgement {
-    let listed = context.host.listed("/proc", ()).and_then(|()| context.host.listed("/proc/*/stat", ()));
+    let listed = unread(context);
     if judgement.verdict.is_fault() || listed.is_known() {
         judgement
     } else {
@@ -172,10 +177,11 @@ fn unless_unread(context: &Context<'_>, judgement: Judgement) -> Judgement {
 
 /// Threads with the name prefix must be SCHED_FIFO with the given priority.
 fn fifo(context: &Context<'_>, prefix: &str, priority: u32) -> Judgement {
-    unless_unread(context, fifo_of(&context.host.tasks.kernel_threads, prefix, priority))
+    let bound = if unread(context).is_known() { "" } else { "at least " };
+    unless_unread(context, fifo_of(&context.host.tasks.kernel_threads, prefix, priority, bound))
 }
 
-fn fifo_of(all: &[KernelThread], prefix: &str, priority: u32) -> Judgement {
+fn fifo_of(all: &[KernelThread], prefix: &str, priority: u32, bound: &str) -> Judgement {
     if all.is_empty() {
         return Judgement::unknown("no kernel threads are visible here").at(THREADS);
     }
@@ -186,7 +192,7 @@ fn fifo_of(all: &[KernelThread], prefix: &str, priority: u32) -> Judgement {
     let is_wanted =
         |thread: &&&KernelThread| thread.policy == SchedPolicy::Fifo && thread.rt_priority == priority;
     let good = named.iter().filter(is_wanted).count();
-    let observed = format!("{good} of {} are SCHED_FIFO of priority {priority}", named.len());
+    let observed = format!("{good} of {bound}{} are SCHED_FIFO of priority {priority}", named.len());
     let verdict = if good == named.len() { Verdict::Good } else { Verdict::Wrong };
     Judgement::new(verdict, observed, "").at(THREADS)
 }

@@ -190,22 +190,20 @@ pub(super) fn io_proximity(context: &Context<'_>, setting: &Setting) -> Judgemen
         return Judgement::not_applicable("one NUMA node: every device is attached to it");
     }
     let nics = host.nics.iter().filter(|nic| nic.is_physical).map(|nic| &nic.node);
-    let nodes: Vec<i32> = nics
-        .chain(host.disks.iter().map(|disk| &disk.node))
-        .filter_map(|node| node.known().copied())
-        .collect();
+    let of_devices = nics.chain(host.disks.iter().map(|disk| &disk.node));
+    let nodes: Vec<i32> = of_devices.clone().filter_map(|node| node.known().copied()).collect();
+    let mut unread = of_devices.filter(|node| !node.is_known() && !node.is_absent());
     if nodes.is_empty() {
         return Judgement::unknown("no NIC or disk of this host reports its node").at(PATH);
     }
-    let told = nodes.iter().filter(|node| **node >= 0).count();
-    let listed = host.listed("/sys/class/net", ()).and_then(|()| host.listed("/sys/block", ()));
-    if told == 0 && !listed.is_known() {
-        return missing(&listed, "/sys/class/net and /sys/block");
+    if nodes.iter().any(|node| *node >= 0) {
+        return FirmwareValue::switch(true, "a device reports its node", PATH).judge(context, setting);
     }
-    FirmwareValue::switch(
-        told > 0,
-        format!("devices that report their node: {told} of {}", nodes.len()),
-        PATH,
-    )
-    .judge(context, setting)
+    // One that was not read may report it.
+    let listed = host.listed("/sys/class/net", ()).and_then(|()| host.listed("/sys/block", ()));
+    match unread.next() {
+        Some(node) => missing(node, PATH),
+        None if !listed.is_known() => missing(&listed, "/sys/class/net and /sys/block"),
+        None => FirmwareValue::switch(false, "no device reports its node", PATH).judge(context, setting),
+    }
 }

@@ -167,7 +167,7 @@ fn transparent_hugepage(context: &Context<'_>, setting: &Setting) -> Judgement {
             because: "transparent huge pages were switched on again after boot".to_owned(),
         },
         Reading::Absent if context.host.kernel.version.is_known() => {
-            return Judgement::not_applicable(format!("{path} does not exist on this host"));
+            return Judgement::not_applicable(format!("{path} does not exist on this host")).at(path);
         }
         _ => judge::InForce::Unseen,
     };

@@ -216,6 +216,10 @@ fn spread_nic_queues(context: &Context<'_>, _: &Setting) -> Judgement {
     each_nic(context, |nic| {
         let irqs = nic_irqs(context.host, nic);
         if irqs.is_empty() {
+            const PLACE: &str = "/sys/class/net/*/device/msi_irqs";
+            if let Some(why) = context.host.listed(PLACE, ()).missing_in_words() {
+                return One::Unknown(format!("{PLACE}: {why}"));
+            }
             return One::Skip("the interface has no separate interrupts".into());
         }
         let goes: Vec<(String, CpuSet)> =

@@ -13,6 +13,8 @@ use lowlat_settings::{
 const THP: &str = "kernel Documentation/admin-guide/mm/transhuge.rst";
 const HUGETLB: &str = "kernel Documentation/admin-guide/mm/hugetlbpage.rst";
 const TWO_MIB: u64 = 2 << 20;
+/// Without it, no pools does not mean that the kernel has none.
+const MM: &str = "/sys/kernel/mm";
 const NR_HUGEPAGES: &str = "/sys/devices/system/node/node*/hugepages/hugepages-*/nr_hugepages";
 /// The guide's reservation: hugepagesz=2MB hugepages=6000.
 const GUIDE_PAGES: u64 = 6_000;
@@ -237,6 +239,10 @@ fn unread(pools: &[HugePages]) -> Option<&Reading<u64>> {
 
 fn huge_pages(context: &Context<'_>, _: &Setting) -> Judgement {
     let pools = &context.host.memory.huge_pages;
+    let listed = context.host.listed(MM, ());
+    if pools.is_empty() && !listed.is_known() {
+        return missing(&listed, MM);
+    }
     if pools.is_empty() {
         return Judgement::not_applicable("this kernel has no pools of huge pages");
     }
@@ -251,7 +257,8 @@ fn huge_pages(context: &Context<'_>, _: &Setting) -> Judgement {
         Profile::Trading => !reserved.is_empty(),
     };
     if is_enough {
-        return Judgement::good(list(&reserved)).at(NR_HUGEPAGES);
+        let bound = if unread(pools).is_some() { "at least " } else { "" };
+        return Judgement::good(format!("{bound}{}", list(&reserved))).at(NR_HUGEPAGES);
     }
     if let Some(total) = unread(pools) {
         return missing(total, NR_HUGEPAGES);
@@ -269,7 +276,9 @@ fn huge_pages_spread(context: &Context<'_>, _: &Setting) -> Judgement {
         Err(judgement) => return judgement,
     };
     if totals(pools).iter().all(|(_, pages)| *pages == 0) {
+        let listed = context.host.listed(MM, ());
         return match unread(pools) {
+            None if pools.is_empty() && !listed.is_known() => missing(&listed, MM),
             None => Judgement::not_applicable("no huge pages are reserved"),
             Some(reading) => missing(reading, NR_HUGEPAGES),
         };

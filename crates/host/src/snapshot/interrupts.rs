@@ -51,9 +51,14 @@ impl Irq {
         }
     }
 
-    /// The CPUs that it actually uses: the effective affinity, otherwise the requested one.
+    /// The CPUs that it actually uses: the effective affinity, or the requested one of a kernel that does not tell
+    /// them apart.
     pub fn goes_to(&self) -> Reading<CpuSet> {
-        self.effective_affinity.clone().or(|| self.affinity.clone())
+        if self.effective_affinity.is_absent() {
+            self.affinity.clone()
+        } else {
+            self.effective_affinity.clone()
+        }
     }
 
     /// Whether the kernel manages it. Without debugfs, the queues of two kinds of disks count as managed,

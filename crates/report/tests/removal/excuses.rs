@@ -18,10 +18,10 @@ pub struct Excuse {
 }
 
 impl Excuse {
-    /// Whether it excuses the fault. A pattern that ends with `*` is one of files, not of directories.
+    /// Whether it excuses the fault. A pattern such as `/sys/*` is one of files, not of directories.
     pub fn fits(&self, pattern: &str, is_folder: bool, way: Way, fault: &str) -> bool {
         let is_here = match self.path.split_once('*') {
-            Some((_, "")) if is_folder => false,
+            Some((start, "")) if is_folder && !start.is_empty() => false,
             Some((start, end)) => pattern.starts_with(start) && pattern.ends_with(end),
             None => pattern == self.path,
         };
@@ -30,6 +30,7 @@ impl Excuse {
 }
 
 const ABSENT: &[Way] = &[Way::Absent];
+const NOT_READ: &[Way] = &[Way::Absent, Way::Denied];
 const ANY: &[Way] = &Way::ALL;
 
 pub const EXCUSES: &[Excuse] = &[
@@ -54,7 +55,7 @@ pub const EXCUSES: &[Excuse] = &[
     Excuse {
         path: "/sys/devices/pci*/numa_node",
         ways: ABSENT,
-        fault: "devices that report their node",
+        fault: "no device reports its node",
         reason: "a device without the file reports no node",
     },
     Excuse {
@@ -70,10 +71,76 @@ pub const EXCUSES: &[Excuse] = &[
         reason: "a warning names the CPUs whose caches are missing",
     },
     Excuse {
+        path: "/sys/devices/system/cpu/cpu#/cache",
+        ways: NOT_READ,
+        fault: "",
+        reason: "a warning names the CPUs whose caches are missing",
+    },
+    Excuse {
+        path: "/sys/devices/system/cpu/cpu#/topology/*",
+        ways: ANY,
+        fault: "",
+        reason: "a warning names the CPUs whose place is missing, and sets of CPUs give the same places",
+    },
+    Excuse {
         path: "/sys/devices/system/cpu",
         ways: &[Way::Denied],
-        fault: "host show",
+        fault: "",
         reason: "a warning says that /proc/cpuinfo, which has other numbers, is used instead",
+    },
+    Excuse {
+        path: "/sys/devices/system/node",
+        ways: &[Way::Denied],
+        fault: "",
+        reason: "a warning says that all CPUs and memory are taken for one node",
+    },
+    Excuse {
+        path: "/sys/devices/system/cpu/cpufreq*",
+        ways: ANY,
+        fault: "Core type",
+        reason: "other files of the kernel tell the kinds of cores apart",
+    },
+    Excuse {
+        path: "/sys/devices/system/cpu/cpufreq",
+        ways: ABSENT,
+        fault: "",
+        reason: "a kernel without a frequency driver has no such directory",
+    },
+    Excuse {
+        path: "/sys/devices/pci*/queues",
+        ways: ABSENT,
+        fault: "not applicable",
+        reason: "a kernel without RPS and XPS has no such directory",
+    },
+    Excuse {
+        path: "/sys/class/dmi/id/sys_vendor",
+        ways: ANY,
+        fault: "host show",
+        reason: "the product's name stands without the maker's",
+    },
+    Excuse {
+        path: "/proc/sys/net/ipv#/conf",
+        ways: ABSENT,
+        fault: "not applicable",
+        reason: "the directory above it was read",
+    },
+    Excuse {
+        path: "/proc/irq/#/effective_affinity_list",
+        ways: ANY,
+        fault: "",
+        reason: "the mask says it; before Linux 4.15 an interrupt goes where it was asked to go",
+    },
+    Excuse {
+        path: "/proc/version",
+        ways: ANY,
+        fault: "this kernel has no s",
+        reason: "it says that of other files, which are absent; of a known kernel the version says it",
+    },
+    Excuse {
+        path: "/boot",
+        ways: ABSENT,
+        fault: "",
+        reason: "of a known configuration an option says that a row does not apply; else it is judged by other files",
     },
     Excuse {
         path: "/sys/devices/system/cpu/nohz_full",
@@ -106,10 +173,82 @@ pub const EXCUSES: &[Excuse] = &[
         reason: "it says that of other files, which are absent; of a known kernel the version says it",
     },
     Excuse {
+        path: "/proc/sys/kernel/watchdog_cpumask",
+        ways: &[Way::Empty],
+        fault: "",
+        reason: "the list is empty if no CPU is meant",
+    },
+    Excuse {
+        path: "/proc/sys/kernel/osrelease",
+        ways: &[Way::Garbage],
+        fault: "audit: sysctl.kernel.nmi_watchdog",
+        reason: "the sysctl was read; of a known configuration an option says that it does not apply",
+    },
+    Excuse {
+        path: "/sys/devices/system/node/node#/cpumap",
+        ways: ANY,
+        fault: "memory without CPUs",
+        reason: "a warning says that the node's CPUs are not known",
+    },
+    Excuse {
+        path: "/proc/interrupts",
+        ways: ANY,
+        fault: "no writable value would change it",
+        reason: "an interrupt without a name is taken for one that the kernel places",
+    },
+    Excuse {
+        path: "/sys/fs/cgroup",
+        ways: ABSENT,
+        fault: "verdict of sysfs.cgroup_v2",
+        reason: "the directory is missing where none are mounted",
+    },
+    Excuse {
         path: "/boot*",
         ways: ANY,
-        fault: "no thread named rcub/N",
+        fault: "audit: kthread.rcub",
         reason: "it says that of threads, which were read; of a known configuration an option says it",
+    },
+    Excuse {
+        path: "/boot*",
+        ways: ANY,
+        fault: "audit: boot.preempt",
+        reason: "the kernel's version says it; of a known configuration an option says that it does not apply",
+    },
+    Excuse {
+        path: "/boot*",
+        ways: ANY,
+        fault: "audit: sysctl.kernel.nmi_watchdog",
+        reason: "the sysctl was read; of a known configuration an option says that it does not apply",
+    },
+    Excuse {
+        path: "/proc/sys/kernel/osrelease",
+        ways: &[Way::Garbage],
+        fault: "audit: kthread.rcub",
+        reason: "it says that of threads, which were read; of a known configuration an option says it",
+    },
+    Excuse {
+        path: "/sys/kernel/mm/hugepages",
+        ways: ABSENT,
+        fault: "",
+        reason: "a kernel without pools of huge pages has no such directory",
+    },
+    Excuse {
+        path: "/sys/devices/system/node/node#/hugepages",
+        ways: NOT_READ,
+        fault: "Huge pages",
+        reason: "the pools of the whole host were read",
+    },
+    Excuse {
+        path: "/sys/devices/system/cpu/cpu#/cpuidle",
+        ways: ABSENT,
+        fault: "not applicable",
+        reason: "a kernel without idle states has no such directory",
+    },
+    Excuse {
+        path: "/sys/devices/system/cpu*/scaling_governor",
+        ways: ANY,
+        fault: " more",
+        reason: "a list of CPUs that became shorter",
     },
     Excuse {
         path: "/proc/cmdline",
@@ -135,12 +274,6 @@ pub const EXCUSES: &[Excuse] = &[
         fault: "this kernel has no swap",
         reason: "a kernel without swap has no such file",
     },
-    Excuse {
-        path: "/proc/irq/*",
-        ways: &[Way::Empty],
-        fault: "",
-        reason: "the effective affinity of an interrupt of each CPU, or of one that was not started, is empty",
-    },
     Excuse { path: "/proc/#/stat", ways: ABSENT, fault: "", reason: "a task that ended has no file" },
     Excuse {
         path: "/etc/tuned*",
@@ -148,7 +281,24 @@ pub const EXCUSES: &[Excuse] = &[
         fault: "",
         reason: "TuneD removes or empties the file if no profile is active, and any word can be a profile's name",
     },
-    Excuse { path: "/usr/lib", ways: ABSENT, fault: "", reason: "a unit without a file is not installed" },
+    Excuse {
+        path: "/etc/tuned",
+        ways: ABSENT,
+        fault: "",
+        reason: "TuneD without its directory has no profile",
+    },
+    Excuse {
+        path: "/usr/lib/systemd/*",
+        ways: ABSENT,
+        fault: "",
+        reason: "a unit without a file is not installed",
+    },
+    Excuse {
+        path: "/etc/systemd/system",
+        ways: ABSENT,
+        fault: "Units",
+        reason: "it counts the units that were found",
+    },
     Excuse {
         path: "*",
         ways: ANY,

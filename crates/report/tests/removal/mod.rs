@@ -4,7 +4,8 @@
 //! absent, denied, empty or garbage. Then no verdict gets better, no score rises, no exit code gets milder, and no
 //! sentence states a number or a "no" that only this file could give.
 //!
-//! `LOWLAT_REMOVAL=all` tries all hosts, all files and all answers, which takes minutes. Otherwise a part is tried.
+//! `LOWLAT_REMOVAL=all` tries all hosts, all files and all answers, which takes a minute if it is optimized. Otherwise
+//! a part is tried on the project's own hosts.
 
 mod excuses;
 mod said;
@@ -67,10 +68,13 @@ fn archives(directory: &Path, ending: &str) -> Vec<(String, PathBuf)> {
     found
 }
 
-fn hosts() -> Vec<(String, PathBuf)> {
+fn hosts(is_all: bool) -> Vec<(String, PathBuf)> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut hosts = archives(&here.join("../../fixtures/hosts"), ".tar.gz");
     assert!(hosts.len() >= 4, "the captured hosts of fixtures/hosts");
+    if !is_all {
+        return hosts;
+    }
     let beside = std::env::var_os("LOWLAT_TOPOLOGIES")
         .map_or_else(|| here.join("../../../shared/topologies"), PathBuf::from);
     let others = archives(&beside, ".tar.bz2");
@@ -145,17 +149,17 @@ fn check(name: &str, root: &mut Root, is_all: bool, seen: &mut Seen, used: &mut 
     tried
 }
 
-/// The part that each run of the tests tries: every answer in turn, at a third of the patterns.
+/// The part that each run of the tests tries: a third of the patterns, each with one of the answers.
 fn is_in_part(pattern: &str, chosen: &[String], way: Way) -> bool {
     let sum = pattern.bytes().fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(usize::from(byte)));
-    chosen.len() == 1 && Way::ALL[sum % 4] == way
+    chosen.len() == 1 && Way::ALL.get(sum % 12) == Some(&way)
 }
 
 #[test]
 fn what_is_not_read_is_never_good_and_never_none() {
     let is_all = std::env::var("LOWLAT_REMOVAL").is_ok_and(|value| value == "all");
     let wanted = std::env::var("LOWLAT_REMOVAL_HOST").unwrap_or_default();
-    let hosts: Vec<_> = hosts().into_iter().filter(|(name, _)| name.contains(&wanted)).collect();
+    let hosts: Vec<_> = hosts(is_all).into_iter().filter(|(name, _)| name.contains(&wanted)).collect();
     let next = AtomicUsize::new(0);
     let result = Mutex::new((Seen::new(), BTreeSet::new(), 0));
     let work = || {

@@ -145,13 +145,16 @@ fn is_of_the_plan(line: &str) -> bool {
     is_sentence || ["command line: ", "+ "].iter().any(|start| line.starts_with(start))
 }
 
-/// The numbers and the denials of a sentence; of a plan only the denials, because it repeats what the audit saw. Lists
-/// of CPUs are no numbers: one becomes shorter if a file of one CPU is missing.
+/// The numbers and the denials of a sentence; of a plan only the denials, because it repeats what the audit saw. CPUs are
+/// no numbers: a list becomes shorter, or a CPU stands alone, if a file of one CPU is missing.
 fn claims<'a>(page: &str, sentence: &'a str) -> impl Iterator<Item = &'a str> {
     let has_numbers = page != "plan";
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == ',';
-    sentence.split(move |c: char| !is_part(c)).map(|word| word.trim_matches([',', '-'])).filter(move |word| {
+    let words = sentence.split(move |c: char| !is_part(c)).map(|word| word.trim_matches([',', '-']));
+    let mut is_cpu = false;
+    words.filter(move |word| {
         let is_number = word.bytes().all(|byte| byte.is_ascii_digit()) && !word.is_empty();
-        is_number && has_numbers || DENIALS.contains(word)
+        let is_of_cpu = std::mem::replace(&mut is_cpu, matches!(*word, "CPU" | "CPUs"));
+        is_number && has_numbers && !is_of_cpu || DENIALS.contains(word)
     })
 }

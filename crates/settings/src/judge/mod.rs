@@ -166,10 +166,36 @@ pub fn missing<T>(reading: &Reading<T>, path: &str) -> Judgement {
 
 /// Facts that rows are judged by although they name other files: their place, and the rows that need them.
 type Basis = (&'static str, fn(&Setting, &Want) -> bool);
-const BASES: [Basis; 2] = [
+const BASES: [Basis; 6] = [
     // The processor decides whether a firmware setting exists, and what many rows want.
     ("/proc/cpuinfo", |setting, want| setting.layer == Layer::Firmware || matches!(want, Want::Derived(_))),
     ("/sys/devices/system/cpu/cpufreq", |setting, _| setting.id.contains("cpufreq")),
+    ("/sys/devices/system/cpu/cpu*/cache", |setting, _| rests_on_place(setting)),
+    ("/sys/devices/system/cpu/cpu*/cpuidle", |setting, _| {
+        setting.id.starts_with("sysfs.cpuidle.") || setting.id == "sysfs.cpu_dma_latency"
+    }),
+    ("/sys/devices/system/cpu", |setting, _| rests_on_place(setting) || OF_CPUS.contains(&setting.id)),
+    ("/sys/devices/system/node", |setting, _| rests_on_place(setting) || OF_NODES.contains(&setting.id)),
+];
+
+/// Rows that compare the places of CPUs in the topology.
+fn rests_on_place(setting: &Setting) -> bool {
+    setting.id.starts_with("sysfs.topology.") || setting.id == "sysfs.resctrl.ways"
+}
+
+/// Further rows for which each CPU's directory is read.
+const OF_CPUS: &[&str] = &["boot.amd_pstate", "sysfs.cpu_dma_latency", "sysfs.smt.siblings_split"];
+/// Further rows that compare NUMA nodes.
+const OF_NODES: &[&str] = &[
+    "firmware.acpi_slit",
+    "firmware.llc_as_numa_node",
+    "firmware.memory_proximity_reporting_for_io",
+    "firmware.numa_memory_domains_per_socket",
+    "memory.far_node_demotion",
+    "memory.huge_pages_spread",
+    "memory.population_balance",
+    "nic.isolated_cpus_near",
+    "nic.numa_node",
 ];
 
 /// A row is not good, and does not fail to apply, for want of what was not read: the facts that it is judged by, or the
@@ -193,7 +219,8 @@ pub fn unless_unread(
     let is_below = |place: &str, folder: &str| {
         place.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    let seen_at = judgement.seen_at.first().map_or("", String::as_str);
+    let seen_at =
+        judgement.seen_at.first().map(String::as_str).or(setting.reads.first().copied()).unwrap_or_default();
     match context.host.unread.iter().find(|(folder, _)| is_below(seen_at, folder)) {
         Some((folder, missing_folder)) if judgement.verdict == Verdict::NotApplicable => {
             missing(missing_folder, folder)

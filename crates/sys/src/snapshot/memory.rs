@@ -54,6 +54,10 @@ pub(super) fn read_meminfo_bytes(root: &Root, path: &str, key: &str) -> Reading<
 
 /// Per node if nodes expose their pools, otherwise for the whole host.
 fn read_huge_pages(root: &Root) -> Vec<HugePages> {
+    root.or_unread("/sys/kernel/mm", root.list("/sys/kernel/mm"));
+    if let missing @ (Reading::Denied | Reading::Unparsable(_)) = root.list(HUGE_PAGES) {
+        root.or_unread("/sys/kernel/mm", missing);
+    }
     let mut pools: Vec<HugePages> = root
         .glob("/sys/devices/system/node/node*/hugepages/hugepages-*kB")
         .iter()

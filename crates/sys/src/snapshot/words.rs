@@ -9,8 +9,10 @@ pub(super) fn chosen(root: &Root, path: &str) -> Reading<String> {
     root.read(path).parse(path, "words with the current one in brackets", |text| {
         let bracketed =
             text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word.trim());
-        let only =
-            || Some(text).filter(|text| !text.contains(['[', ']']) && !text.contains(char::is_whitespace));
+        let only = || {
+            Some(text)
+                .filter(|text| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)))
+        };
         bracketed.or_else(only).filter(|word| !word.is_empty()).map(str::to_owned)
     })
 }
@@ -26,7 +28,7 @@ mod tests {
         assert_eq!(chosen_of("[none] mq-deadline\n").text(), "none");
         assert_eq!(chosen_of("mq-deadline kyber [bfq] none").text(), "bfq");
         assert_eq!(chosen_of("none\n").text(), "none");
-        for junk in ["", "a b", "]a[", "[]", "["] {
+        for junk in ["", "a b", "?", "]a[", "[]", "["] {
             assert!(matches!(chosen_of(junk), Reading::Unparsable(_)), "{junk}");
         }
     }

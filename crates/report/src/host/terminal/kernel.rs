@@ -223,7 +223,9 @@ pub fn add_services(page: &mut Page, snapshot: &HostSnapshot) {
     let is_active = |state: &String| state == "active";
     let active: Count = services.units.values().map(|unit| unit.active.as_ref().map(is_active)).collect();
     if !services.units.is_empty() {
-        page.field("Units", &format!("{} active of {} checked", active, count(services.units.len() as u64)));
+        let bound = if is_known { "" } else { "at least " };
+        let text = format!("{bound}{active} active of {} checked", count(services.units.len() as u64));
+        page.field("Units", &text);
     }
     page.fact(
         "Control groups",

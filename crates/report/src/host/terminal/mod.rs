@@ -31,7 +31,7 @@ pub fn host_text(snapshot: &HostSnapshot, allocation: Option<&Allocation>, width
     kernel::add_kernel(&mut page, snapshot);
     kernel::add_cpu(&mut page, snapshot);
     kernel::add_power(&mut page, snapshot);
-    add_memory(&mut page, &snapshot.memory);
+    add_memory(&mut page, snapshot);
     devices::add_interrupts(&mut page, snapshot, allocation);
     kernel::add_threads(&mut page, snapshot, allocation);
     kernel::add_services(&mut page, snapshot);
@@ -71,7 +71,8 @@ fn add_system(page: &mut Page, snapshot: &HostSnapshot) {
     page.fact("IOMMUs in use", &firmware.iommu_count);
 }
 
-fn add_memory(page: &mut Page, memory: &MemoryFacts) {
+fn add_memory(page: &mut Page, snapshot: &HostSnapshot) {
+    let memory = &snapshot.memory;
     page.heading("Memory");
     page.fact("Total", &memory.total_bytes.as_ref().map(|bytes| size(*bytes)));
     page.fact("Available", &memory.available_bytes.as_ref().map(|bytes| size(*bytes)));
@@ -83,7 +84,8 @@ fn add_memory(page: &mut Page, memory: &MemoryFacts) {
         }
     }
     if memory.huge_pages.iter().all(|pool| pool.total.known() == Some(&0)) {
-        page.field("Huge pages", "none reserved");
+        let is_read = !memory.huge_pages.is_empty() || snapshot.listed("/sys/kernel/mm", ()).is_known();
+        page.field("Huge pages", if is_read { "none reserved" } else { "unknown" });
     }
     page.fact(
         "Transparent",

@@ -27,7 +27,7 @@ pub(super) fn read(root: &Root) -> Vec<CpuFreq> {
 }
 
 fn read_policy(root: &Root, folder: &str) -> CpuFreq {
-    let text = |name: &str| root.read(&format!("{folder}/{name}"));
+    let text = |name: &str| super::word(root, &format!("{folder}/{name}"));
     let khz = |name: &str| root.read_as(&format!("{folder}/{name}"), "a frequency in kHz");
     CpuFreq {
         cpus: read_cpus(root, folder),

@@ -7,14 +7,21 @@ use lowlat_host::{CPU_ID_MAX, CpuId, snapshot::IdleState};
 /// Maximum number of idle states with different names. The kernel has at most ten per CPU
 /// (CPUIDLE_STATE_MAX), and hosts have one or two kinds of CPU.
 const STATES_MAX: usize = 64;
+/// Place of the states in [`lowlat_host::HostSnapshot::unread`].
+const PLACE: &str = "/sys/devices/system/cpu/cpu*/cpuidle";
 
 /// The states by name, in the CPUs' order: lightest first.
 pub(super) fn read(root: &Root) -> Vec<IdleState> {
     let mut states: Vec<IdleState> = Vec::new();
+    for folder in root.glob(&format!("{CPU}/cpu*/cpuidle")) {
+        root.or_unread(PLACE, root.list(&folder));
+    }
     for folder in root.glob(&format!("{CPU}/cpu*/cpuidle/state*")) {
         let Some(cpu) = cpu_of(&folder) else { continue };
-        let name = root.read(&format!("{folder}/name"));
-        let Some(name) = name.into_known().filter(|name| !name.is_empty()) else { continue };
+        let name = root.or_unread(PLACE, super::word(root, &format!("{folder}/name")));
+        if name.is_empty() {
+            continue;
+        }
         let at = states.iter().position(|state| state.name == name).unwrap_or(states.len());
         if at == STATES_MAX {
             continue;

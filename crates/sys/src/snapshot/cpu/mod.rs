@@ -43,9 +43,12 @@ pub(super) fn read(root: &Root) -> CpuFacts {
     }
 }
 
-/// A file that is never empty.
+/// A file with names of the kernel: at least one, of letters, digits, `_`, `-` and `.`.
 fn word(root: &Root, path: &str) -> Reading<String> {
-    root.read(path).parse(path, "a word", |text| (!text.is_empty()).then(|| text.to_owned()))
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-. ".contains(&byte);
+    root.read(path).parse(path, "a name", |text| {
+        (!text.is_empty() && text.bytes().all(is_part)).then(|| text.to_owned())
+    })
 }
 
 fn words(text: &str) -> Vec<String> {

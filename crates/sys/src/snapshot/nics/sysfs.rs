@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 
 /// Queues whose masks are kept; the largest adapters have a few hundred.
 const QUEUES_MAX: usize = 4_096;
+/// Place of interrupts in [`lowlat_host::HostSnapshot::unread`].
+const MSI_IRQS: &str = "/sys/class/net/*/device/msi_irqs";
 
 /// Everything about an interface that is in files; what ethtool answers is left absent.
 pub(super) fn read(root: &Root, name: &str) -> Nic {
@@ -121,7 +123,10 @@ fn aspm(root: &Root, directory: &str) -> Reading<bool> {
 
 /// Message-signalled interrupts, otherwise the one legacy interrupt line.
 fn irqs(root: &Root, directory: &str) -> Vec<u32> {
-    let names = root.list(&format!("{directory}/msi_irqs")).into_known().unwrap_or_default();
+    let names = match root.list(&format!("{directory}/msi_irqs")) {
+        Reading::Absent => Vec::new(),
+        names => root.or_unread(MSI_IRQS, names),
+    };
     let mut irqs: Vec<u32> = names.iter().filter_map(|name| name.parse().ok()).collect();
     if irqs.is_empty() {
         let line =

@@ -10,9 +10,11 @@ use std::collections::BTreeMap;
 
 /// Maximum number of cache directories read per CPU; hosts have four or five.
 const CACHES_MAX: usize = 16;
+/// Place of the caches in [`lowlat_host::HostSnapshot::unread`].
+const CACHES: &str = "/sys/devices/system/cpu/cpu*/cache";
 
 pub(super) fn read(root: &Root, notes: &mut Vec<String>) -> BTreeMap<CpuId, RawCpu> {
-    let names = root.list(CPU).into_known().unwrap_or_default();
+    let names = root.or_unread(CPU, root.list(CPU));
     let mut unclear_caches = CpuSet::new();
     let cpus: BTreeMap<CpuId, RawCpu> = names
         .iter()
@@ -26,6 +28,7 @@ pub(super) fn read(root: &Root, notes: &mut Vec<String>) -> BTreeMap<CpuId, RawC
         .collect();
     let is_without = |facts: &RawCpu| facts.caches.is_empty() && facts.is_online != Reading::Known(false);
     let without: CpuSet = cpus.iter().filter(|(_, facts)| is_without(facts)).map(|(cpu, _)| *cpu).collect();
+    note_missing_places(&cpus, notes);
     if !without.is_empty() && cpus.values().any(|facts| !facts.caches.is_empty()) {
         notes.push(format!("{without:#}: no caches are described, while those of other CPUs are."));
     }
@@ -35,6 +38,24 @@ pub(super) fn read(root: &Root, notes: &mut Vec<String>) -> BTreeMap<CpuId, RawC
         ));
     }
     cpus
+}
+
+/// Names the CPUs whose place in the topology is not given as that of others is.
+fn note_missing_places(cpus: &BTreeMap<CpuId, RawCpu>, notes: &mut Vec<String>) {
+    let places: [(&str, fn(&RawCpu) -> bool); 4] = [
+        ("package", |facts| facts.package_id.is_known()),
+        ("core", |facts| facts.core_id.is_known()),
+        ("set of CPUs of the package", |facts| facts.package_cpus.is_known()),
+        ("set of CPUs of the core", |facts| facts.core_cpus.is_known()),
+    ];
+    for (what, is_given) in places {
+        let mut lacking = CpuSet::new();
+        let described = cpus.iter().filter(|(_, facts)| facts.has_topology);
+        lacking.extend(described.filter(|(_, facts)| !is_given(facts)).map(|(cpu, _)| *cpu));
+        if !lacking.is_empty() && cpus.values().any(is_given) {
+            notes.push(format!("{lacking:#}: the {what} is not given, while that of other CPUs is."));
+        }
+    }
 }
 
 fn read_cpu(root: &Root, folder: &str, on_unclear_cache: impl FnMut()) -> RawCpu {
@@ -91,7 +112,11 @@ fn first_telling<T>(readings: impl Iterator<Item = Reading<T>>) -> Reading<T> {
 }
 
 fn read_caches(root: &Root, folder: &str, mut on_unclear: impl FnMut()) -> Vec<RawCache> {
-    let names = root.list(folder).into_known().unwrap_or_default();
+    let names = match root.list(folder) {
+        // As of a CPU that is offline.
+        Reading::Absent => Vec::new(),
+        names => root.or_unread(CACHES, names),
+    };
     let indices = names.iter().filter(|name| cpu_number(name, "index").is_some()).take(CACHES_MAX);
     indices
         .filter_map(|index| {

@@ -19,22 +19,30 @@ pub(super) fn read(root: &Root) -> Topology {
 
 fn read_raw(root: &Root) -> RawTopology {
     let mut raw = RawTopology {
-        possible: root.read_cpu_list(&format!("{CPU}/possible")),
-        present: root.read_cpu_list(&format!("{CPU}/present")),
-        online: root.read_cpu_list(&format!("{CPU}/online")),
+        possible: read_some(root, &format!("{CPU}/possible")),
+        present: read_some(root, &format!("{CPU}/present")),
+        online: read_some(root, &format!("{CPU}/online")),
         isolated: read_list_or_null(root, &format!("{CPU}/isolated")),
         nohz_full: read_list_or_null(root, &format!("{CPU}/nohz_full")),
-        nodes: nodes::read(root),
         memory_tiers: nodes::read_memory_tiers(root),
         memory_bytes: super::memory::read_meminfo_bytes(root, "/proc/meminfo", "MemTotal"),
         core_types: read_core_types(root),
         ..RawTopology::default()
     };
+    raw.nodes = nodes::read(root, &mut raw.notes);
     raw.cpus = cpus::read(root, &mut raw.notes);
     if raw.cpus.is_empty() {
         raw.cpus = read_from_proc(root, &mut raw.notes);
     }
     raw
+}
+
+/// A list with at least one CPU.
+fn read_some(root: &Root, path: &str) -> Reading<CpuSet> {
+    root.read_cpu_list(path).and_then(|cpus| match cpus.is_empty() {
+        true => Reading::unparsable(path, "", "a CPU list such as 0-3,8"),
+        false => Reading::Known(cpus),
+    })
 }
 
 /// The kernel prints the text "(null)" for a mask that it never allocated, which means no CPU.

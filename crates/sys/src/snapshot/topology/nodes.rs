@@ -8,8 +8,17 @@ use std::collections::BTreeMap;
 const NODE: &str = "/sys/devices/system/node";
 const TIERS: &str = "/sys/devices/virtual/memory_tiering";
 
-pub(super) fn read(root: &Root) -> BTreeMap<u32, RawNode> {
-    let names = root.list(NODE).into_known().unwrap_or_default();
+pub(super) fn read(root: &Root, notes: &mut Vec<String>) -> BTreeMap<u32, RawNode> {
+    let names = match root.list(NODE) {
+        // A kernel without NUMA.
+        Reading::Absent => Vec::new(),
+        names => {
+            if !names.is_known() {
+                notes.push(format!("{NODE} cannot be read; all CPUs and memory are taken for one node."));
+            }
+            root.or_unread(NODE, names)
+        }
+    };
     names
         .iter()
         .filter_map(|name| cpu_number(name, "node"))
@@ -22,6 +31,9 @@ pub(super) fn read(root: &Root) -> BTreeMap<u32, RawNode> {
                 distances: root.read(&distance).parse(&distance, "numbers", numbers),
                 side_cache_bytes: side_cache(root, &folder),
             };
+            if !node.cpus.is_known() {
+                notes.push(format!("node {id}: its CPUs cannot be read; its memory is shown without them."));
+            }
             (id, node)
         })
         .collect()
