@@ -142,7 +142,7 @@ fn planted_lines_are_found_and_innocent_ones_are_not() {
     let Some(planted) = Planted::start(test, None) else { return };
     // Longer where other work leaves the program's threads little time; wrong names are never excused.
     let mut last = None;
-    for seconds in [20, 60] {
+    for seconds in [8, 20, 60] {
         let duration = Duration::from_secs(seconds);
         let Some(record) = watch(test, planted.pid(), duration, &AtomicBool::new(false)) else { return };
         let found = falsely_shared(&record);
@@ -209,7 +209,7 @@ fn a_program_that_replaces_itself_or_filters_its_calls_is_watched() {
     for argument in ["exec", "filter"] {
         let Some(mut planted) = Planted::start(test, Some(argument)) else { return };
         let pid = planted.pid();
-        let duration = Duration::from_secs(8);
+        let duration = Duration::from_secs(5);
         let Some(record) = watch(test, pid, duration, &AtomicBool::new(false)) else { return };
         if argument == "exec" {
             planted.read_lines();

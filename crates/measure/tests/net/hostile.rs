@@ -1,6 +1,6 @@
 //! What peers may do to a server.
 
-use super::{Server, alone, check, client, short};
+use super::{Server, beside_others, check, client, short};
 use lowlat_measure::net::ServerEvent;
 use lowlat_net::{
     pingpong::{
@@ -41,7 +41,7 @@ fn serves(server: &Server) {
 
 #[test]
 fn garbage_is_refused_and_does_no_harm() {
-    let _alone = alone();
+    let _beside = beside_others();
     let server = Server::start();
     let long = [b"LWPP\0\x01\xff\xff\xff\xff".as_slice(), &vec![b'x'; 100_000]].concat();
     let version = [b"LWPP\0\x09\0\0\0\x02".as_slice(), b"{}"].concat();
@@ -77,10 +77,10 @@ fn scenarios_beyond_the_limits_are_refused_with_the_reason() {
 
 #[test]
 fn an_abort_at_any_byte_leaves_the_server_serving() {
-    let _alone = alone();
+    let _beside = beside_others();
     let server = Server::start();
     let frame = open(short(Transport::Tcp));
-    for cut in (0..frame.len()).step_by(7) {
+    for cut in (0..frame.len()).step_by(17) {
         let mut stream = connect(&server);
         stream.write_all(&frame[..cut]).unwrap();
         drop(stream);
@@ -110,7 +110,7 @@ fn opened(server: &Server, scenario: Scenario) -> (TcpStream, TcpStream) {
 
 #[test]
 fn a_client_that_vanishes_within_a_message_frees_the_server() {
-    let _alone = alone();
+    let _beside = beside_others();
     let server = Server::start();
     for waiting in [lowlat_net::pingpong::Waiting::Block, lowlat_net::pingpong::Waiting::Spin] {
         let (mut control, mut data) = opened(&server, Scenario { waiting, ..short(Transport::Tcp) });
@@ -137,7 +137,7 @@ fn a_client_that_vanishes_within_a_message_frees_the_server() {
 
 #[test]
 fn batches_outside_of_the_scenario_end_the_run() {
-    let _alone = alone();
+    let _beside = beside_others();
     let server = Server::start();
     for (size_bytes, count) in [(33, 10), (32, u64::MAX)] {
         let (mut control, _data) = opened(&server, short(Transport::Tcp));
@@ -156,7 +156,7 @@ fn batches_outside_of_the_scenario_end_the_run() {
 
 #[test]
 fn rounds_outside_of_the_scenario_end_the_run_and_foreign_messages_are_not_counted() {
-    let _alone = alone();
+    let _beside = beside_others();
     let server = Server::start();
     let sizes = vec![8, 32];
     let scenario = Scenario { sizes, ..short(Transport::Tcp) };
@@ -190,7 +190,7 @@ fn rounds_outside_of_the_scenario_end_the_run_and_foreign_messages_are_not_count
 
 #[test]
 fn a_second_client_is_refused_and_a_wrong_token_has_no_effect() {
-    let _alone = alone();
+    let _beside = beside_others();
     let server = Server::start();
     let mut control = connect(&server);
     control.write_all(&open(short(Transport::Tcp))).unwrap();
@@ -215,7 +215,7 @@ fn a_second_client_is_refused_and_a_wrong_token_has_no_effect() {
 
 #[test]
 fn silent_connections_do_not_keep_others_out_for_long() {
-    let _alone = alone();
+    let _beside = beside_others();
     let server = Server::start();
     let silent: Vec<TcpStream> = (0..200).map(|_| connect(&server)).collect();
     // Their first frames are awaited for some seconds; then there is room.

@@ -40,7 +40,7 @@ fn scenario(waiting: Waiting, has_parts: bool) -> Scenario {
     Scenario {
         sizes: vec![0, 32],
         timeout_ms: 300,
-        time_ms_max: 2_000,
+        time_ms_max: 1_200,
         iterations_max: 1_000_000,
         waiting,
         has_parts,
@@ -57,7 +57,7 @@ fn lost_datagrams_are_counted_and_the_run_continues() {
             eprintln!("skipped: spin: one CPU");
             continue;
         }
-        let (pause, length) = (Duration::from_millis(900), Duration::from_millis(150));
+        let (pause, length) = (Duration::from_millis(500), Duration::from_millis(150));
         let record = interrupted(&pair, scenario(waiting, has_parts), pause, length);
         check_warnings(&record);
         let lost: Vec<u64> = record.sizes.iter().map(|size| size.lost_count).collect();
@@ -87,7 +87,7 @@ fn many_losses_end_the_run_with_a_sentence() {
     // Much longer than an answer takes on a busy machine: only what the test loses is lost.
     let endless =
         Scenario { time_ms_max: 60_000, timeout_ms: 200, rate_per_s, ..scenario(Waiting::Block, false) };
-    let record = interrupted(&pair, endless, Duration::from_millis(300), Duration::from_millis(30));
+    let record = interrupted(&pair, endless, Duration::from_millis(100), Duration::from_millis(30));
     let is_said = |warning: &String| warning.contains("more than 20 messages were lost");
     assert!(record.warnings.iter().any(is_said), "{:?}", record.warnings);
 }

@@ -15,7 +15,7 @@ use lowlat_sys::Root;
 use std::{
     net::SocketAddr,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
@@ -23,10 +23,16 @@ use std::{
     time::Duration,
 };
 
-/// Spinning runs need their CPUs: one at a time.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+static CPUS: RwLock<()> = RwLock::new(());
+
+/// Spinning runs that are judged by their figures need their CPUs: one at a time.
+fn alone() -> RwLockWriteGuard<'static, ()> {
+    CPUS.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tests of what is said and counted, beside each other.
+fn beside_others() -> RwLockReadGuard<'static, ()> {
+    CPUS.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A server on a free port of loopback.

@@ -1,6 +1,6 @@
 //! Every transport with every muxer and waiting mode.
 
-use super::{Server, alone, check, client, client_until, short};
+use super::{Server, alone, beside_others, check, client, client_until, short};
 use lowlat_measure::net::{PingpongError, ServerEvent};
 use lowlat_net::pingpong::{Muxer, Scenario, Transport, Unsound, Waiting};
 use std::{
@@ -30,7 +30,7 @@ fn has_io_uring() -> bool {
 
 #[test]
 fn local_transports_work_with_every_muxer() {
-    let _alone = alone();
+    let _beside = beside_others();
     let has_io_uring = has_io_uring();
     for transport in LOCAL {
         for muxer in Muxer::ALL.iter().copied().filter(|muxer| has_io_uring || *muxer != Muxer::IoUring) {
@@ -47,7 +47,7 @@ fn local_transports_work_with_every_muxer() {
 
 #[test]
 fn tcp_and_udp_work_with_every_muxer_over_both_families() {
-    let _alone = alone();
+    let _beside = beside_others();
     let has_io_uring = has_io_uring();
     for listen in ["127.0.0.1:0", "[::1]:0"] {
         let server = Server::start_on(listen.parse().unwrap(), false);
@@ -81,7 +81,7 @@ fn both_ends_report_their_cpu_time() {
 
 #[test]
 fn busy_polling_over_loopback_runs_and_is_marked() {
-    let _alone = alone();
+    let _beside = beside_others();
     let server = Server::start();
     for (muxer, waiting) in [(Muxer::None, Waiting::BusyPoll), (Muxer::Epoll, Waiting::EpollBusyPoll)] {
         let scenario = Scenario { muxer, waiting, ..short(Transport::Udp) };
@@ -98,7 +98,7 @@ fn busy_polling_over_loopback_runs_and_is_marked() {
 
 #[test]
 fn multicast_reaches_the_server_and_comes_back() {
-    let _alone = alone();
+    let _beside = beside_others();
     let server = Server::start();
     let group = Some("239.255.71.1".parse().unwrap());
     let scenario = Scenario { group, sizes: vec![0, 32], ..short(Transport::UdpMulticast) };
@@ -107,7 +107,7 @@ fn multicast_reaches_the_server_and_comes_back() {
 
 #[test]
 fn a_rate_is_kept_and_latency_counts_from_the_due_time() {
-    let _alone = alone();
+    let _beside = beside_others();
     let scenario = Scenario {
         rate_per_s: Some(2_000.0),
         sizes: vec![32],
@@ -127,7 +127,7 @@ fn a_rate_is_kept_and_latency_counts_from_the_due_time() {
 
 #[test]
 fn pinned_ends_on_one_host_have_a_control_before_each_size_and_after_the_last() {
-    let _alone = alone();
+    let _beside = beside_others();
     let record = client(short(Transport::Pipe), "").unwrap();
     if cpus() < 2 {
         assert!(record.controls.is_empty() && record.control_missing.is_some());
@@ -140,7 +140,7 @@ fn pinned_ends_on_one_host_have_a_control_before_each_size_and_after_the_last() 
 
 #[test]
 fn a_stopped_client_keeps_what_it_has_and_the_server_serves_the_next() {
-    let _alone = alone();
+    let _beside = beside_others();
     let server = Server::start();
     let stop = AtomicBool::new(false);
     let record = thread::scope(|scope| {
@@ -158,7 +158,7 @@ fn a_stopped_client_keeps_what_it_has_and_the_server_serves_the_next() {
 
 #[test]
 fn a_server_for_one_run_ends_after_it() {
-    let _alone = alone();
+    let _beside = beside_others();
     let mut server = Server::start_on("127.0.0.1:0".parse().unwrap(), true);
     check(&client(short(Transport::Tcp), &server.address.to_string()).unwrap());
     server.thread.take().unwrap().join().unwrap().unwrap();

@@ -51,6 +51,7 @@ struct Bomb {
 }
 
 const SHOW: &[&[&str]] = &[&["host", "show"]];
+const AUDIT: &[&[&str]] = &[&["audit"]];
 const ALL: &[&[&str]] = &[&["host", "show"], &["audit"], &["tune", "plan"], &["cpus", "isolated"]];
 
 const BOMBS: &[Bomb] = &[
@@ -129,7 +130,12 @@ const BOMBS: &[Bomb] = &[
         refusal: "",
         build: chain_of_links,
     },
-    Bomb { name: "one large file behind every name", commands: ALL, refusal: "", build: one_file_everywhere },
+    Bomb {
+        name: "one large file behind every name",
+        commands: AUDIT,
+        refusal: "",
+        build: one_file_everywhere,
+    },
     Bomb { name: "CPU lists that name every CPU many times", commands: ALL, refusal: "", build: long_lists },
 ];
 
