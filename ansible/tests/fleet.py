@@ -72,9 +72,10 @@ class FleetTest(unittest.TestCase):
             "ANSIBLE_HOME": str(self.top / "home"),
             "ANSIBLE_NOCOLOR": "1",
             "ANSIBLE_PYTHON_INTERPRETER": "auto_silent",
+            "PWD": str(self.top),
         }
         command = ["ansible-playbook", "-i", inventory, f"lowlat.lowlat.{name}", *arguments]
-        return Run(subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False))
+        return Run(subprocess.run(command, cwd=self.top, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False))
 
     def passes(self, run):
         self.assertEqual(run.status, 0, run.text)
@@ -153,6 +154,37 @@ class FleetTest(unittest.TestCase):
         self.assertNotEqual(run.status, 0)
         self.assertEqual(self.calls("desk2"), [], run.text)
         self.assertFalse((self.top / "desk2/lowlat").exists())
+
+    def test_a_host_that_is_lost_ends_the_roll_out_and_the_rollback(self):
+        for name in ("rollout", "rollback"):
+            # gone has no directory, so that it is unreachable from the start.
+            run = self.play(name, hosts=("gone", "desk1", "desk2"))
+            self.assertNotEqual(run.status, 0, name)
+            self.assertRegex(run.text, r"gone .*unreachable=1")
+            self.assertIn("gone was lost or failed", run.text)
+            self.assertEqual((self.calls("desk1"), self.calls("desk2")), ([], []), run.text)
+
+    def test_relative_paths_mean_the_callers_folder(self):
+        controller = self.top / "controller"
+        controller.mkdir()
+        shutil.copy(self.binary, controller / "lowlat")
+        shutil.copy(self.binary, self.top / "desk1/lowlat")
+        role = self.top / "desk.toml"
+        role.write_text('profile = "trading"\n')
+        self.passes(
+            self.play(
+                "collect",
+                lowlat_documents=["result"],
+                lowlat_documents_directory="here/documents",
+                lowlat_role_file="desk.toml",
+                lowlat_binary="lowlat-to-ship",
+                lowlat_controller_program=str(controller / "lowlat"),
+                lowlat_report="page.html",
+            )
+        )
+        self.assertTrue((self.top / "page.html").exists())
+        self.assertTrue((self.top / "here/documents/desk1.result.json").exists())
+        self.assertFalse((COLLECTION / "playbooks/page.html").exists())
 
     def test_a_start_without_end_fails_before_the_host_rolls_back(self):
         systemctl = self.top / "desk1/bin/systemctl"

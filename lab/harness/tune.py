@@ -73,10 +73,12 @@ def nothing_in_force(lab):
     lab.check("status says that nothing is in force", document["in_force"] == "absent" and not document["unfinished"], {k: document[k] for k in ("in_force", "unfinished")})
 
 
-def cycle(lab, judge, midway=None, arguments="", is_isolated_by_scheduler=True):
-    """Stock, plan, apply, reboot, verify, `midway`, rollback, reboot: as before. `judge` receives the plan."""
+def cycle(lab, judge, midway=None, arguments="", is_isolated_by_scheduler=True, prepare=None):
+    """Stock, `prepare`, plan, apply, reboot, verify, `midway`, rollback, reboot: as before. `judge` receives the plan."""
     guest = lab.guest
     guest.boot()
+    if prepare:
+        prepare(lab)
     before = lab.facts("before")
     planned = plan(lab, arguments)
     judge(lab, planned)

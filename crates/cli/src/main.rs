@@ -15,7 +15,11 @@ mod signals;
 
 use lowlat_host::printable;
 use output::Exit;
-use std::{ffi::OsString, process::ExitCode};
+use std::{
+    ffi::OsString,
+    io::{self, Write as _},
+    process::ExitCode,
+};
 
 fn main() -> ExitCode {
     output::set_panic_hook();
@@ -56,7 +60,13 @@ fn show_standing() -> ExitCode {
 fn refuse(error: &clap::Error) -> ! {
     let is_unsafe = |argument: OsString| argument.to_string_lossy().contains(printable::is_unsafe);
     if !error.use_stderr() {
-        error.exit();
+        match error.print().and_then(|()| io::stdout().flush()) {
+            Err(fault) if fault.kind() != io::ErrorKind::BrokenPipe => {
+                output::talk(&format!("lowlat: cannot write to stdout: {fault}"));
+                std::process::exit(2);
+            }
+            _ => std::process::exit(error.exit_code()),
+        }
     }
     let words = error.render();
     if std::env::args_os().any(is_unsafe) {

@@ -21,9 +21,16 @@ impl Vendor {
         fs::create_dir_all(vendor.path("bin")).unwrap();
         let scripts = vendor.path(&format!("tree/{RELEASE}/scripts"));
         fs::create_dir_all(&scripts).unwrap();
-        for name in
-            ["onload_tool", "onload_uninstall", "sfupdate", "modprobe", "rpm", "apt-get", "dpkg-query"]
-        {
+        for name in [
+            "onload_tool",
+            "onload_uninstall",
+            "sfupdate",
+            "modprobe",
+            "modinfo",
+            "rpm",
+            "apt-get",
+            "dpkg-query",
+        ] {
             vendor.program(&vendor.path("bin").join(name), "");
         }
         vendor.program(
@@ -80,7 +87,9 @@ impl Vendor {
     fn calls(&self) -> Vec<String> {
         let calls = fs::read_to_string(self.path("calls")).unwrap_or_default();
         let is_query = |line: &str| {
-            ["rpm -qa", "dpkg-query"].iter().any(|query| line.starts_with(query))
+            ["rpm -qf", "dpkg-query", "apt-get -s", "modinfo"].iter().any(|query| line.starts_with(query))
+                // The second line of a query's format.
+                || line.starts_with(' ')
                 || line.starts_with("sfboot") && !line.contains("firmware-variant=")
         };
         let calls = calls.lines().map(|line| line.trim_end().to_owned());
@@ -166,16 +175,47 @@ fn another_card_s_firmware_is_left_alone() {
 }
 
 #[test]
-fn removal_names_the_installed_packages() {
+fn removal_names_the_packages_that_own_the_files() {
     let vendor = Vendor::new();
-    let rpm = vendor.path("bin/rpm");
-    vendor.program(&rpm, "[ \"$1\" = -qa ] && echo kernel-module-sfc-RHEL7 && echo bash\nexit 0\n");
+    // The kernel's own driver is nobody's but the kernel's.
+    let modules = "case $2 in\nsfc) echo /lib/modules/6.1/extra/sfc.ko;;\nsfc_char) echo /lib/modules/6.1/kernel/drivers/sfc_char.ko;;\n*) exit 1;;\nesac\n";
+    vendor.program(&vendor.path("bin/modinfo"), modules);
+    let owners = "[ \"$1\" = -qf ] || exit 0\ncase $4 in\n*/extra/sfc.ko) echo kernel-module-sfc-RHEL7;;\n*/kernel/*) echo kernel;;\n*) exit 1;;\nesac\n";
+    vendor.program(&vendor.path("bin/rpm"), owners);
     let log = vendor.path("log").display().to_string();
     let done = vendor.onload(&["uninstall", "--yes", "--log", &log]);
     assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
     let expected =
         ["onload_tool unload", "modprobe -r sfc", "rpm -e kernel-module-sfc-RHEL7", "onload_uninstall"];
     assert_eq!(vendor.calls(), expected);
+}
+
+#[test]
+fn foreign_packages_are_neither_named_nor_taken_along() {
+    let vendor = Vendor::new();
+    vendor.program(&vendor.path("bin/rpm"), "exit 1\n");
+    let owner =
+        "case $2 in\n*/onload_tool) echo \"onload-user:amd64, onload-extra: $2\";;\n*) exit 1;;\nesac\n";
+    vendor.program(&vendor.path("bin/dpkg-query"), owner);
+    let log = vendor.path("log").display().to_string();
+    let uninstall = || vendor.onload(&["uninstall", "--yes", "--log", &log]);
+    let simulate = |names: &str| {
+        let removed: String = names.split(' ').map(|name| format!("echo 'Remv {name} [1.0]'\n")).collect();
+        vendor.program(&vendor.path("bin/apt-get"), &format!("[ \"$1\" = -s ] || exit 0\n{removed}"));
+    };
+    simulate("onload-extra onload-user:amd64 libsfcgal1 librte-net-sfc23");
+    let refused = uninstall();
+    let said = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("would also remove libsfcgal1, librte-net-sfc23") && said.contains("hint:"),
+        "{said}"
+    );
+    assert_eq!(vendor.calls(), [""; 0]);
+    simulate("onload-extra onload-user:amd64");
+    let done = uninstall();
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    assert_eq!(vendor.calls()[2], "apt-get remove -y onload-extra onload-user");
 }
 
 #[test]

@@ -329,3 +329,13 @@ fn assess_without_root_says_that_causes_were_not_traced() {
     }
     assert!(out.contains("Causes were not traced."), "{out}");
 }
+
+#[test]
+fn help_that_cannot_be_written_is_an_error() {
+    for arguments in [&["--help"][..], &["--version"], &["audit", "-h"], &["help", "tune"]] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let output = Command::new(binary()).args(arguments).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&output.stderr).contains("cannot write to stdout: No space left"), "{arguments:?}");
+    }
+}

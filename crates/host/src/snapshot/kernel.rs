@@ -4,6 +4,9 @@ use crate::{Reading, cmdline::CommandLine, kernel_version::KernelVersion};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// What is expected of a boot loader's menu and not found where the default entry depends on what only the boot shows.
+pub const KNOWN_BEFORE_BOOT: &str = "an entry that is known before the boot";
+
 /// Identity of the kernel, and how it was started.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -31,7 +34,8 @@ pub struct KernelFacts {
     /// SELINUX= of /etc/selinux/config, the mode of later boots.
     #[serde(default, skip_serializing_if = "Reading::is_absent")]
     pub selinux_configured: Reading<String>,
-    /// The default boot entry: its kernel's image, then the arguments. Absent if not read, as in captures.
+    /// The default boot entry: its kernel's image, then the arguments. Absent if not read, as in captures. Unparsable
+    /// with [`KNOWN_BEFORE_BOOT`] if it depends on what nobody knows before the boot.
     #[serde(default, skip_serializing_if = "Reading::is_absent")]
     pub default_boot_line: Reading<String>,
     /// Whether it is a PREEMPT_RT kernel (/sys/kernel/realtime).

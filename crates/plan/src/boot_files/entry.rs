@@ -44,8 +44,9 @@ pub fn is_usual(id: &str, text: &str) -> bool {
     !values(text, "linux").is_empty() && !for_rescue(id) && !told
 }
 
-/// The entry with `tokens` on its line. Of several `options` the last one gets them, or the first with a lone `--`,
-/// behind which everything is init's. All other lines stay byte for byte.
+/// The entry with `tokens` on its line. Of several `options` the first one gets them: GRUB takes no other, and
+/// systemd-boot joins all. The others lose what the first now says, up to a lone `--`, behind which everything is
+/// init's. All other lines stay byte for byte.
 pub fn edit(text: &str, tokens: &[BootToken]) -> String {
     let is_options = |line: &&str| value(line, "options").is_some() || line.trim() == "options";
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
@@ -53,13 +54,14 @@ pub fn edit(text: &str, tokens: &[BootToken]) -> String {
         .filter(|at| lines.get(*at).is_some_and(|l| is_options(&l.trim_end_matches('\n'))))
         .collect();
     let has_init = |at: &&usize| lines.get(**at).is_some_and(|line| split(line).contains(&"--"));
-    let place = places.iter().find(has_init).or(places.last()).copied();
+    let place = places.first().copied();
+    let end = places.iter().find(has_init).or(places.last()).copied();
     let off = taken_off(tokens);
     let mut new = String::with_capacity(text.len());
     for (at, line) in lines.iter().enumerate() {
         let tokens = match place {
             Some(place) if at == place => tokens,
-            Some(place) if at < place && places.contains(&at) => &off,
+            Some(_) if places.contains(&at) && end >= Some(at) => &off,
             // Behind a lone `--` nothing is the kernel's.
             _ => {
                 new += line;
@@ -119,7 +121,12 @@ mod tests {
             ("linux /a", "linux /a\noptions nohz_full=1-7\n"),
             ("options\n", "options nohz_full=1-7\n"),
             ("options \tro\r\nlinux /a\r\n", "options \tro nohz_full=1-7\r\nlinux /a\r\n"),
-            ("options nohz_full=1 a\noptions b\n", "options a\noptions b nohz_full=1-7\n"),
+            ("options nohz_full=2 a\noptions b\n", "options nohz_full=1-7 a\noptions b\n"),
+            ("options a\noptions b nohz_full=2\n", "options a nohz_full=1-7\noptions b\n"),
+            (
+                "options a\noptions -- nohz_full=2\noptions nohz_full=3\n",
+                "options a nohz_full=1-7\noptions -- nohz_full=2\noptions nohz_full=3\n",
+            ),
             ("options a -- init\noptions b\n", "options a nohz_full=1-7 -- init\noptions b\n"),
             ("options nohz_full=2", "options nohz_full=1-7"),
             ("optionsx y\n", "optionsx y\noptions nohz_full=1-7\n"),

@@ -2,8 +2,8 @@
 
 use crate::shared::fields::or_unknown;
 use lowlat_host::{
-    CpuSet, HostSnapshot, Topology,
-    snapshot::{FirmwareFacts, MemoryModule},
+    CpuSet, HostSnapshot, Reading, Topology,
+    snapshot::{FirmwareFacts, KNOWN_BEFORE_BOOT, MemoryModule},
     topology::CacheKind,
 };
 use lowlat_text::units::{count, plural, size};
@@ -106,6 +106,16 @@ pub fn voltage_text(module: &MemoryModule) -> String {
         (Some(mv), None) => format!("{} V", volts(mv)),
         (None, Some(range)) => range,
         (None, None) => String::new(),
+    }
+}
+
+/// Returns the line of the default boot entry, or what that entry depends on.
+pub fn boot_line_text(host: &HostSnapshot) -> Reading<String> {
+    match &host.kernel.default_boot_line {
+        Reading::Unparsable(why) if why.expected == KNOWN_BEFORE_BOOT => {
+            Reading::Known(format!("not known before the boot: it depends on {}", why.raw))
+        }
+        line => line.clone(),
     }
 }
 

@@ -30,7 +30,8 @@ const DMI_NAMES: &[(&str, &str, &str)] = &[
 
 pub(super) fn read(root: &Root) -> Virtualization {
     let has_flag = cpu::flags(&CpuInfo::read(root)).map(|flags| flags.contains("hypervisor"));
-    let is_x86 = root.read("/proc/cpuinfo").text().contains("vendor_id");
+    // s390x has "vendor_id" too; only x86 calls its features flags.
+    let is_x86 = root.read("/proc/cpuinfo").text().lines().any(|line| line.starts_with("flags"));
     let named = read_named(root);
     let is_virtual = match (has_flag, &named) {
         (Reading::Known(true), _) if is_x86 => Reading::Known(true),
@@ -146,6 +147,16 @@ mod tests {
 
     const VIRTUAL: &str = "processor: 0\nvendor_id: GenuineIntel\nflags: fpu hypervisor\n";
     const REAL: &str = "processor: 0\nvendor_id: GenuineIntel\nflags: fpu\n";
+
+    #[test]
+    fn a_processor_without_flags_says_nothing() {
+        for cpuinfo in
+            ["vendor_id       : IBM/S390\nfeatures\t: esan3 zarch stfle msa\n", "vendor_id: GenuineIntel\n"]
+        {
+            let facts = read(&TestTree::of(&[("/proc/cpuinfo", cpuinfo)]).root());
+            assert!(!facts.is_virtual.is_known(), "{cpuinfo}: {:?}", facts.is_virtual);
+        }
+    }
 
     #[test]
     fn the_flag_and_the_signature_tell() {

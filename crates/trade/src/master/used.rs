@@ -76,17 +76,19 @@ impl Use {
     }
 }
 
-/// Memory that only this process uses: its own pages and its page tables, bytes. `None` if the process has ended, or
+/// Memory that only this process uses: its own pages and its page tables, bytes. Unchanged pages of files are not its
+/// own: how many of them no other process maps right now changes with what else runs. `None` if the process has ended, or
 /// /proc/PID/smaps_rollup is unavailable (Linux before 4.14).
 pub fn private_bytes(pid: u32) -> Option<u64> {
     let text = |name| fs::read_to_string(format!("/proc/{pid}/{name}")).ok();
     private(&text("smaps_rollup")?, &text("status")?)
 }
 
-/// The sum of the private lines of smaps_rollup and the page tables of status, which are in kB.
+/// The sum of the private lines of smaps_rollup without the clean ones, and the page tables of status, which are in kB.
 fn private(rollup: &str, status: &str) -> Option<u64> {
     let kib = |line: &str| line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok();
-    let pages: Option<u64> = rollup.lines().filter(|line| line.starts_with("Private_")).map(kib).sum();
+    let is_own = |line: &&str| line.starts_with("Private_") && !line.starts_with("Private_Clean");
+    let pages: Option<u64> = rollup.lines().filter(is_own).map(kib).sum();
     let tables = status.lines().find(|line| line.starts_with("VmPTE:")).and_then(kib)?;
     pages.filter(|_| rollup.contains("Private_Dirty:")).map(|pages| (pages + tables) << 10)
 }
@@ -98,7 +100,7 @@ mod tests {
     #[test]
     fn private_memory_is_own_pages_and_page_tables() {
         let rollup = "00-ff ---p 00:00 0 [rollup]\nRss: 900 kB\nPrivate_Clean: 8 kB\nPrivate_Dirty: 30 kB\nPrivate_Hugetlb: 0 kB\n";
-        assert_eq!(private(rollup, "VmSwap: 0 kB\nVmPTE:\t 44 kB\n"), Some(82 << 10));
+        assert_eq!(private(rollup, "VmSwap: 0 kB\nVmPTE:\t 44 kB\n"), Some(74 << 10));
         assert_eq!((private("", "VmPTE: 44 kB\n"), private(rollup, "")), (None, None));
         assert!(private_bytes(std::process::id()).is_some_and(|bytes| bytes > 4096));
         assert_eq!(private_bytes(u32::MAX), None);

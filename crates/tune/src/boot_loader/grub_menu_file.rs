@@ -2,7 +2,7 @@
 
 use super::{BootLoaderError, FileChange, efi, files};
 use crate::Programs;
-use lowlat_host::{Reading, cmdline::Repeat};
+use lowlat_host::{Reading, cmdline::Repeat, snapshot::KNOWN_BEFORE_BOOT};
 use lowlat_plan::boot_files::{
     entry_order::{EntryFile, Order},
     grub::{Build, Found, Surroundings},
@@ -106,11 +106,7 @@ impl MenuFile {
         };
         match menu.next_line(&surroundings) {
             Ok(line) => Reading::from_option(line),
-            Err(why) => Reading::unparsable(
-                self.path.clone(),
-                &format!("a default entry that depends on {why}"),
-                "an entry that is known before the boot",
-            ),
+            Err(why) => Reading::unparsable(self.path.clone(), &why, KNOWN_BEFORE_BOOT),
         }
     }
 

@@ -4,15 +4,34 @@ use super::{Running, Subcommand, examples, perform};
 use crate::output::Exit;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_net::onload::{session_over, uninstall};
-use lowlat_sys::{Root, programs::Program, snapshot};
+use lowlat_sys::{
+    Root,
+    programs::{Program, find},
+    snapshot,
+};
+use std::collections::BTreeSet;
 
 pub const COMMAND: Subcommand = Subcommand { name: "uninstall", declare, run };
 
-/// Package managers: the query that lists package names, and the command that removes packages.
-const MANAGERS: [([&str; 4], &[&str]); 2] = [
-    (["rpm", "-qa", "--queryformat", "%{NAME}\\n"], &["rpm", "-e"]),
-    (["dpkg-query", "-W", "-f", "${Package}\\n"], &["apt-get", "remove", "-y"]),
+/// Package managers: the query for the packages that own a file, the command that removes packages, and the simulation of
+/// that command if it removes more than it is told to.
+struct Manager {
+    owner: &'static [&'static str],
+    remove: &'static [&'static str],
+    simulation: &'static [&'static str],
+}
+
+const MANAGERS: [Manager; 2] = [
+    Manager { owner: &["rpm", "-qf", "--queryformat", "%{NAME}\n"], remove: &["rpm", "-e"], simulation: &[] },
+    Manager {
+        owner: &["dpkg-query", "-S"],
+        remove: &["apt-get", "remove", "-y"],
+        simulation: &["apt-get", "-s", "remove"],
+    },
 ];
+/// Onload's programs and kernel modules.
+const PROGRAMS: [&str; 3] = ["onload", "onload_tool", "onload_uninstall"];
+const MODULES: [&str; 5] = ["sfc", "sfc_resource", "sfc_char", "sfc_affinity", "onload"];
 
 #[derive(Debug, Args)]
 struct Arguments {
@@ -33,22 +52,66 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
     let host = snapshot::read_without_knobs(&Root::live());
     let session = session_over(&host, &std::env::var("SSH_CONNECTION").unwrap_or_default());
-    let (packages, manager) = packages();
+    let (packages, manager) = packages()?;
     perform(&uninstall(&packages, manager, session, arguments.force)?, &arguments.running)
 }
 
-/// Returns the installed packages of the driver, with the command that removes them.
-fn packages() -> (Vec<String>, &'static [&'static str]) {
-    for (query, manager) in MANAGERS {
-        let query = query.map(str::to_owned);
-        let Some(names) = (Program { command: &query, folder: "", environment: &[] }).output() else {
+fn output(words: &[&str], more: &[String]) -> Option<String> {
+    let command: Vec<String> = words.iter().copied().map(str::to_owned).chain(more.iter().cloned()).collect();
+    Program { command: &command, folder: "", environment: &[] }.output()
+}
+
+/// Returns the packages that own Onload's files, with the command that removes them.
+fn packages() -> anyhow::Result<(Vec<String>, &'static [&'static str])> {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let programs = PROGRAMS.iter().filter_map(|name| find(&Root::live(), name, &path));
+    let module = |name: &&str| Some(output(&["modinfo", "-n", name], &[])?.trim().to_owned());
+    // The kernel's own driver belongs to the kernel's package.
+    let is_onloads = |path: &String| path.starts_with('/') && !path.contains("/kernel/drivers/");
+    let files: Vec<String> = programs.chain(MODULES.iter().filter_map(module).filter(is_onloads)).collect();
+    for manager in &MANAGERS {
+        let owners = files.iter().filter_map(|file| output(manager.owner, std::slice::from_ref(file)));
+        let packages: BTreeSet<String> = owners.flat_map(|owners| names(&owners)).collect();
+        if packages.is_empty() {
             continue;
-        };
-        let of_driver =
-            names.lines().filter(|name| name.contains("sfc")).map(str::to_owned).collect::<Vec<_>>();
-        if !of_driver.is_empty() {
-            return (of_driver, manager);
         }
+        let packages: Vec<String> = packages.into_iter().collect();
+        let others = others(manager, &packages);
+        anyhow::ensure!(
+            others.is_empty(),
+            "cannot remove {}: {} would also remove {}\nhint: remove the packages manually, or first those that need them",
+            packages.join(", "),
+            manager.remove.join(" "),
+            others.join(", ")
+        );
+        return Ok((packages, manager.remove));
     }
-    (Vec::new(), &[])
+    Ok((Vec::new(), &[]))
+}
+
+/// Names in the answer of a package manager: one a line, or `NAME[:ARCH], NAME: FILE`.
+fn names(owners: &str) -> Vec<String> {
+    let named = |line: &str| {
+        let names = line.split_once(": ").map_or(line, |(names, _)| names).to_owned();
+        names
+            .split(", ")
+            .map(|name| name.split(':').next().unwrap_or_default().to_owned())
+            .collect::<Vec<_>>()
+    };
+    owners
+        .lines()
+        .filter(|line| !line.starts_with("diversion "))
+        .flat_map(named)
+        .filter(|name| !name.is_empty())
+        .collect()
+}
+
+/// What the package manager would remove besides the packages, by its own simulation: `Remv NAME [VERSION]`.
+fn others(manager: &Manager, packages: &[String]) -> Vec<String> {
+    let simulated = if manager.simulation.is_empty() { None } else { output(manager.simulation, packages) };
+    let simulated = simulated.unwrap_or_default();
+    let removed =
+        simulated.lines().filter_map(|line| line.strip_prefix("Remv ")?.split_ascii_whitespace().next());
+    let removed = removed.map(|name| name.split(':').next().unwrap_or(name));
+    removed.filter(|name| packages.iter().all(|package| package != name)).map(str::to_owned).collect()
 }

@@ -63,7 +63,7 @@ fn kernel(host: &HostSnapshot) -> Vec<(&'static str, String)> {
         ("Release", fact(&kernel.release)),
         ("Build", fact(&kernel.build)),
         ("Distribution", fact(&kernel.distribution)),
-        ("Default entry", fact(&kernel.default_boot_line)),
+        ("Default entry", fact(&hardware::boot_line_text(host))),
         ("Default target", fact(&host.services.default_target)),
         ("SELinux", hardware::selinux_text(host)),
         ("Real-time kernel", fact(&yes_no(&kernel.is_realtime))),

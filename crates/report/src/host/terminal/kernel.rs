@@ -1,6 +1,6 @@
 //! Text of the kernel, processors, power, kernel threads and services of a host.
 
-use crate::host::hardware::selinux_text;
+use crate::host::hardware::{boot_line_text, selinux_text};
 use crate::shared::fields::{Page, or_unknown, yes_no};
 use lowlat_host::{
     Allocation, Count, CpuSet, HostSnapshot, Reading,
@@ -21,7 +21,7 @@ pub fn add_kernel(page: &mut Page, snapshot: &HostSnapshot) {
     page.fact("Machine", &kernel.machine);
     page.fact("Distribution", &kernel.distribution);
     page.fact("Command line", &kernel.command_line.as_ref().map(|line| line.raw().to_owned()));
-    page.fact("Default entry", &kernel.default_boot_line);
+    page.fact("Default entry", &boot_line_text(snapshot));
     page.field("SELinux", &selinux_text(snapshot));
     page.fact("Real-time kernel", &yes_no(&kernel.is_realtime));
     let tainted = kernel.tainted.as_ref().map(|taint| match taint {

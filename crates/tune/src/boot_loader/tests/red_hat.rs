@@ -321,8 +321,5 @@ fn an_entry_that_depends_on_a_file_elsewhere_is_not_known() {
     host.put("/boot/grub2/grub.cfg", ["source (hd1,gpt1)/other.cfg\n", MENU].concat());
     let reading = host.loader().next_boot_line(&host.root());
     assert!(matches!(&reading, lowlat_host::Reading::Unparsable(_)), "{reading:?}");
-    assert!(
-        reading.to_string().contains("depends on (hd1,gpt1)/other.cfg, which could not be read"),
-        "{reading}"
-    );
+    assert!(reading.to_string().contains("(hd1,gpt1)/other.cfg, which could not be read"), "{reading}");
 }
