@@ -40,7 +40,9 @@ impl HostArgs {
     /// Reads the host and the role, and prints on stderr which role it is, unless the user named it.
     pub fn read(&self) -> anyhow::Result<Host> {
         let host = self.read_silently()?;
-        host.role_notes().iter().for_each(|note| output::talk(note));
+        for note in host.role_notes() {
+            output::talk(&note);
+        }
         Ok(host)
     }
 
@@ -55,12 +57,11 @@ impl HostArgs {
     pub fn read_with(&self, root: Root, state: Option<&StateDir>) -> anyhow::Result<Host> {
         let named = self.role.as_deref().map(|path| anyhow::Ok((path, role::read(path)?))).transpose()?;
         let snapshot = snapshot::read(&root, CATALOGUE);
-        let (mut role, role_warnings) = match named {
-            Some((path, file)) => (role::resolve(&file, &path.display().to_string(), &snapshot)?, Vec::new()),
-            None => {
-                let kept = KeptRole::read(&root, state, &snapshot)?;
-                (kept.or_isolation(&snapshot), kept.warnings)
-            }
+        let (mut role, role_warnings) = if let Some((path, file)) = named {
+            (role::resolve(&file, &path.display().to_string(), &snapshot)?, Vec::new())
+        } else {
+            let kept = KeptRole::read(&root, state, &snapshot)?;
+            (kept.or_isolation(&snapshot), kept.warnings)
         };
         role.profile = self.profile.unwrap_or(role.profile);
         let mut allocation = Allocation::choose(&snapshot, &role);

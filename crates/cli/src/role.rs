@@ -132,7 +132,9 @@ pub fn cpus_of_host(root: &Root, host: &HostSnapshot, is_quiet: bool) -> anyhow:
     let cpus = named_cpus(&role, &allocation.isolated).cloned();
     if !is_quiet {
         let notes = lowlat_report::role_notes(&role, &allocation, &kept.warnings);
-        notes.iter().for_each(|note| output::talk(note));
+        for note in &notes {
+            output::talk(note);
+        }
     }
     Ok(cpus)
 }

@@ -200,8 +200,9 @@ fn foreign_packages_are_neither_named_nor_taken_along() {
     let log = vendor.path("log").display().to_string();
     let uninstall = || vendor.onload(&["uninstall", "--yes", "--log", &log]);
     let simulate = |names: &str| {
-        let removed: String = names.split(' ').map(|name| format!("echo 'Remv {name} [1.0]'\n")).collect();
-        vendor.program(&vendor.path("bin/apt-get"), &format!("[ \"$1\" = -s ] || exit 0\n{removed}"));
+        let said =
+            format!("[ \"$1\" = -s ] || exit 0\nfor name in {names}; do echo \"Remv $name [1.0]\"; done\n");
+        vendor.program(&vendor.path("bin/apt-get"), &said);
     };
     simulate("onload-extra onload-user:amd64 libsfcgal1 librte-net-sfc23");
     let refused = uninstall();

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 /// Which of the kernel's counters were read at both ends of an interval. One that was not read is not zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each says whether one file was read")]
 pub struct ReadCounters {
     /// Interrupts (/proc/interrupts).
     pub interrupts: bool,

@@ -231,9 +231,8 @@ impl Shape {
 
     /// The online CPUs of some neighbouring cores.
     fn cpus(&self, first: u32, count: u32) -> CpuSet {
-        let of = |core: u32, thread: u32| match self.is_adjacent {
-            true => core * self.threads + thread,
-            false => thread * self.cores() + core,
+        let of = |core: u32, thread: u32| {
+            if self.is_adjacent { core * self.threads + thread } else { thread * self.cores() + core }
         };
         let all =
             (first..first + count).flat_map(|core| (0..self.threads).map(move |thread| of(core, thread)));

@@ -190,12 +190,11 @@ fn wanted(fleet: &Fleet, wanted: &[FleetWanted]) -> Markup {
         html! { @for of in wanted { div { (clean(&of.value)) " (" (host_names(fleet, &of.hosts, NAMES_MAX)) ")" } } }
     };
     let (first, rest) = wanted.split_at(wanted.len().min(NAMES_MAX));
-    match first {
-        [only] => html! { (clean(&only.value)) },
-        _ => html! {
+    html! {
+        @if let [only] = first { (clean(&only.value)) } @else {
             (list(first))
             @if !rest.is_empty() { details { summary { "and " (count(rest.len() as u64)) " more" } (list(rest)) } }
-        },
+        }
     }
 }
 

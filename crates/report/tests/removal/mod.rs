@@ -132,16 +132,15 @@ fn check(name: &str, root: &mut Root, is_all: bool, seen: &mut Seen, used: &mut 
                     root.restore(last);
                 }
                 for fault in base.faults_of(&now) {
-                    match EXCUSES.iter().position(|excuse| excuse.fits(pattern, is_folder, way, &fault)) {
-                        Some(place) => {
-                            used.insert(place);
-                        }
-                        None => {
-                            let number = if chosen.len() == 1 { "one" } else { "all" };
-                            let place = format!("{name}: {number} of {pattern}: {way:?}");
-                            seen.entry(fault).or_insert((0, place)).0 += 1;
-                        }
+                    let excuse =
+                        EXCUSES.iter().position(|excuse| excuse.fits(pattern, is_folder, way, &fault));
+                    if let Some(excuse) = excuse {
+                        used.insert(excuse);
+                        continue;
                     }
+                    let number = if chosen.len() == 1 { "one" } else { "all" };
+                    let place = format!("{name}: {number} of {pattern}: {way:?}");
+                    seen.entry(fault).or_insert((0, place)).0 += 1;
                 }
             }
         }

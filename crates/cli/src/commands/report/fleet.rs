@@ -60,7 +60,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         Some(_) => {
             write_all(page.iter().map(|file| {
                 (file, Ok(arguments.language.page(lowlat_report::fleet_html(&fleet), &of_fleet)))
-            }))?
+            }))?;
         }
         None if arguments.json => {
             let document = output::Document::of("lowlat-fleet", &fleet);

@@ -21,7 +21,8 @@ pub(super) fn read(root: &Root) -> Vec<ProcessCpus> {
         let names = root.list(directory).into_known().unwrap_or_default();
         let units_of = names.iter().take(ENTRIES_MAX).map(|name| name.strip_suffix(".d").unwrap_or(name));
         let is_meant = |name: &&str| {
-            name.ends_with(".slice") || name.ends_with(".scope") || (is_own && name.ends_with(".service"))
+            let kind = name.rsplit_once('.').map(|(_, kind)| kind);
+            matches!(kind, Some("slice" | "scope")) || is_own && kind == Some("service")
         };
         units.extend(units_of.filter(is_meant).map(str::to_owned));
     }
@@ -130,7 +131,7 @@ mod tests {
         let mut random = 29_u32;
         let mut chance = |parts: u32| {
             random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (random >> 16) % parts == 0
+            (random >> 16).is_multiple_of(parts)
         };
         let mut compared = 0;
         for _ in 0..20 {

@@ -42,13 +42,14 @@ pub(super) fn read(root: &Root, notes: &mut Vec<String>) -> BTreeMap<CpuId, RawC
 
 /// Names the CPUs whose place in the topology is not given as that of others is.
 fn note_missing_places(cpus: &BTreeMap<CpuId, RawCpu>, notes: &mut Vec<String>) {
-    let places: [(&str, fn(&RawCpu) -> bool); 4] = [
+    type Place = (&'static str, fn(&RawCpu) -> bool);
+    const PLACES: [Place; 4] = [
         ("package", |facts| facts.package_id.is_known()),
         ("core", |facts| facts.core_id.is_known()),
         ("set of CPUs of the package", |facts| facts.package_cpus.is_known()),
         ("set of CPUs of the core", |facts| facts.core_cpus.is_known()),
     ];
-    for (what, is_given) in places {
+    for (what, is_given) in PLACES {
         let mut lacking = CpuSet::new();
         let described = cpus.iter().filter(|(_, facts)| facts.has_topology);
         lacking.extend(described.filter(|(_, facts)| !is_given(facts)).map(|(cpu, _)| *cpu));

@@ -39,9 +39,8 @@ fn read_raw(root: &Root) -> RawTopology {
 
 /// A list with at least one CPU.
 fn read_some(root: &Root, path: &str) -> Reading<CpuSet> {
-    root.read_cpu_list(path).and_then(|cpus| match cpus.is_empty() {
-        true => Reading::unparsable(path, "", "a CPU list such as 0-3,8"),
-        false => Reading::Known(cpus),
+    root.read(path).parse(path, "a CPU list such as 0-3,8", |text| {
+        CpuSet::parse_list(text).ok().filter(|cpus| !cpus.is_empty())
     })
 }
 
