@@ -27,7 +27,7 @@ if [ -n "${boot_counter}" -a "${boot_success}" = "0" ]; then
   fi
   save_env boot_counter
 fi
-blscfg -p ($root)/boot/loader/entries
+blscfg -p /boot/loader/entries
 """
 INSTALL = """
 set -e

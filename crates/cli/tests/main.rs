@@ -26,6 +26,7 @@ mod labels;
 mod lang;
 mod net;
 mod onload;
+mod packages;
 mod pipeline_run;
 mod plan;
 mod redfish;

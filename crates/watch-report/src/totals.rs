@@ -30,6 +30,7 @@ impl CauseLabel {
     fn of(cause: &Cause) -> Self {
         let name = match (cause.kind, cause.number) {
             (CauseKind::Irq, Some(number)) => format!("{number} {}", cause.name).trim_end().to_owned(),
+            (CauseKind::Thread, _) => family(&cause.name).to_owned(),
             _ => cause.name.clone(),
         };
         Self { kind: cause.kind.word(), name }
@@ -38,6 +39,12 @@ impl CauseLabel {
     fn other() -> Self {
         Self { kind: OTHER, name: OTHER.to_owned() }
     }
+}
+
+/// The name of a thread without what changes as long as the host runs: a kernel worker's pool, number and work, as in
+/// `kworker/u8:2-events_unbound`.
+fn family(comm: &str) -> &str {
+    if comm.starts_with("kworker/") { "kworker" } else { comm }
 }
 
 /// Interruptions with one main cause.
@@ -103,7 +110,8 @@ impl Totals {
         }
         for thread in intruders(threads) {
             let ran = thread.ran_ns.unwrap_or(0);
-            let (key, other) = ((thread.cpu, thread.comm.clone()), (thread.cpu, OTHER.to_owned()));
+            let (key, other) =
+                ((thread.cpu, family(&thread.comm).to_owned()), (thread.cpu, OTHER.to_owned()));
             *series(&mut self.intruder_ns, key, other) += ran;
         }
     }
@@ -132,6 +140,10 @@ mod tests {
     fn a_thread_is_labelled_without_its_number() {
         let thread = Cause { name: "cron".into(), number: Some(812), ..Cause::of(CauseKind::Thread) };
         assert_eq!(CauseLabel::of(&thread), CauseLabel { kind: "thread", name: "cron".into() });
+        for name in ["kworker/u8:2-events_unbound", "kworker/3:1H-kblockd", "kworker/R-mm_percpu_wq"] {
+            let worker = Cause { name: name.into(), ..Cause::of(CauseKind::Thread) };
+            assert_eq!(CauseLabel::of(&worker).name, "kworker");
+        }
         let irq = Cause { name: "nvme0q3".into(), number: Some(47), ..Cause::of(CauseKind::Irq) };
         assert_eq!(CauseLabel::of(&irq).name, "47 nvme0q3");
     }

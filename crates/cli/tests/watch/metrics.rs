@@ -144,10 +144,29 @@ fn promtool(test: &str, metrics: &str) {
 }
 
 #[test]
+fn silent_clients_delay_no_scrape() {
+    let (running, address) = exporter();
+    // A silent client is left after two seconds: on a stalled machine before the scrape is answered.
+    let is_beside_them = (0..5).any(|_| {
+        let silent: Vec<TcpStream> = (0..6).map(|_| TcpStream::connect(&address).unwrap()).collect();
+        let (head, _) = get(&address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
+        silent.iter().all(|client| {
+            client.set_nonblocking(true).unwrap();
+            (&*client).read(&mut [0]).is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+        })
+    });
+    assert!(is_beside_them, "the scrape waited until the silent clients were left");
+    assert_eq!(end(running), Some(0));
+}
+
+#[test]
 fn node_exporter_s_textfile_is_whole_at_any_time() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("lowlat.prom");
-    let child = Command::new(binary())
+    let child = Command::new("sh")
+        .args(["-c", "umask 077; exec \"$@\"", "sh"])
+        .arg(binary())
         .args(["watch", "--interval", "100ms", "--textfile"])
         .arg(&file)
         .stdin(Stdio::null())

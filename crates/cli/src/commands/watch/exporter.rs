@@ -1,7 +1,7 @@
 //! Metrics over HTTP: a server that answers GET /metrics and nothing else.
 //!
-//! It answers one client at a time. A request is bounded in size, and it and its answer in time, so a client can delay
-//! others by twice [`REQUEST_TIME`] and do no more.
+//! It answers clients beside each other. A request is bounded in size, and it and its answer in time, so only
+//! [`CLIENTS_MAX`] silent clients delay others, by twice [`REQUEST_TIME`] and no more.
 
 use crate::output;
 use anyhow::{Context, bail};
@@ -13,17 +13,21 @@ use rustix::{
 use std::{
     io::{self, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     thread,
     time::{Duration, Instant},
 };
 
 /// Longest request with its header, in bytes. Prometheus sends a few hundred.
 const REQUEST_MAX: usize = 8 << 10;
+/// Clients that are answered at the same time. Further ones wait.
+const CLIENTS_MAX: usize = 64;
 /// Time to receive a request, and as much again to send the answer.
 const REQUEST_TIME: Duration = Duration::from_secs(2);
 /// Longest time until a raised stop flag is noticed, and the pause after a failure to accept a client.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Pause while as many clients as possible are answered.
+const PAUSE: Duration = Duration::from_millis(20);
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const CLASSIC: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -67,18 +71,44 @@ impl Exporter {
     }
 
     /// Answers clients until `stop` is raised.
-    pub fn serve(&self, stop: &AtomicBool, watch: &dyn Fn() -> Watch) {
+    pub fn serve(&self, stop: &AtomicBool, watch: &(dyn Fn() -> Watch + Sync)) {
+        let served = AtomicUsize::new(0);
+        thread::scope(|clients| self.accept(clients, &served, stop, watch));
+    }
+
+    fn accept<'scope, 'env: 'scope>(
+        &self,
+        clients: &'scope thread::Scope<'scope, 'env>,
+        served: &'env AtomicUsize,
+        stop: &'env AtomicBool,
+        watch: &'env (dyn Fn() -> Watch + Sync),
+    ) {
         let wait = Timespec::try_from(LOOK_EVERY).ok();
         let mut has_warned = false;
         // Relaxed: the flag orders nothing.
         while !stop.load(Ordering::Relaxed) {
+            // Relaxed: a count that orders nothing.
+            if served.load(Ordering::Relaxed) >= CLIENTS_MAX {
+                thread::sleep(PAUSE);
+                continue;
+            }
             let mut listening = [PollFd::new(&self.listener, PollFlags::IN)];
             // A signal ends the wait early.
             let _ = poll(&mut listening, wait.as_ref());
             match self.listener.accept() {
                 Ok((client, _)) => {
-                    // A client that breaks off gets no answer.
-                    let _ = answer_client(client, stop, watch);
+                    // Relaxed: as above.
+                    served.fetch_add(1, Ordering::Relaxed);
+                    let thread = thread::Builder::new().name("lowlat-http".to_owned());
+                    let answer = move || {
+                        // A client that breaks off gets no answer.
+                        let _ = answer_client(client, stop, watch);
+                        served.fetch_sub(1, Ordering::Relaxed);
+                    };
+                    if thread.spawn_scoped(clients, answer).is_err() {
+                        // Without a thread the client's connection is closed.
+                        served.fetch_sub(1, Ordering::Relaxed);
+                    }
                 }
                 Err(error) if is_no_client(&error) => {}
                 Err(error) => {
@@ -103,7 +133,11 @@ fn is_no_client(error: &io::Error) -> bool {
     matches!(error.kind(), WouldBlock | ConnectionAborted | Interrupted)
 }
 
-fn answer_client(mut client: TcpStream, stop: &AtomicBool, watch: &dyn Fn() -> Watch) -> io::Result<()> {
+fn answer_client(
+    mut client: TcpStream,
+    stop: &AtomicBool,
+    watch: &(dyn Fn() -> Watch + Sync),
+) -> io::Result<()> {
     client.set_nonblocking(false)?;
     let answer = match receive(&mut client, stop)? {
         Some(request) => answer(&request, watch),

@@ -234,5 +234,7 @@ fn textfile(path: &std::path::Path) -> anyhow::Result<OutputFile> {
             path.with_extension("prom").display()
         );
     }
+    // Its reader is another user, whatever the umask of who started this.
+    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     OutputFile::prepare(path, "--textfile")
 }
