@@ -35,7 +35,7 @@ pub struct KernelFacts {
     #[serde(default, skip_serializing_if = "Reading::is_absent")]
     pub selinux_configured: Reading<String>,
     /// The default boot entry: its kernel's image, then the arguments. Absent if not read, as in captures. Unparsable
-    /// with [`KNOWN_BEFORE_BOOT`] if it depends on what nobody knows before the boot.
+    /// if it depends on what nobody knows before the boot.
     #[serde(default, skip_serializing_if = "Reading::is_absent")]
     pub default_boot_line: Reading<String>,
     /// Whether it is a PREEMPT_RT kernel (/sys/kernel/realtime).
