@@ -8,6 +8,7 @@ use lowlat_host::Labels;
 use lowlat_result::{Measurement, ResultDocument};
 use lowlat_settings::audit::Audit;
 use std::{
+    io::Read as _,
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
     time::Instant,
@@ -64,15 +65,42 @@ impl Run {
     }
 }
 
-/// Reads a document and checks that this version understands it.
+/// Largest document that is read, in bytes. That of a host with a thousand CPUs measured for hours is below.
+const BYTES_MAX: u64 = 1 << 30;
+
+/// Another document of lowlat than a result.
+#[derive(Debug)]
+pub struct OtherKind(String);
+
+impl std::fmt::Display for OtherKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for OtherKind {}
+
+/// Reads a document and checks that this version understands it. Another document of lowlat is an [`OtherKind`].
 pub fn read(path: &Path) -> anyhow::Result<ResultDocument> {
     let shown = path.display();
-    let bytes = std::fs::read(path).with_context(|| {
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes));
+    file.with_context(|| {
         format!("cannot read {shown}\nhint: name a document that --result or --json wrote")
     })?;
+    if bytes.len() as u64 > BYTES_MAX {
+        bail!(
+            "cannot read {shown}: it is larger than 1 GiB\nhint: name a document that --result or --json wrote"
+        );
+    }
     let head: Head = serde_json::from_slice(&bytes).with_context(|| not_a_document(path))?;
     if head.document != ResultDocument::DOCUMENT {
-        bail!("{}", not_a_document(path).replacen('\n', &format!(": found a \"{}\"\n", head.document), 1));
+        let told = not_a_document(path).replacen('\n', &format!(": found a \"{}\"\n", head.document), 1);
+        return if head.document.starts_with("lowlat-") {
+            Err(OtherKind(told).into())
+        } else {
+            bail!("{told}")
+        };
     }
     if head.schema_version > ResultDocument::SCHEMA_VERSION {
         bail!(
@@ -93,6 +121,7 @@ pub fn read(path: &Path) -> anyhow::Result<ResultDocument> {
 struct Head {
     document: String,
     schema_version: u32,
+    #[serde(default)]
     lowlat_version: String,
 }
 

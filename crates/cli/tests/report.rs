@@ -111,3 +111,40 @@ fn a_fleet_names_the_hosts_that_differ_and_ends_with_1() {
         page.len()
     );
 }
+
+#[test]
+fn a_bad_file_costs_that_file_and_other_documents_are_passed_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, content: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).expect("a file");
+        path.display().to_string()
+    };
+    let good = std::fs::read_to_string(fixture("assess.json")).expect("a fixture");
+    let (one, two) = (write("one.json", &good), write("two.json", &good));
+    let verification =
+        write("one.verification.json", "{\"document\": \"lowlat-verification\", \"schema_version\": 1}");
+    let fleet = |files: &[&str]| lowlat(&[&["report", "fleet"], files].concat());
+    let hosts = |shown: &std::process::Output| text(&shown.stdout).contains("2 hosts");
+    let beside = fleet(&[&one, &verification, &two]);
+    assert!(hosts(&beside), "{}", text(&beside.stdout));
+    assert_eq!(beside.status.code(), Some(0), "{}", text(&beside.stderr));
+    assert!(
+        text(&beside.stderr).contains("passed over: ")
+            && text(&beside.stderr).contains("one.verification.json")
+    );
+    for bad in ["", "{", "{\"document\": \"other\", \"schema_version\": 1}", &good[..good.len() / 2]] {
+        let bad = write("bad.json", bad);
+        let shown = fleet(&[&one, &bad, &two, "/nonexistent.json"]);
+        assert!(hosts(&shown), "{}{}", text(&shown.stdout), text(&shown.stderr));
+        assert_eq!(shown.status.code(), Some(2));
+        let said = text(&shown.stderr);
+        assert!(
+            said.contains("bad.json") && said.contains("/nonexistent.json") && said.contains("hint: "),
+            "{said}"
+        );
+    }
+    let none = fleet(&[&verification]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(text(&none.stderr).contains("none of the files is a result document"), "{}", text(&none.stderr));
+}

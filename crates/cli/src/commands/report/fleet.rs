@@ -4,7 +4,7 @@ use super::names;
 use crate::{
     arguments::PageArgs,
     commands::{Subcommand, examples},
-    documents,
+    documents::{self, OtherKind},
     labels::WithLabels,
     output::{self, Exit},
     results::{OutputFile, write_all},
@@ -35,7 +35,8 @@ fn declare(command: Command) -> Command {
         .about("Show which hosts of a fleet differ from the others, and in what")
         .after_help(format!(
             "Hosts are compared by the verdicts on their settings, so hosts with other CPU numbers can be\n\
-             alike. Hosts that differ come first, and settings at fault on the fewest hosts.\n\n\
+             alike. Hosts that differ come first, and settings at fault on the fewest hosts.\n\
+             A file that cannot be read is named and left out; other documents of lowlat are passed over.\n\n\
              Exit codes: 0 no verdict differs between the hosts, 1 at least one does, 2 error, \
              4 none differs, but less than half of the settings could be checked.\n\n{}",
             examples(&[
@@ -50,11 +51,29 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let page = arguments.html.as_deref().map(|path| OutputFile::prepare(path, "--html")).transpose()?;
     let labels = &arguments.language.labels;
     // Of each document only what the fleet needs is kept: a thousand of them fit into memory.
-    let host = |(name, path): (String, &PathBuf)| -> anyhow::Result<FleetHost> {
-        Ok(FleetHost::of(name.strip_suffix(".json").unwrap_or(&name), &labels.label(documents::read(path)?)))
-    };
-    let hosts = names(&arguments.files, labels, "host").into_iter().zip(&arguments.files).map(host);
-    let fleet = Fleet::of(hosts.collect::<anyhow::Result<_>>()?);
+    let (mut hosts, mut is_whole) = (Vec::new(), true);
+    for (name, path) in names(&arguments.files, labels, "host").into_iter().zip(&arguments.files) {
+        match documents::read(path) {
+            Ok(document) => {
+                let name = name.strip_suffix(".json").unwrap_or(&name);
+                hosts.push(FleetHost::of(name, &labels.label(document)));
+            }
+            // Such as a verification in the same folder.
+            Err(other) if other.is::<OtherKind>() => {
+                let told = other.to_string();
+                output::talk(&format!("passed over: {}", told.lines().next().unwrap_or_default()));
+            }
+            Err(error) => {
+                is_whole = false;
+                output::talk(&format!("lowlat report fleet: {}", crate::in_words(&error)));
+            }
+        }
+    }
+    anyhow::ensure!(
+        !hosts.is_empty(),
+        "cannot compare hosts: none of the files is a result document\nhint: name documents that `lowlat assess --result` wrote"
+    );
+    let fleet = Fleet::of(hosts);
     let of_fleet = labels.of_all(std::iter::empty());
     match &page {
         Some(_) => {
@@ -67,6 +86,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
             output::print_json(&WithLabels { labels: &of_fleet, result: &document })?;
         }
         None => output::print(&lowlat_report::fleet_text(&fleet, output::width()))?,
+    }
+    if !is_whole {
+        return Ok(Exit::Error);
     }
     Ok(fleet.checked().claim(fleet.alike_count() < fleet.hosts.len()).into())
 }
