@@ -37,6 +37,10 @@ def install_image(lab, line):
     guest.must(INSTALL)
 
 
+def of_boot(row):
+    return any(setting.startswith("boot.") for setting in row["settings"])
+
+
 def refused(lab, when):
     """status and verify: refused, with the reason and what to do, and nothing else."""
     document = tune.status(lab)
@@ -44,7 +48,7 @@ def refused(lab, when):
     reasons = [one["reason"] for one in document["in_force"]["known"]["refused"]]
     lab.check(f"{when}: status has the reason", any(WHY in why and "/etc/kernel/cmdline" in why for why in reasons), reasons)
     done = lab.lowlat("tune verify --json --no-ticks")
-    rows = [row for row in done.json()["rows"] if row["settings"][0].startswith("boot.")]
+    rows = [row for row in done.json()["rows"] if of_boot(row)]
     others = [tune.standing(row) for row in rows if row["standing"] != "refused" or WHY not in row["note"]]
     lab.check(f"{when}: verify says refused of {len(rows)} rows", rows and not others, others[:5])
     lab.check(f"{when}: verify ends with 1", done.status == 1, done.status)
@@ -74,7 +78,7 @@ def run(lab):
     status = tune.status(lab)
     lab.check("set manually, the command line is in effect", status["reboot"] == "done", status["reboot"])
     done = lab.lowlat("tune verify --json --no-ticks")
-    rows = [tune.standing(row) for row in done.json()["rows"] if row["settings"][0].startswith("boot.") and row["standing"] != "held"]
+    rows = [tune.standing(row) for row in done.json()["rows"] if of_boot(row) and row["standing"] != "held"]
     lab.check("verify holds each parameter", not rows, rows)
     tune.rollback(lab)
     tune.nothing_in_force(lab)
