@@ -2,7 +2,7 @@
 
 use super::{
     Comparison, Conflict, Entry, Event, HostError, LoggedState, Progress, State, TargetSpec, UndoError,
-    UndoLog,
+    UndoLog, rollback::Until,
 };
 use lowlat_host::snapshot::sysctl_zeroed_with;
 use std::{collections::BTreeMap, fmt};
@@ -423,8 +423,11 @@ impl UndoLog {
         found: &BTreeMap<String, LoggedState>,
     ) -> UndoError {
         let reason = error.to_string();
-        let mut report =
-            self.undo_to(|e| e.plan == plan && begun.contains(&e.step), |e| found.get(&e.step).cloned());
+        let mut report = self.undo_to(
+            |e| e.plan == plan && begun.contains(&e.step),
+            |e| found.get(&e.step).cloned(),
+            Until::Forever,
+        );
         if report.left.is_empty()
             && let Err(error) = self.append(plan, Event::End)
         {

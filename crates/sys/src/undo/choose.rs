@@ -2,7 +2,7 @@
 
 use super::{
     Entry, Event, Left, Restoration, RollbackPreview, RollbackReport, UndoError, UndoLog,
-    preview::ExpectedStates,
+    preview::ExpectedStates, rollback::Until,
 };
 
 /// Why a step was adopted as lowlat's own although its target was changed outside lowlat.
@@ -18,7 +18,17 @@ impl UndoLog {
     /// A file is restored with bytes, owner, group, mode, modification time and those extended attributes that may be
     /// set. Times of directories are not restored: they show other programs that an entry has changed, which is true.
     pub fn rollback_where(&mut self, wanted: impl Fn(&Entry) -> bool) -> RollbackReport {
-        let mut report = self.undo_where(wanted);
+        self.rollback_until(wanted, Until::Forever)
+    }
+
+    /// The same for a plan that stays in force: the next boot may set its values again, so the first values of
+    /// lasting names stay recorded.
+    pub fn rollback_until_boot(&mut self, wanted: impl Fn(&Entry) -> bool) -> RollbackReport {
+        self.rollback_until(wanted, Until::NextBoot)
+    }
+
+    fn rollback_until(&mut self, wanted: impl Fn(&Entry) -> bool, until: Until) -> RollbackReport {
+        let mut report = self.undo_where(wanted, until);
         if let Err(error) = self.close_where(|_, is_empty| is_empty) {
             report.not_recorded = Some(error.to_string());
         }

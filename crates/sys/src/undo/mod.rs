@@ -31,8 +31,9 @@
 //!   reported, ends the usable part, and prevents new plans until it is accepted.
 //! * A shortened, exchanged or deleted log is detected through a mark of its end that is stored elsewhere
 //!   ([`LogMark`]).
-//! * Changes reverted by a restart of the host (values of the kernel) are recorded as expired, and never
-//!   restored.
+//! * Values of the kernel that are named by number (an interrupt, a thread) are recorded as expired after a restart,
+//!   and never restored. The first state of lasting names is kept: if a file (sysctl.d, udev) set lowlat's value again
+//!   at boot, it is restored, and a third value is reported.
 //! * Between the check and the rename another program can still write: Linux has no compare-and-rename.
 //!   That window is a few system calls long.
 //!

@@ -69,6 +69,8 @@ impl UndoLog {
         {
             seen.insert(place, old.clone());
             preview.restore.push(Restoration { plan, step, kind: spec.kind.clone(), name, present, old });
+        } else if self.is_reset(entry) {
+            preview.expired.push(step);
         } else {
             let is_after_reboot = entry.boot != self.boot();
             let conflict = Conflict { plan, step, name, old, ours, present, is_after_reboot };

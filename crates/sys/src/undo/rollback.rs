@@ -65,6 +65,8 @@ pub struct RollbackReport {
     pub unchanged: Vec<String>,
     /// Steps whose change ended with an earlier boot: nothing was touched.
     pub expired: Vec<String>,
+    /// Those of them whose target has neither its previous value nor lowlat's: something else has set it since.
+    pub different: Vec<Conflict>,
     /// Steps that are still active, with the reason.
     pub left: Vec<Left>,
     /// Directories that a step created and that are not empty: they contain other files.
@@ -92,6 +94,9 @@ impl fmt::Display for RollbackReport {
         for left in &self.left {
             write!(f, "\n{left}")?;
         }
+        for conflict in &self.different {
+            write!(f, "\n{conflict}")?;
+        }
         for directory in &self.directories_left {
             write!(f, "\n{directory} was created by lowlat but is not empty, so it stays")?;
         }
@@ -105,9 +110,34 @@ impl fmt::Display for RollbackReport {
     }
 }
 
+/// How long a rollback counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Until {
+    /// The plan is no longer in force.
+    Forever,
+    /// The plan stays in force, and the next boot may set the values again, so their first values stay recorded.
+    NextBoot,
+}
+
+/// What became of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Undone {
+    /// Its target has its previous state.
+    Restored,
+    /// A restart has reset its target.
+    Expired,
+    /// The same, and something else has set it since.
+    Different,
+    /// It stays.
+    Left,
+}
+
+/// Why a step stays recorded although its target was restored.
+const NEXT_BOOT: &str = "restored until the next boot";
+
 impl UndoLog {
-    pub(super) fn undo_where(&mut self, wanted: impl Fn(&Entry) -> bool) -> RollbackReport {
-        self.undo_to(wanted, |_| None)
+    pub(super) fn undo_where(&mut self, wanted: impl Fn(&Entry) -> bool, until: Until) -> RollbackReport {
+        self.undo_to(wanted, |_| None, until)
     }
 
     /// Rolls back to another old state than the recorded one if `other_old` has one.
@@ -115,38 +145,43 @@ impl UndoLog {
         &mut self,
         wanted: impl Fn(&Entry) -> bool,
         other_old: impl Fn(&Entry) -> Option<LoggedState>,
+        until: Until,
     ) -> RollbackReport {
         let mut report = RollbackReport { damage: self.damage().cloned(), ..RollbackReport::default() };
         let entries: Vec<Entry> = self.history.entries.iter().rev().filter(|e| wanted(e)).cloned().collect();
         for mut entry in entries {
             entry.old = other_old(&entry).unwrap_or(entry.old);
-            if self.is_expired(&entry) {
-                report.expired.push(entry.step.clone());
-                if let Err(error) = self.append(&entry.plan, Event::Expired { step: entry.step.clone() }) {
-                    report.not_recorded = Some(error.to_string());
+            let undone =
+                if self.is_expired(&entry) { Ok(Undone::Expired) } else { self.undo(&entry, &mut report) };
+            let step = entry.step.clone();
+            let event = match undone {
+                Ok(Undone::Different) if until == Until::NextBoot => continue,
+                Ok(Undone::Expired | Undone::Different) => {
+                    report.expired.push(step.clone());
+                    Event::Expired { step }
                 }
-                continue;
-            }
-            let undone = match self.undo(&entry, &mut report) {
-                Ok(undone) => undone,
+                Ok(Undone::Restored) if until == Until::NextBoot && self.keeps_its_name(&entry) => {
+                    Event::Failed { step, reason: NEXT_BOOT.to_owned(), present: Some(entry.old.clone()) }
+                }
+                Ok(Undone::Restored) => Event::Undone { step },
+                Ok(Undone::Left) => continue,
                 Err(error) => {
-                    let (plan, step) = (entry.plan.clone(), entry.step.clone());
+                    let plan = entry.plan.clone();
                     report.left.push(Left::Failed { plan, step, reason: error.to_string() });
-                    false
+                    continue;
                 }
             };
             // The host comes first: a record that cannot be written (a full disk) must not prevent it from
             // being restored.
-            if undone && let Err(error) = self.append(&entry.plan, Event::Undone { step: entry.step.clone() })
-            {
+            if let Err(error) = self.append(&entry.plan, event) {
                 report.not_recorded = Some(error.to_string());
             }
         }
         report
     }
 
-    /// Rolls back one step; `false` if it stays.
-    fn undo(&self, entry: &Entry, report: &mut RollbackReport) -> Result<bool, HostError> {
+    /// Rolls back one step.
+    fn undo(&self, entry: &Entry, report: &mut RollbackReport) -> Result<Undone, HostError> {
         let spec = &entry.target;
         let same = |a: &State, b: &State| spec.comparison.same(a, b);
         let (old, new) = (self.restore(&entry.old)?, self.restore(&entry.new)?);
@@ -155,7 +190,7 @@ impl UndoLog {
         let was_old = same(&present, &old);
         let is_between = spec.comparison.is_between(&present, &old, &ours);
         if !was_old && !same(&present, &ours) && !same(&present, &new) && !is_between {
-            report.left.push(Left::Conflict(Box::new(Conflict {
+            let conflict = Conflict {
                 plan: entry.plan.clone(),
                 step: entry.step.clone(),
                 name: spec.name.clone(),
@@ -163,8 +198,13 @@ impl UndoLog {
                 ours,
                 present,
                 is_after_reboot: entry.boot != self.boot(),
-            })));
-            return Ok(false);
+            };
+            if self.is_reset(entry) {
+                report.different.push(conflict);
+                return Ok(Undone::Different);
+            }
+            report.left.push(Left::Conflict(Box::new(conflict)));
+            return Ok(Undone::Left);
         }
         let target = self.target(spec)?;
         if !was_old {
@@ -180,11 +220,11 @@ impl UndoLog {
         report.directories_left.extend(kept);
         if is_used {
             // The record of the directories is needed until that step is undone.
-            return Ok(false);
+            return Ok(Undone::Left);
         }
         let list = if was_old { &mut report.unchanged } else { &mut report.restored };
         list.push(entry.step.clone());
-        Ok(true)
+        Ok(Undone::Restored)
     }
 
     /// Removes the empty directories that a step created. Returns the others, and whether another step in force

@@ -70,7 +70,7 @@ impl fmt::Display for State {
             Self::Absent => write!(f, "absent"),
             Self::Value(text) => match text.trim_end().split_once('\n') {
                 Some((line, more)) => write!(f, "{line:?} (and {} more lines)", more.lines().count()),
-                None => write!(f, "{text:?}"),
+                None => write!(f, "{:?}", text.trim_end()),
             },
             Self::File(file) => {
                 let (mode, uid, gid, length) = (file.mode, file.uid, file.gid, file.bytes.len());

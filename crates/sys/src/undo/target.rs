@@ -16,11 +16,16 @@ pub trait Target: fmt::Debug + Send {
     /// Changes the state to `to`, durably and atomically. Repeating it must do no harm.
     fn write(&self, writer: &Writer, spec: &TargetSpec, to: &State) -> Result<(), HostError>;
 
-    /// Whether its changes survive a restart of the host. Others are expired by
-    /// [`UndoLog::expire`](super::UndoLog::expire) in the next boot, because the number of an interrupt or
-    /// thread then means another one.
+    /// Whether its changes survive a restart of the host. Others may be expired by
+    /// [`UndoLog::expire`](super::UndoLog::expire) in the next boot.
     fn outlives_boot(&self, _spec: &TargetSpec) -> bool {
         true
+    }
+
+    /// Whether its name means the same thing in each boot, so that what this boot set again by a file (sysctl.d, udev,
+    /// the command line) is lowlat's change too.
+    fn keeps_its_name(&self, spec: &TargetSpec) -> bool {
+        self.outlives_boot(spec)
     }
 
     /// A name that is the same for all spellings of a target.
@@ -43,6 +48,9 @@ pub trait Target: fmt::Debug + Send {
         Ok(Vec::new())
     }
 }
+
+/// Directories whose entries have other numbers or names in each boot: interrupts and interfaces.
+const NUMBERED: [&str; 2] = ["/proc/irq/", "/sys/class/net/"];
 
 /// Attributes of the kernel.
 #[derive(Debug)]
@@ -70,6 +78,10 @@ impl Target for ValueFiles {
 
     fn outlives_boot(&self, _spec: &TargetSpec) -> bool {
         false
+    }
+
+    fn keeps_its_name(&self, spec: &TargetSpec) -> bool {
+        !NUMBERED.iter().any(|folder| spec.name.starts_with(folder))
     }
 
     fn identity(&self, writer: &Writer, spec: &TargetSpec) -> Result<String, HostError> {

@@ -119,9 +119,12 @@ fn rollback_with(
     }
     // The dead-man switch comes last: after a crash it completes the rollback.
     let is_confirm = |entry: &Entry| Stage::Confirm.is_of(&entry.plan);
-    let report = log.rollback_where(|entry| chosen.contains(&key(entry)) && !is_confirm(entry));
-    let mut outcome =
-        outcome_of(&report, &before, &log, |entry| chosen.contains(&key(entry)) && !is_confirm(entry));
+    let is_wanted = |entry: &Entry| chosen.contains(&key(entry)) && !is_confirm(entry);
+    let report = match request.scope {
+        Scope::RunTime => log.rollback_until_boot(is_wanted),
+        Scope::All | Scope::To(_) => log.rollback_where(is_wanted),
+    };
+    let mut outcome = outcome_of(&report, &before, &log, is_wanted);
     outcome.notes.extend(notes);
     settle_conflicts(site, &mut log, &report, &mut outcome)?;
     if request.scope != Scope::RunTime {
@@ -306,12 +309,11 @@ fn add(
     log: &UndoLog,
     is_chosen: impl Fn(&Entry) -> bool,
 ) {
-    let in_log: BTreeSet<StepKey> = log.history().entries.iter().map(key).collect();
     let not_restored: BTreeSet<StepKey> = report.left.iter().map(left_key).collect();
-    // The report names steps by ID only. Their plan is the one whose step has gone from the log. If a full
-    // disk prevented that record, all chosen steps with that ID count unless they failed.
+    // The report names steps by ID only. Their plan is the one whose step has gone from the log or changed in it. If
+    // a full disk prevented that record, all chosen steps with that ID count unless they failed.
     let is_over = |entry: &Entry| match report.not_recorded {
-        None => !in_log.contains(&key(entry)),
+        None => log.history().entry(&entry.plan, &entry.step) != Some(entry),
         Some(_) => is_chosen(entry) && !not_restored.contains(&key(entry)),
     };
     let over = before.iter().rev().filter(|entry| is_over(entry));
@@ -327,6 +329,14 @@ fn add(
     }
     outcome.unchanged_count += report.unchanged.len();
     outcome.expired_count += report.expired.len();
+    outcome.given_up.extend(report.different.iter().map(|Conflict { name, old, ours, present, .. }| {
+        NotRestored {
+            name: name.clone(),
+            reason: format!(
+                "{old} before the plan, {ours} by lowlat; something else has set {present} since the reboot"
+            ),
+        }
+    }));
     outcome.directories_left.extend(report.directories_left.iter().cloned());
     outcome.damage = report.damage.as_ref().map(ToString::to_string);
     outcome.notes.extend(report.not_recorded.as_ref().map(|why| format!("not recorded: {why}")));

@@ -20,45 +20,102 @@ fn restart(host: &Host, value: &str) {
     host.put("sys/devices/x/value", value, 0o644);
 }
 
+/// What a file set again at boot is lowlat's; what something else set is kept, and reported.
 #[test]
-fn a_value_of_an_earlier_boot_is_not_rolled_back() {
-    for value in ["0\n", "7\n", "55\n"] {
+fn after_a_restart_lowlats_value_is_restored_and_others_stay() {
+    for (found, then, restored, expired, different) in
+        [("0\n", "0\n", 6, 0, 0), ("7\n", "0\n", 7, 0, 0), ("55\n", "55\n", 6, 1, 1)]
+    {
         let host = host();
         let (start, plan) = (host.tree(true), host.plan());
         host.open(Faults::none()).unwrap().apply("p", &plan, OnFailure::RollBack).unwrap();
-        restart(&host, value);
+        restart(&host, found);
         let mut log = host.open(Faults::none()).unwrap();
+        assert_eq!(log.expire().unwrap(), []);
         let preview = log.preview_where(|_| true, &[]);
         let report = log.rollback_where(|_| true);
-        assert!(report.is_complete(), "{value}: {report}");
-        assert_eq!((report.expired.clone(), report.restored.len()), (vec!["value".to_owned()], 6));
-        assert_eq!((&preview.expired, preview.restore.len()), (&report.expired, 6));
-        assert!(report.to_string().contains("reverted by an earlier restart: 1"), "{report}");
+        assert!(report.is_complete(), "{found}: {report}");
+        assert_eq!(
+            (report.restored.len(), report.expired.len(), report.different.len()),
+            (restored, expired, different),
+            "{found}: {report}"
+        );
+        assert_eq!((&preview.expired, preview.restore.len()), (&report.expired, restored));
+        for conflict in &report.different {
+            let value = |text: &str| State::Value(text.to_owned());
+            let states = (&conflict.old, &conflict.ours, &conflict.present, conflict.is_after_reboot);
+            assert_eq!(states, (&value("0\n"), &value("7\n"), &value("55\n"), true));
+        }
         assert!(log.history().entries.is_empty());
         let present = fs::read_to_string(host.root.join("sys/devices/x/value")).unwrap();
-        assert_eq!(present, value, "not touched");
+        assert_eq!(present, then, "found {found}");
         restart(&host, "0\n");
         host.put(BOOT_ID, "first\n", 0o444);
         assert_eq!(host.tree(true), start);
     }
 }
 
+/// The first value stays recorded over any number of boots, and so do those of layers above it.
 #[test]
-fn expiry_is_recorded_once_and_keeps_files() {
+fn the_first_value_is_kept_as_long_as_a_plan_is_in_force() {
     let host = host();
-    let plan = host.plan();
-    host.open(Faults::none()).unwrap().apply("p", &plan, OnFailure::RollBack).unwrap();
+    let value = |host: &Host, to: &str| {
+        let target = TargetSpec::value("/sys/class/x/value", Comparison::Exact);
+        host.step("value", target, State::Value(to.to_owned()))
+    };
+    let apply = |plan: &str, to: &str| {
+        let step = value(&host, to);
+        host.open(Faults::none()).unwrap().apply(plan, &[step], OnFailure::RollBack).unwrap()
+    };
+    apply("a/run", "1");
+    apply("b/run", "2");
+    for boot in 0..3 {
+        // A file sets it in every other boot.
+        restart(&host, if boot % 2 == 0 { "2\n" } else { "0\n" });
+        host.put(BOOT_ID, &format!("boot {boot}\n"), 0o444);
+        assert_eq!(apply(&format!("b/boot-{boot}"), "2").done.len(), boot % 2, "boot {boot}");
+        let log = host.open(Faults::none()).unwrap();
+        assert!(log.history().entries.len() <= 3, "{:?}", log.history());
+    }
+    let present = || fs::read_to_string(host.root.join("sys/devices/x/value")).unwrap();
     let mut log = host.open(Faults::none()).unwrap();
+    // Until the next boot, twice: the values are as before, and their records stay.
+    for restored in [2, 0] {
+        let report = log.rollback_until_boot(|_| true);
+        assert_eq!((report.restored.len(), report.is_complete()), (restored, true), "{report}");
+        assert_eq!((present().trim(), log.history().entries.len()), ("0", 2));
+    }
+    drop(log);
+    restart(&host, "2\n");
+    host.put(BOOT_ID, "last\n", 0o444);
+    let mut log = host.open(Faults::none()).unwrap();
+    assert_eq!(log.rollback_where(|entry| entry.plan.starts_with('b')).restored.len(), 1);
+    assert_eq!(present().trim(), "1");
+    assert_eq!(log.rollback_where(|_| true).restored.len(), 1);
+    assert_eq!((present().trim(), log.history().entries.len()), ("0", 0));
+}
+
+/// The number of an interrupt means another one in the next boot.
+#[test]
+fn records_without_a_lasting_name_expire_once() {
+    let host = host();
+    fs::create_dir_all(host.root.join("proc/irq/9")).unwrap();
+    host.put("proc/irq/9/smp_affinity_list", "0-3\n", 0o644);
+    let target = TargetSpec::value("/proc/irq/9/smp_affinity_list", Comparison::Exact);
+    let mut plan = host.plan();
+    plan.push(host.step("irq", target, State::Value("0".to_owned())));
+    let mut log = host.open(Faults::none()).unwrap();
+    log.apply("p", &plan, OnFailure::RollBack).unwrap();
     assert!(log.expire().unwrap().is_empty(), "the same boot");
     drop(log);
     restart(&host, "0\n");
     let mut log = host.open(Faults::none()).unwrap();
     let gone: Vec<String> = log.expire().unwrap().into_iter().map(|entry| entry.step).collect();
-    assert_eq!((gone, log.history().entries.len()), (vec!["value".to_owned()], 6));
+    assert_eq!((gone, log.history().entries.len()), (vec!["irq".to_owned()], 7));
     assert!(log.expire().unwrap().is_empty());
     drop(log);
     let log = host.open(Faults::none()).unwrap();
-    assert_eq!(log.history().entries.len(), 6, "read again from the records");
+    assert_eq!(log.history().entries.len(), 7, "read again from the records");
 }
 
 #[test]

@@ -98,6 +98,47 @@ fn the_next_boot_applies_the_run_time_part_again() {
     assert_eq!(reboot(&bench.site(Faults::none())), RebootStatus::NotNeeded);
 }
 
+/// Without a command line nothing asks for a reboot, and systemd-sysctl has set lowlat's values again: all of them are
+/// taken back, whether the service ran at boot, was stopped, or never ran.
+#[test]
+fn values_that_a_file_set_at_boot_are_taken_back() {
+    if !is_root() {
+        return;
+    }
+    for service in ["off", "on", "stopped in an earlier boot"] {
+        let mut bench = Bench::new();
+        bench.plan.changes.retain(|change| change.target.kind().part() != crate::steps::Part::Boot);
+        let (site, start) = (bench.site(Faults::none()), bench.files());
+        bench.apply(&site, ApplyOptions::default()).unwrap();
+        let applied = bench.files();
+        for _ in 0..2 {
+            bench.reboot(&start);
+            if service != "off" {
+                assert!(apply_again(&site).unwrap().refused.is_empty());
+            }
+            if service.starts_with("stopped") {
+                let stop = RollbackRequest { scope: Scope::RunTime, ..RollbackRequest::default() };
+                let report = rollback(&site, &stop).unwrap();
+                assert!(report.is_complete() && !report.restored.is_empty(), "{report:#?}");
+            }
+        }
+        if service.starts_with("stopped") {
+            bench.reboot(&start);
+        }
+        let of_kernel = |line: &&String| line.starts_with("proc/sys/") && !line.contains("boot_id");
+        let tuned = differences(&start, &applied).iter().filter(of_kernel).count();
+        let left = differences(&start, &bench.files());
+        assert!(
+            left.iter().any(|line| of_kernel(&line)),
+            "{service}: the drop-in set {tuned} values\n{left:#?}"
+        );
+        let report = rollback(&site, &RollbackRequest::default()).unwrap();
+        assert!(report.is_complete() && report.in_force.is_none(), "{service}: {report:#?}");
+        let left = differences(&start, &bench.files());
+        assert!(!left.iter().any(|line| !line.contains("boot_id")), "{service}: {left:#?}");
+    }
+}
+
 #[test]
 fn only_the_run_time_part_leaves_nothing_for_the_next_boot() {
     if !is_root() {

@@ -286,6 +286,19 @@ impl Bench {
             *seen += 1;
             is_known && *seen <= 2
         });
+        let sysctls: Vec<String> = plan
+            .changes
+            .iter()
+            .filter_map(|change| match &change.target {
+                PlanTarget::Sysctl { key } => Some(format!("{key} = {}\n", change.after)),
+                _ => None,
+            })
+            .collect();
+        for change in &mut plan.changes {
+            if matches!(&change.target, PlanTarget::OwnedFile { path } if path.contains("/sysctl.d/")) {
+                change.after = sysctls.concat();
+            }
+        }
         // One service, whatever the captured host runs.
         let mut service = plan.changes.first().cloned().unwrap();
         service.target = PlanTarget::Service { unit: "sleepless.service".into() };
@@ -325,6 +338,7 @@ impl Bench {
                 self.put(path, text);
             }
         }
+        self.set_dropins();
         let number = u32::from_str_radix(boot.get(..8).unwrap(), 16).unwrap() + 1;
         self.put("proc/sys/kernel/random/boot_id", &format!("{number:08x}-0000-4000-8000-000000000000\n"));
         let entry = self.text(GRUB_CFG);
@@ -332,6 +346,21 @@ impl Bench {
         let line = format!("BOOT_IMAGE=/vmlinuz root=/dev/vda1 ro {}\n", words.join(" "));
         self.put("proc/cmdline", line.replace("= ", " ").trim_end());
         self.manager.active.lock().unwrap().clear();
+    }
+
+    /// Sets the values of sysctl.d, as systemd-sysctl does at boot.
+    fn set_dropins(&self) {
+        let files = fs::read_dir(self.tree().join("etc/sysctl.d")).into_iter().flatten().flatten();
+        for file in files.filter(|file| file.path().extension().is_some_and(|end| end == "conf")) {
+            let text = fs::read_to_string(file.path()).unwrap();
+            let lines = text.lines().filter(|line| !line.starts_with('#'));
+            for (key, value) in lines.filter_map(|line| line.split_once('=')) {
+                let path = format!("proc/sys/{}", key.trim().trim_start_matches('-').replace('.', "/"));
+                if self.tree().join(&path).exists() {
+                    self.put(&path, &format!("{}\n", value.trim()));
+                }
+            }
+        }
     }
 
     /// Every file of the tree by its path: content, mode, owner; links by where they lead.

@@ -139,6 +139,23 @@ fn a_value_that_others_set_by_rule_at_boot_is_what_a_rollback_leaves() {
     assert_eq!(bench.text(&value).trim(), "33", "TuneD's");
 }
 
+/// A value that something else has set since the reboot stays, and the rollback says so.
+#[test]
+fn a_value_that_others_have_set_since_a_reboot_is_reported() {
+    if !is_root() {
+        return;
+    }
+    let (bench, site, start) = Bench::applied(ApplyOptions::default());
+    let value = sysctl_of(&bench);
+    bench.reboot(&start);
+    bench.put(&value, "33\n");
+    let report = rollback(&site, &RollbackRequest::default()).unwrap();
+    let of_path = report.given_up.iter().find(|given| given.name == format!("/{value}"));
+    let reason = of_path.map(|given| given.reason.as_str()).unwrap_or_default();
+    assert!(reason.ends_with("something else has set \"33\" since the reboot"), "{report:#?}");
+    assert_eq!(bench.text(&value), "33\n");
+}
+
 #[test]
 fn a_boot_menu_that_a_kernel_update_has_rewritten_is_generated_again() {
     if !is_root() {
