@@ -1,10 +1,22 @@
 //! Handling of Ctrl-C and other termination signals.
 
 use anyhow::Context;
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
 };
+
+/// Interval at which threads that have not ended since a signal are given other CPUs.
+const RELEASE_EVERY: Duration = Duration::from_secs(1);
+
+/// Lets threads end that are pinned to CPUs on which real-time threads leave them no time.
+fn release() {
+    lowlat_sys::scheduling::release_threads("");
+}
 
 /// Returns a flag that SIGINT, SIGTERM and SIGHUP raise. A second signal ends the process at once, after it has removed
 /// lowlat's trace in the kernel and a pipeline's folder, released reserved huge pages and restored the terminal.
@@ -20,8 +32,16 @@ pub fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
             crate::commands::pipeline::huge_pages::give_back();
             lowlat_trade::run::remove_folder();
             crate::commands::watch::restore_terminal();
+            release();
             std::process::exit(130);
         }
+        // If no thread is left to start it, the second signal helps.
+        let _ = thread::Builder::new().name("lowlat-release".into()).spawn(|| {
+            loop {
+                thread::sleep(RELEASE_EVERY);
+                release();
+            }
+        });
     };
     ctrlc::set_handler(on_signal).context("cannot catch Ctrl-C")?;
     Ok(stop)

@@ -73,9 +73,12 @@ pub enum Warning {
         /// The clock source.
         name: String,
     },
-    /// Samplers died.
-    #[error("The samplers of {cpus:#} died during the run because of a bug in lowlat; the others were kept.")]
-    SamplersDied {
+    /// Samplers did not end.
+    #[error(
+        "The samplers of {cpus:#} did not end with the run: a real-time thread held their CPU, or they died because of a \
+         bug in lowlat. The others were kept."
+    )]
+    SamplersLost {
         /// Their CPUs.
         cpus: CpuSet,
     },

@@ -1,6 +1,7 @@
 //! Scheduling of a task, through the kernel's own calls (sched_setaffinity(2), sched_setattr(2)).
 
-use lowlat_host::{CpuSet, snapshot::SchedPolicy};
+use crate::{Root, task_stat::cpus_allowed};
+use lowlat_host::{CPU_ID_MAX, CpuSet, Reading, snapshot::SchedPolicy};
 use std::{fmt, io, str::FromStr};
 
 /// Bits per word of the kernel's masks.
@@ -89,6 +90,29 @@ pub fn set_affinity(tid: u32, cpus: &CpuSet) -> io::Result<()> {
     // beyond its own CPU count.
     let result = unsafe { libc::syscall(libc::SYS_sched_setaffinity, task(tid)?, bytes, words.as_ptr()) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Gives the threads of this process whose names start with `name` other CPUs than those they are pinned to, and the
+/// default policy, so that they can end although real-time threads hold their CPU. A process ends only with its last
+/// thread. Errors are ignored: a thread may have ended, or no other CPU may be allowed.
+pub fn release_threads(name: &str) {
+    let root = Root::live();
+    let other = Scheduling {
+        policy: SchedPolicy::Other,
+        priority: 0,
+        nice: None,
+        deadline_ns: [0; 3],
+        is_reset_on_fork: false,
+    };
+    for tid in root.list("/proc/self/task").into_known().unwrap_or_default() {
+        let is_named = root.read(&format!("/proc/self/task/{tid}/comm")).text().starts_with(name);
+        let (true, Ok(number)) = (is_named, tid.parse()) else { continue };
+        let status = format!("/proc/self/task/{tid}/status");
+        if let Reading::Known(pinned) = cpus_allowed(&root, &status) {
+            let _ = set_affinity(number, &CpuSet::first(CPU_ID_MAX).difference(&pinned));
+        }
+        let _ = set_scheduling(number, &other);
+    }
 }
 
 fn attributes(tid: u32) -> io::Result<Attributes> {

@@ -5,6 +5,7 @@
 mod captures;
 mod descriptors;
 mod outputs;
+mod real_time;
 mod recordings;
 mod reports;
 mod runs;

@@ -15,7 +15,7 @@ fn every_warning() -> Vec<Warning> {
         Warning::TscNotReportedInvariant,
         Warning::TscNotUsed,
         Warning::ClockSourceNotTsc { name: "hpet".to_owned() },
-        Warning::SamplersDied { cpus: cpus() },
+        Warning::SamplersLost { cpus: cpus() },
         moved(true),
         moved(false),
         Warning::Stolen { cpus: CpuSet::of(1), stolen_ns: 30_000_000 },

@@ -5,11 +5,12 @@ use super::real_time::{RealTime, RealTimePolicy};
 use crate::affinity::{self, AffinityError};
 use lowlat_host::{CpuId, CpuSet};
 use lowlat_jitter::TracingCost;
+use lowlat_sys::scheduling::release_threads;
 use std::{
     io,
     sync::{
         atomic::{AtomicBool, AtomicU32, Ordering},
-        mpsc::{self, Receiver, RecvError, RecvTimeoutError, Sender},
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
     },
     thread,
     time::{Duration, Instant},
@@ -29,8 +30,9 @@ const PAIRS_MAX: usize = 200;
 /// No stretch of comparisons starts later than this.
 const BUDGET: Duration = Duration::from_millis(180);
 /// Timeout of a side, which takes well below a millisecond: if it expires, the CPU has no time for it.
-const SIDE_MAX: Duration = Duration::from_secs(2);
+const SIDE_MAX: Duration = Duration::from_millis(400);
 const STACK_BYTES: usize = 128 << 10;
+const NAME: &str = "lowlat-cost";
 
 const LEADERS_TURN: u32 = 0;
 const FOLLOWERS_TURN: u32 = 1;
@@ -53,12 +55,6 @@ pub enum CostError {
     /// No comparison was completed.
     #[error("cannot measure the cost of tracing: a thread died because of a bug in lowlat; please report it")]
     Died,
-}
-
-impl From<RecvError> for CostError {
-    fn from(_: RecvError) -> Self {
-        Self::Died
-    }
 }
 
 /// Measures the cost of one trace event, on a CPU that is not measured if possible.
@@ -84,24 +80,27 @@ pub fn tracing_cost(cpu: CpuId, mut switch: impl FnMut(bool)) -> Result<TracingC
             let (order, ordered) = mpsc::channel();
             let (table, answer) = (&table, answer.clone());
             thread::Builder::new()
-                .name("lowlat-cost".to_owned())
+                .name(NAME.to_owned())
                 .stack_size(STACK_BYTES)
                 .spawn_scoped(scope, move || sit_down(cpu, table, &ordered, &answer, life))?;
             orders.push(order);
         }
         drop(answer);
-        for _ in &orders {
-            answers.recv()??;
-        }
+        let next = || match answers.recv_timeout(SIDE_MAX) {
+            Ok(measured) => Ok(measured?),
+            Err(RecvTimeoutError::Timeout) => Err(CostError::Busy { cpu }),
+            Err(RecvTimeoutError::Disconnected) => Err(CostError::Died),
+        };
         let mut side = || {
             orders.iter().try_for_each(|order| order.send(()).map_err(|_| CostError::Died))?;
-            match answers.recv_timeout(SIDE_MAX) {
-                Ok(measured) => Ok(measured?),
-                Err(RecvTimeoutError::Timeout) => Err(CostError::Busy { cpu }),
-                Err(RecvTimeoutError::Disconnected) => Err(CostError::Died),
-            }
+            next()
         };
-        let pairs = compare(began, &mut switch, &mut side);
+        let seated = orders.iter().try_for_each(|_| next().map(drop));
+        let pairs = seated.and_then(|()| compare(began, &mut switch, &mut side));
+        if matches!(pairs, Err(CostError::Busy { .. })) {
+            // They end where they get time.
+            release_threads(NAME);
+        }
         // The threads are dropped before the orders.
         drop(end);
         switch(false);

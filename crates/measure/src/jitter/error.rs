@@ -109,6 +109,18 @@ pub enum JitterError {
         /// Its CPU.
         cpu: CpuId,
     },
+    /// CPUs have no time for a sampler.
+    #[error(
+        "cannot measure {cpus:#}: no time for a sampler within {:.1} s\nhint: a real-time thread may hold it; look for one \
+         with `ps -eLo psr,cls,rtprio,comm | grep -E 'FF|RR'`",
+        within.as_secs_f64()
+    )]
+    Busy {
+        /// Those CPUs.
+        cpus: CpuSet,
+        /// How long the samplers waited.
+        within: Duration,
+    },
     /// A real-time priority that does not exist.
     #[error("invalid real-time priority {priority}\nhint: give one from 1 to 99, such as 10")]
     Priority {

@@ -41,7 +41,7 @@ pub fn assemble(
     let online = root.read_cpu_list(ONLINE).into_known();
     let missing = options.cpus.difference(&done.iter().map(|one| one.cpu).collect());
     if !missing.is_empty() {
-        warnings.push(Warning::SamplersDied { cpus: missing.clone() });
+        warnings.push(Warning::SamplersLost { cpus: missing.clone() });
     }
     warnings.extend(done.iter().filter_map(|one| move_of(one, online.as_ref(), scale)));
     let cpus: Vec<JitterCpu> = done

@@ -23,18 +23,26 @@ use crate::{
 };
 use lowlat_host::{CpuId, CpuSet};
 use lowlat_jitter::{JitterRecord, Warning};
-use lowlat_sys::Root;
+use lowlat_sys::{Root, scheduling::release_threads};
 use std::{
     collections::BTreeMap,
     sync::{
         Arc,
-        atomic::AtomicBool,
+        atomic::{AtomicBool, Ordering},
         mpsc::{self, Receiver, RecvTimeoutError},
     },
     thread::{self, Scope},
     time::{Duration, Instant},
 };
 
+/// Timeout of the samplers' start, which takes some milliseconds: if it expires, a CPU has no time for them.
+const START_MAX: Duration = Duration::from_secs(10);
+/// How long the samplers may take to end after the end of the run.
+const END_MAX: Duration = Duration::from_secs(3);
+/// Interval of looks at the stop flag before the run.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Start of the names of the samplers' threads.
+const NAME: &str = "lowlat/";
 /// Interval of the progress function if the main thread has a CPU that is not measured.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 /// The interval if it must wake up on a measured CPU.
@@ -127,7 +135,10 @@ impl<'a> Run<'a> {
         thread::scope(|scope| {
             let ready = self.start_all(scope, &team, counter, &sender, &messages);
             drop(sender);
-            let mut ready = ready.inspect_err(|_| team.abandon())?;
+            let mut ready = ready.inspect_err(|_| {
+                team.abandon();
+                release_threads(NAME);
+            })?;
             let calibrations: Vec<Calibration> = ready.iter().map(|one| one.calibration).collect();
             let threshold_ns =
                 self.options.threshold_ns.unwrap_or_else(|| default_threshold_ns(&calibrations));
@@ -186,21 +197,30 @@ impl<'a> Run<'a> {
         for cpu in self.options.cpus.iter() {
             let place = Place { team, cpu, sender: sender.clone() };
             thread::Builder::new()
-                .name(format!("lowlat/{cpu}"))
+                .name(format!("{NAME}{cpu}"))
                 .stack_size(STACK_BYTES)
                 .spawn_scoped(scope, move || self.sampler(&place, &counter))
                 .map_err(|source| JitterError::Thread { cpu, source })?;
         }
+        let began = Instant::now();
         let mut ready = BTreeMap::new();
         while ready.len() < self.options.cpus.len() {
-            match messages.recv() {
+            match messages.recv_timeout(LOOK_EVERY) {
                 Ok(Message::Ready(one)) => {
                     ready.insert(one.cpu, *one);
                 }
                 Ok(Message::Failed(error)) => return Err(error),
                 Ok(Message::Died(cpu)) => return Err(JitterError::Died { cpu }),
+                // Relaxed: the flag orders nothing.
+                Err(RecvTimeoutError::Timeout)
+                    if began.elapsed() > START_MAX || self.stop.load(Ordering::Relaxed) =>
+                {
+                    let cpus = self.options.cpus.iter().filter(|cpu| !ready.contains_key(cpu)).collect();
+                    return Err(JitterError::Busy { cpus, within: began.elapsed() });
+                }
+                Err(RecvTimeoutError::Timeout) => {}
                 // Neither can happen: no gate is open yet, and `sender` is still held.
-                Ok(Message::Done(_)) | Err(_) => break,
+                Ok(Message::Done(_)) | Err(RecvTimeoutError::Disconnected) => break,
             }
         }
         Ok(ready.into_values().collect())
@@ -277,8 +297,20 @@ impl<'a> Run<'a> {
         let mut shown = JitterProgress::of(&lines, self.options.duration);
         let mut done = Vec::with_capacity(lines.len());
         let began = Instant::now();
+        let mut end = began + self.options.duration + END_MAX;
+        let (mut is_stopped, mut is_over) = (false, false);
         let mut left = lines.len();
         while left > 0 {
+            // Relaxed: the flag orders nothing.
+            if !is_stopped && self.stop.load(Ordering::Relaxed) {
+                (is_stopped, end) = (true, Instant::now() + END_MAX);
+            }
+            if !is_over && Instant::now() > end {
+                // Some CPU gives its sampler no time; it moves, and the others do not wait for it.
+                is_over = true;
+                team.abandon();
+                release_threads(NAME);
+            }
             match messages.recv_timeout(every) {
                 Ok(Message::Done(one)) => {
                     done.push(*one);

@@ -167,8 +167,8 @@ impl Team {
     /// address space interrupts the cores of running samplers.
     pub fn line_up(&self) {
         let since = Instant::now();
-        // Relaxed: only the count matters.
-        while self.finished.load(Ordering::Relaxed) < self.size {
+        // Relaxed: only the count and the flag matter.
+        while self.finished.load(Ordering::Relaxed) < self.size && !self.abandoned.load(Ordering::Relaxed) {
             if since.elapsed() < LINE_UP_SPIN {
                 spin_loop();
             } else {
