@@ -46,10 +46,10 @@ pub fn dist(options: &Options) -> anyhow::Result<()> {
         build.env("PATH", auditable).arg("auditable");
     }
     build.args(["build", "--profile", "dist", "--locked", "-p", "lowlat", "--target", &target]);
-    for (what, with) in same_paths(&workspace.root, &target)? {
+    for (what, with) in flags(&workspace.root, &target)? {
         build.arg("--config").arg(format!("{what}={with}"));
     }
-    // Cargo would ignore the flags of `same_paths`.
+    // Cargo would ignore the flags of `flags`.
     for name in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"] {
         build.env_remove(name);
     }
@@ -69,17 +69,33 @@ pub fn dist(options: &Options) -> anyhow::Result<()> {
     if options.packages { packages::make(&workspace.root, &dist) } else { Ok(()) }
 }
 
-/// Settings with which the binary does not name the folders of this machine.
-fn same_paths(root: &Path, target: &str) -> anyhow::Result<[(String, String); 2]> {
+/// Settings with which the binary is small and does not name the folders of this machine.
+fn flags(root: &Path, target: &str) -> anyhow::Result<[(String, String); 2]> {
     let home = env::var_os("CARGO_HOME")
         .map_or_else(|| Path::new(&env::var_os("HOME").unwrap_or_default()).join(".cargo"), Into::into);
     let (root, home) = (root.display(), home.display());
-    let flags = [format!("--remap-path-prefix={root}=/lowlat"), format!("--remap-path-prefix={home}=/cargo")];
+    let mut of_rust =
+        vec![format!("--remap-path-prefix={root}=/lowlat"), format!("--remap-path-prefix={home}=/cargo")];
+    of_rust.extend(folding()?);
     let c_flags = format!("-ffile-prefix-map={root}=/lowlat -ffile-prefix-map={home}=/cargo");
     let name = format!("CFLAGS_{}", target.replace('-', "_"));
     Ok([
-        (format!("target.{target}.rustflags"), serde_json::to_string(&flags)?),
+        (format!("target.{target}.rustflags"), serde_json::to_string(&of_rust)?),
         (format!("env.{name}"), serde_json::to_string(&c_flags)?),
+    ])
+}
+
+/// Flags with which rustup's own linker keeps one copy of functions with the same code: 0.2 MB less. None without it.
+fn folding() -> anyhow::Result<Vec<String>> {
+    let libraries = output(Command::new("rustc").args(["--print", "target-libdir"]))?;
+    let lld = Path::new(libraries.trim()).with_file_name("bin").join("gcc-ld");
+    if !lld.join("ld.lld").exists() {
+        return Ok(Vec::new());
+    }
+    Ok(vec![
+        format!("-Clink-arg=-B{}", lld.display()),
+        "-Clink-arg=-fuse-ld=lld".to_owned(),
+        "-Clink-arg=-Wl,--icf=all".to_owned(),
     ])
 }
 

@@ -235,7 +235,10 @@ fn busy_threads_of(facts: &ReadinessFacts) -> ReadinessPoint {
     if busy.unseen.is_empty() {
         return ready(observed);
     }
-    not_known(format!("{observed}, but {}", busy.unseen), "Run lowlat as root to see all threads.")
+    not_known(
+        format!("{observed}, but {}", busy.unseen),
+        "Run lowlat as root, and not in a container, to see all threads.",
+    )
 }
 
 fn what_to_do(busy: &BusyThreads, housekeeping: &CpuSet) -> String {

@@ -1,7 +1,10 @@
 //! Prepares a trace before the samplers start: everything that disturbs CPUs happens here.
 
 use super::{senders::SendSetup, trace_clock::trace_clock_for};
-use crate::{clock::CounterKind, jitter::cost::tracing_cost};
+use crate::{
+    clock::CounterKind,
+    jitter::{cost::tracing_cost, quiet::threads::private_pids},
+};
 use lowlat_host::CpuSet;
 use lowlat_jitter::{TracingCost, Warning};
 use lowlat_sys::{
@@ -18,9 +21,6 @@ const BUFFER_KB: u64 = 8 << 10;
 const MEMORY_SHARE: u64 = 64;
 /// Minimum, because a new instance takes 1,408 KiB per CPU before it can be made smaller.
 const MEMORY_KB_MIN: u64 = 64 << 10;
-
-/// The host's PID namespace (kernel: PROC_PID_INIT_INO, the same on every host).
-const HOST_PIDS: &str = "pid:[4026531836]";
 
 /// A trace that is ready to start.
 #[derive(Debug)]
@@ -101,13 +101,12 @@ pub fn filter_page_faults(tracing: &Tracing, filter: &str) {
 /// A trace identifies threads by the host's numbers, and a process in a private PID namespace does not know
 /// those of its own threads.
 fn same_threads(root: &Root) -> Result<(), String> {
-    match root.read_link("/proc/self/ns/pid").into_known() {
-        Some(own) if own != HOST_PIDS => Err(format!(
+    private_pids(root).map_or(Ok(()), |own| {
+        Err(format!(
             "this process is in a private PID namespace ({own}), as in a container, and cannot identify its threads in \
              the host\'s trace; run it on the host, or in a container that shares the host\'s PIDs"
-        )),
-        _ => Ok(()),
-    }
+        ))
+    })
 }
 
 /// A share of the memory, but enough to start with.
@@ -156,7 +155,7 @@ mod tests {
             std::os::unix::fs::symlink(own, folder.join("pid")).unwrap();
             same_threads(&Root::open(tree.path()).unwrap())
         };
-        assert_eq!(told(HOST_PIDS), Ok(()));
+        assert_eq!(told("pid:[4026531836]"), Ok(()));
         assert!(told("pid:[4026532281]").unwrap_err().contains("private PID namespace"));
     }
 }

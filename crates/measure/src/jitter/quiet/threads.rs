@@ -133,6 +133,14 @@ pub(in crate::jitter) fn walk(root: &Root, visit: &mut dyn FnMut(Met)) -> Readin
     })
 }
 
+/// The host's PID namespace (kernel: PROC_PID_INIT_INO, the same on every host).
+const HOST_PIDS: &str = "pid:[4026531836]";
+
+/// This process's PID namespace if it is not the host's, as in a container.
+pub(in crate::jitter) fn private_pids(root: &Root) -> Option<String> {
+    root.read_link("/proc/self/ns/pid").into_known().filter(|own| own != HOST_PIDS)
+}
+
 struct Walk<'a> {
     root: &'a Root,
     visit: &'a mut dyn FnMut(Met),
@@ -178,6 +186,9 @@ impl Walk<'_> {
     fn unseen(&self, hides_init: bool) -> String {
         if self.left == 0 {
             return format!("only the first {THREADS_MAX} threads were checked");
+        }
+        if let Some(own) = private_pids(self.root) {
+            return format!("threads outside of this private PID namespace ({own}) are hidden");
         }
         if hides_init || self.denied_count > 0 {
             return "processes of other users are hidden (hidepid)".to_owned();

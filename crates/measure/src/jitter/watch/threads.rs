@@ -51,9 +51,12 @@ impl ThreadTimes {
             now.insert(met.tid, Seen { start_ticks: met.usage.start_ticks, ran_ns });
         });
         (self.seen, self.youngest_start_ticks) = (now, youngest);
-        walked.map(|_| {
+        walked.and_then(|unseen| {
+            if ran.is_empty() && !unseen.is_empty() {
+                return Reading::unparsable("/proc", &unseen, "the threads of all processes");
+            }
             ran.sort_by_key(|thread| (thread.cpu, std::cmp::Reverse(thread.ran_ns), thread.tid));
-            ran
+            Reading::Known(ran)
         })
     }
 
@@ -122,6 +125,27 @@ mod tests {
         fs::write(place.join("stat"), format!("{pid} (t{pid}) S {}\n", fields.join(" "))).unwrap();
         fs::write(place.join("schedstat"), format!("{ran_ns} 0 1\n")).unwrap();
         fs::write(place.join("status"), "Cpus_allowed_list:\t0-3\n").unwrap();
+    }
+
+    /// Nothing found is no answer where threads are hidden; a thread that was found is one.
+    #[test]
+    fn hidden_threads_are_not_none() {
+        let tree = tempfile::tempdir().unwrap();
+        put(tree.path(), 1, 10, 3, 500);
+        let root = Root::open(tree.path()).unwrap();
+        let quiet = CpuSet::of(3);
+        let mut times = ThreadTimes::start(&root, &quiet);
+        assert_eq!(times.ran(&root), Reading::Known(Vec::new()));
+        let ns = tree.path().join("proc/self/ns");
+        fs::create_dir_all(&ns).unwrap();
+        std::os::unix::fs::symlink("pid:[4026532201]", ns.join("pid")).unwrap();
+        let why = times.ran(&root).missing_in_words().unwrap();
+        assert!(
+            why.contains("threads outside of this private PID namespace (pid:[4026532201]) are hidden"),
+            "{why}"
+        );
+        put(tree.path(), 1, 10, 3, 900);
+        assert_eq!(times.ran(&root).into_known().unwrap().len(), 1);
     }
 
     #[test]
