@@ -72,10 +72,7 @@ impl KeptRole {
     /// Takes the role of the plan in force, as far as it fits the host.
     fn take(&mut self, plan: &Plan, host: &HostSnapshot) {
         let now = HostMark::of(host);
-        let differ = |a: &Reading<String>, b: &Reading<String>| a.is_known() && b.is_known() && a != b;
-        if differ(&plan.host.machine_id_digest, &now.machine_id_digest)
-            || differ(&plan.host.system, &now.system)
-        {
+        if plan.host.is_other_machine(&now) {
             self.warnings.push("The plan in force was made on another host, so its role is not used.".into());
             return;
         }

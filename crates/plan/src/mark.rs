@@ -37,6 +37,13 @@ impl HostMark {
             topology_digest: topology_digest(&host.topology),
         }
     }
+
+    /// Whether another machine has the other marks: by its ID, or by its maker and product. What either does not know is
+    /// no difference.
+    pub fn is_other_machine(&self, other: &Self) -> bool {
+        let differ = |a: &Reading<String>, b: &Reading<String>| a.is_known() && b.is_known() && a != b;
+        differ(&self.machine_id_digest, &other.machine_id_digest) || differ(&self.system, &other.system)
+    }
 }
 
 /// The digest of CPUs and their groups. It changes if a CPU goes offline or the memory layout changes.

@@ -30,6 +30,8 @@ fn in_force(root: &Root) -> anyhow::Result<Reading<InForce>> {
     };
     let state = if !plan.is_complete || status.damage.is_some() {
         InForce::Incomplete
+    } else if plan.is_of_other_host {
+        InForce::OfOtherHost
     } else if matches!(plan.confirmation, Confirmation::Waiting { .. }) {
         InForce::Unconfirmed
     } else if status.reboot == RebootStatus::Pending {

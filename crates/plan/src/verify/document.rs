@@ -29,6 +29,9 @@ pub struct Verification {
     pub housekeeping: CpuSet,
     /// CPUs that the plan isolates.
     pub isolated: CpuSet,
+    /// Whether the plan was made for another host: then it is not held, whatever the rows say.
+    #[serde(default)]
+    pub is_of_other_host: bool,
     /// The most important figures.
     pub headline: Headline,
     /// Rows: first of the headline, then of each change in the plan's order, then of the ticks.
@@ -51,6 +54,7 @@ impl Verification {
     pub fn outcome(&self) -> Outcome {
         let counts = &self.counts;
         match (counts.not_held(), counts.pending) {
+            _ if self.is_of_other_host => Outcome::NotHeld,
             (0, 0) => Outcome::Held,
             (0, _) => Outcome::Pending,
             _ => Outcome::NotHeld,

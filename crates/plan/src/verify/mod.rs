@@ -97,6 +97,7 @@ impl Verification {
             verified_unix_ms: input.verified_unix_ms,
             housekeeping: plan.housekeeping.clone(),
             isolated: plan.isolated.clone(),
+            is_of_other_host: plan.host.is_other_machine(&super::HostMark::of(host)),
             headline,
             counts: Counts::of(&rows),
             rows,
@@ -143,13 +144,12 @@ fn warnings(scene: &Scene<'_>) -> Vec<String> {
         ));
     }
     let marks = super::HostMark::of(scene.host);
-    let is_other = |a: &lowlat_host::Reading<String>, b: &lowlat_host::Reading<String>| {
-        a.is_known() && b.is_known() && a != b
-    };
-    if is_other(&scene.plan.host.machine_id_digest, &marks.machine_id_digest)
-        || is_other(&scene.plan.host.system, &marks.system)
-    {
-        warnings.push("The plan was made for another host, so the following rows mean little.".to_owned());
+    if scene.plan.host.is_other_machine(&marks) {
+        warnings.push(
+            "The plan was made for another host, so the following rows mean little. If it is in force here, this host is \
+             a copy of that one: `lowlat tune adopt` keeps the plan, `lowlat tune rollback` takes it back."
+                .to_owned(),
+        );
     } else if scene.plan.host.topology_digest != marks.topology_digest {
         warnings.push(
             "The host's CPUs or nodes differ from those of the plan: one was taken offline or online, or the \

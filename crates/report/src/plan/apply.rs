@@ -339,6 +339,13 @@ fn add_plan(out: &mut String, status: &TuneStatus, plan: &PlanInForce, since: &s
     let complete = if plan.is_complete { paint(GREEN, "in force") } else { paint(RED, "partly in force") };
     out.push_str(&format!("Plan {} is {complete}.\n", paint(BOLD, &clean(&plan.plan_id))));
     let mut field = |label: &str, text: &str| add_field(out, label, &clean(text), LABEL, width);
+    if plan.is_of_other_host {
+        field(
+            "another host",
+            "it was made for the host whose copy this one is, and is not applied at boot: keep it with `lowlat tune adopt`, \
+             or take it back with `lowlat tune rollback`",
+        );
+    }
     if !plan.is_complete {
         field("interrupted", "finish with `lowlat tune apply`, or revert with `lowlat tune rollback`");
     }

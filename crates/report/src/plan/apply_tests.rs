@@ -24,6 +24,7 @@ fn in_force() -> PlanInForce {
         applied_unix_ms: 0,
         age_s: Some(93_784),
         is_of_this_boot: true,
+        is_of_other_host: false,
         is_complete: true,
         confirmation: Confirmation::Waiting { within_s: 600, left_s: Some(571) },
         refused: Vec::new(),

@@ -18,6 +18,8 @@ pub struct Standing {
 pub enum InForce {
     /// It was applied in part, or its undo log is damaged.
     Incomplete,
+    /// It was made for another host, whose copy this one is.
+    OfOtherHost,
     /// It is rolled back unless it is confirmed.
     Unconfirmed,
     /// The reboot is missing.
@@ -48,6 +50,10 @@ pub fn standing_text(standing: &Standing, width: usize) -> String {
         Reading::Known(InForce::Incomplete) => {
             (paint(YELLOW, "The plan was not applied completely."), "sudo lowlat tune status")
         }
+        Reading::Known(InForce::OfOtherHost) => (
+            paint(YELLOW, "The plan in force was made for the host whose copy this one is."),
+            "sudo lowlat tune status",
+        ),
         Reading::Known(InForce::Unconfirmed) => (
             paint(YELLOW, "The plan in force is rolled back unless you confirm it."),
             "sudo lowlat tune verify && sudo lowlat tune confirm",
@@ -122,6 +128,7 @@ mod tests {
         assert_eq!(next(Reading::Absent, true), "lowlat tune plan");
         assert_eq!(next(Reading::Known(InForce::WaitsForReboot), true), "sudo reboot");
         assert_eq!(next(Reading::Known(InForce::Refused), true), "sudo lowlat tune status");
+        assert_eq!(next(Reading::Known(InForce::OfOtherHost), true), "sudo lowlat tune status");
         assert_eq!(next(Reading::Known(InForce::Drifted(3)), true), "sudo lowlat tune verify");
         assert_eq!(next(Reading::Known(InForce::Held), true), "sudo lowlat jitter --gate 'max<10us'");
         assert_eq!(next(Reading::Denied, false), "sudo lowlat tune status");

@@ -295,6 +295,9 @@ fn verdict(verification: &Verification) -> String {
             counts.pending,
             if counts.pending == 1 { "waits" } else { "wait" }
         ),
+        Outcome::NotHeld if verification.is_of_other_host && counts.not_held() == 0 => {
+            format!("Not held: the plan was made for another host, although {rows} hold here.")
+        }
         Outcome::NotHeld => {
             let pending = match counts.pending {
                 0 => String::new(),

@@ -23,7 +23,7 @@ mod units;
 mod virtualization;
 mod words;
 
-pub use kernel::load_average;
+pub use kernel::{load_average, machine_id_digest};
 pub use memory::memory_total;
 pub use memory_nodes::memory_nodes;
 pub use nics::{NapiInstance, napi_instance, nic_drops};

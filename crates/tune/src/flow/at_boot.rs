@@ -1,7 +1,7 @@
 //! Applies the run-time part of the plan in force again: at each boot, and whenever TuneD starts.
 
 use super::stage::{ROUNDS_MAX as IDS_MAX, Stage, again_id, is_run_time};
-use super::{FlowError, Site, log_check};
+use super::{FlowError, Site, log_check, status::is_of_other_host};
 use crate::steps::{self, Preparation, Prepared};
 use lowlat_host::{Reading, cmdline::CommandLine};
 use lowlat_plan::{
@@ -42,6 +42,13 @@ pub fn apply_again(site: &Site) -> Result<Again, FlowError> {
         return Err(FlowError::Refused(vec![format!(
             "plan {} was applied only in part; complete it with `lowlat tune apply`, or roll it back with `lowlat \
              tune rollback`",
+            in_force.plan_id
+        )]));
+    }
+    if is_of_other_host(site, &plan) {
+        return Err(FlowError::Refused(vec![format!(
+            "plan {} was made for another host, whose copy this one is: keep it with `lowlat tune adopt`, or take it back \
+             with `lowlat tune rollback`",
             in_force.plan_id
         )]));
     }

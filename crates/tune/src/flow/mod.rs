@@ -16,6 +16,7 @@
 //!
 //! A flow acts on a [`Site`]. Tests give it a directory, and replace service manager, programs and targets.
 
+mod adopt;
 mod apply;
 mod at_boot;
 mod check;
@@ -36,6 +37,7 @@ mod three_way;
 #[cfg(test)]
 mod tests;
 
+pub use adopt::{Adopted, adopt};
 pub use at_boot::{Again, apply_again};
 pub use confirm::{Confirmed, confirm};
 pub use error::FlowError;

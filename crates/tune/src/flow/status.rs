@@ -5,9 +5,10 @@ use super::{FlowError, Site, at_boot};
 use crate::{InForce, StateError, units};
 use lowlat_host::Reading;
 use lowlat_plan::{
-    Plan,
+    HostMark, Plan,
     outcome::{Confirmation, PlanInForce, RebootStatus, StepCount, TuneStatus, UnitStatus},
 };
+use lowlat_sys::snapshot::machine_id_digest;
 use lowlat_sys::undo::{History, HostError, Inspection, UndoError, UndoLog};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::BTreeMap;
@@ -86,11 +87,18 @@ fn facts(site: &Site, now: &InForce, plan: &Plan) -> PlanInForce {
         applied_unix_ms: now.applied_unix_ms,
         age_s: Site::now_unix_ms().checked_sub(now.applied_unix_ms).map(|ms| ms / 1000),
         is_of_this_boot: site.boot_id().text() == now.applied_boot_id,
+        is_of_other_host: is_of_other_host(site, plan),
         is_complete: now.is_complete,
         confirmation: confirmation(site, now),
         earlier,
         refused: now.refused.iter().cloned().chain(of_this_boot).collect(),
     }
+}
+
+/// Whether a plan was made on a machine with another ID.
+pub(super) fn is_of_other_host(site: &Site, plan: &Plan) -> bool {
+    let now = HostMark { machine_id_digest: machine_id_digest(&site.root), ..plan.host.clone() };
+    plan.host.is_other_machine(&now)
 }
 
 fn confirmation(site: &Site, now: &InForce) -> Confirmation {

@@ -1,5 +1,6 @@
 //! `lowlat tune`: one file per subcommand.
 
+mod adopt;
 mod apply;
 pub mod ask;
 mod confirm;
@@ -31,6 +32,7 @@ const COMMANDS: &[Subcommand] = &[
     status::COMMAND,
     confirm::COMMAND,
     rollback::COMMAND,
+    adopt::COMMAND,
     export::COMMAND,
     profiles::COMMAND,
 ];

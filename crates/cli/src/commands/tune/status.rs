@@ -47,7 +47,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     } else {
         output::print(&lowlat_report::status_text(&status, &since(&status), output::width()))?;
     }
-    let is_in_part = status.in_force.known().is_some_and(|plan| !plan.is_complete);
+    let is_in_part = status.in_force.known().is_some_and(|plan| !plan.is_complete || plan.is_of_other_host);
     let is_in_part = is_in_part || status.reboot == RebootStatus::Refused;
     let is_sound = !is_in_part && status.damage.is_none() && status.unfinished.is_empty();
     Ok(if is_sound { Exit::Clean } else { Exit::Findings })

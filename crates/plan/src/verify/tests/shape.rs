@@ -81,7 +81,9 @@ fn a_plan_for_another_host_is_told() {
         case.plan.host.machine_id_digest = Reading::Known("aaaa".into());
         case.bench.host.kernel.machine_id_digest = Reading::Known("bbbb".into());
     });
-    assert!(case.verify().warnings[0].contains("another host"));
+    let verification = case.verify();
+    assert!(verification.warnings[0].contains("another host") && verification.is_of_other_host);
+    assert_eq!(verification.outcome(), Outcome::NotHeld, "whatever its rows say");
     let case = Case::new(Bench::trading()).with(|case| {
         case.bench.host.topology.online.remove(3);
     });

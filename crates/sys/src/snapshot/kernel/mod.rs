@@ -34,12 +34,17 @@ pub(super) fn read(root: &Root, config_options: &[&str]) -> KernelFacts {
         uptime_s: uptime(root),
         distribution: identity::distribution(root),
         boot_id: root.read("/proc/sys/kernel/random/boot_id").map(|text| text.trim().to_owned()),
-        machine_id_digest: root.read("/etc/machine-id").map(|text| lowlat_host::digest(text.trim())),
+        machine_id_digest: machine_id_digest(root),
         modules: modules(root),
         sysctl_files: sysctl_files::read(root),
         release,
         build,
     }
+}
+
+/// The digest of the machine's ID (machine-id(5)).
+pub fn machine_id_digest(root: &Root) -> Reading<String> {
+    root.read("/etc/machine-id").map(|text| lowlat_host::digest(text.trim()))
 }
 
 /// Kernels with the PREEMPT_RT patches have /sys/kernel/realtime; mainline kernels (since 6.12) show it only

@@ -156,6 +156,46 @@ fn a_value_that_others_have_set_since_a_reboot_is_reported() {
     assert_eq!(bench.text(&value), "33\n");
 }
 
+/// A copy of the disk has another ID: its boots apply nothing until the plan is adopted or taken back.
+#[test]
+fn a_plan_that_came_with_a_copy_of_the_disk_is_not_applied() {
+    if !is_root() {
+        return;
+    }
+    for is_kept in [true, false] {
+        let mut bench = Bench::new();
+        bench.put("etc/machine-id", "11111111111111111111111111111111\n");
+        let site = bench.site(Faults::none());
+        bench.plan.host.machine_id_digest = lowlat_sys::snapshot::machine_id_digest(&site.root);
+        let start = bench.files();
+        bench.apply(&site, ApplyOptions::default()).unwrap();
+        let state = |site: &Site| status(site).unwrap().in_force.into_known().unwrap();
+        assert!(!state(&site).is_of_other_host);
+        assert_eq!(adopt(&site).unwrap(), Adopted::Already);
+
+        bench.reboot(&start);
+        bench.put("etc/machine-id", "22222222222222222222222222222222\n");
+        let booted = bench.files();
+        let why = apply_again(&site).unwrap_err().to_string();
+        assert!(why.contains("`lowlat tune adopt`") && why.contains("another host"), "{why}");
+        assert!(state(&site).is_of_other_host);
+        assert_eq!(differences(&booted, &bench.files()), Vec::<String>::new());
+        if is_kept {
+            assert_eq!(adopt(&site).unwrap(), Adopted::Now);
+            assert!(!state(&site).is_of_other_host);
+            assert!(!apply_again(&site).unwrap().done.is_empty());
+        }
+        let report = rollback(&site, &RollbackRequest::default()).unwrap();
+        assert!(report.is_complete(), "{report:#?}");
+        assert_eq!(adopt(&site).unwrap(), Adopted::NothingInForce);
+        let mut start = start;
+        start.insert("etc/machine-id".into(), bench.files()["etc/machine-id"].clone());
+        let of_host = |line: &String| !line.contains("boot_id") && !line.starts_with("proc/cmdline");
+        let left = differences(&start, &bench.files());
+        assert!(!left.iter().any(of_host), "{left:#?}");
+    }
+}
+
 #[test]
 fn a_boot_menu_that_a_kernel_update_has_rewritten_is_generated_again() {
     if !is_root() {
