@@ -163,6 +163,7 @@ mod tests {
             left_out: Vec::new(),
             warnings: Vec::new(),
             unsupported: None,
+            hindrances: Vec::new(),
         }
     }
 

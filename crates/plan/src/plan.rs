@@ -41,6 +41,9 @@ pub struct Plan {
     /// The warning that lowlat does not support the host's processor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unsupported: Option<String>,
+    /// What `tune apply` would refuse on this host, the whole plan or parts of it, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hindrances: Vec<String>,
 }
 
 impl Plan {

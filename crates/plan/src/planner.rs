@@ -161,6 +161,7 @@ impl Gathered {
             left_out: self.left_out,
             warnings,
             unsupported: context.host.kernel.unsupported(),
+            hindrances: Vec::new(),
         }
     }
 }

@@ -22,6 +22,12 @@ pub fn plan_text(plan: &Plan, width: usize) -> String {
     for text in plan.unsupported.iter().chain([&headline(plan)]) {
         add_wrapped(&mut out, text, 0, width);
     }
+    if !plan.hindrances.is_empty() {
+        add_heading(&mut out, "Not possible here as it is");
+        for line in &plan.hindrances {
+            add_wrapped(&mut out, &clean(line), 2, width);
+        }
+    }
     let mut layer = "";
     let mut rest = plan.changes.as_slice();
     while let Some(first) = rest.first() {

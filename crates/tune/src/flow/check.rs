@@ -2,7 +2,7 @@
 
 use super::Site;
 use crate::{
-    boot_loader,
+    boot_loader::{self, BootLoaderError},
     targets::{
         cpuset::Partitions,
         kthread::{Affinity, SchedulingPolicy},
@@ -28,6 +28,16 @@ pub(super) fn obstacles(site: &Site, plan: &Plan) -> Vec<String> {
     let mut lines = Vec::new();
     if site.is_live() {
         lines.extend(privilege(site));
+    }
+    lines.extend(of_host(site, plan));
+    lines.extend(unwritable(site, plan));
+    lines
+}
+
+/// The obstacles that every user has.
+fn of_host(site: &Site, plan: &Plan) -> Vec<String> {
+    let mut lines = Vec::new();
+    if site.is_live() {
         lines.extend(container(site));
     }
     lines.extend(read_only(site, plan));
@@ -35,6 +45,29 @@ pub(super) fn obstacles(site: &Site, plan: &Plan) -> Vec<String> {
     lines.extend(log(site));
     lines
 }
+
+/// What `tune apply` would refuse here if root ran it: the whole plan or parts of it, one sentence each.
+pub fn hindrances(site: &Site, plan: &Plan) -> Vec<String> {
+    let mut lines = of_host(site, plan);
+    if site.is_live() && site.manager.is_none() {
+        lines.push(NO_SYSTEMD.to_owned());
+    }
+    let tokens = plan.changes.iter().find_map(|change| match &change.target {
+        Target::CommandLine { tokens } => Some(tokens),
+        _ => None,
+    });
+    if let Some(tokens) = tokens
+        && let Err(error) = (site.detect)(&site.root).and_then(|loader| loader.sources(&site.root, tokens))
+        && !matches!(error, BootLoaderError::Denied { .. } | BootLoaderError::Container { .. })
+    {
+        lines.push(format!("the command line: {error}"));
+    }
+    lines
+}
+
+/// Said where no unit can keep a plan in force.
+pub(super) const NO_SYSTEMD: &str =
+    "systemd is not running, so no unit applies the run-time part at the next boot";
 
 fn privilege(site: &Site) -> Option<String> {
     let status = site.root.read("/proc/self/status");
@@ -50,7 +83,8 @@ fn container(site: &Site) -> Option<String> {
     Some(format!("this is a container ({found}); run lowlat on its host"))
 }
 
-fn read_only(site: &Site, plan: &Plan) -> Vec<String> {
+/// The directories that the changes of a plan need.
+fn places(plan: &Plan) -> Vec<&'static str> {
     let is_file = |change: &Change| matches!(change.target.kind().part(), Part::Files | Part::Boot);
     let mut places = vec!["/var/lib"];
     if plan.changes.iter().any(is_file) {
@@ -59,22 +93,32 @@ fn read_only(site: &Site, plan: &Plan) -> Vec<String> {
     if !plan.changes.iter().all(is_file) {
         places.extend(["/proc/sys", "/sys"]);
     }
-    let mut lines = Vec::new();
-    for place in places {
+    places
+}
+
+// A missing directory is reported by the steps.
+fn is_read_only(site: &Site, place: &str) -> bool {
+    statvfs(site.real(place)).is_ok_and(|system| system.f_flag.contains(StatVfsMountFlags::RDONLY))
+}
+
+fn read_only(site: &Site, plan: &Plan) -> Vec<String> {
+    let places = places(plan).into_iter().filter(|place| is_read_only(site, place));
+    places
+        .map(|place| format!("{place} is mounted read-only; remount it writable (mount -o remount,rw)"))
+        .collect()
+}
+
+fn unwritable(site: &Site, plan: &Plan) -> Vec<String> {
+    let is_unwritable = |place: &&str| {
         let path = site.real(place);
-        // A missing directory is reported by the steps.
-        if !path.exists() {
-            continue;
-        }
-        let is_read_only =
-            statvfs(&path).is_ok_and(|system| system.f_flag.contains(StatVfsMountFlags::RDONLY));
-        if is_read_only {
-            lines.push(format!("{place} is mounted read-only; remount it writable (mount -o remount,rw)"));
-        } else if access(&path, Access::WRITE_OK).is_err() && place != "/proc/sys" && place != "/sys" {
-            lines.push(format!("{place} is not writable for this user; run as root"));
-        }
-    }
-    lines
+        path.exists() && !is_read_only(site, place) && access(&path, Access::WRITE_OK).is_err()
+    };
+    let places =
+        places(plan).into_iter().filter(|place| place.starts_with("/var") || place.starts_with("/etc"));
+    places
+        .filter(is_unwritable)
+        .map(|place| format!("{place} is not writable for this user; run as root"))
+        .collect()
 }
 
 fn space(site: &Site) -> Option<String> {

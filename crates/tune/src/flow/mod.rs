@@ -39,6 +39,7 @@ mod tests;
 
 pub use adopt::{Adopted, adopt};
 pub use at_boot::{Again, apply_again};
+pub use check::hindrances;
 pub use confirm::{Confirmed, confirm};
 pub use error::FlowError;
 pub use log_check::log_doubt;

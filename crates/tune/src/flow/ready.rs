@@ -172,9 +172,7 @@ impl Ready {
             return Ok(());
         }
         if site.is_live() && site.manager.is_none() {
-            self.notes.push(
-                "systemd is not running, so no unit applies the run-time part at the next boot".to_owned(),
-            );
+            self.notes.push(check::NO_SYSTEMD.to_owned());
             return match self.options.confirm_within {
                 Some(_) => Err(refused("--confirm-within needs systemd, which is not running")),
                 None => Ok(()),

@@ -9,7 +9,8 @@ use crate::{
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_host::IsolateBy;
 use lowlat_plan::Plan;
-use std::path::PathBuf;
+use lowlat_tune::flow::hindrances;
+use std::path::{Path, PathBuf};
 
 pub const COMMAND: Subcommand = Subcommand { name: "plan", declare, run };
 
@@ -69,6 +70,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     host.role.isolate_by = arguments.isolate_by.unwrap_or(host.role.isolate_by);
     let mut plan = Plan::of(&host.context(), env!("CARGO_PKG_VERSION"));
     plan.warnings.append(&mut host.role_warnings);
+    if host.root.is_live() {
+        plan.hindrances = hindrances(&super::open(Path::new("/"), None)?, &plan);
+    }
     let file = arguments.out.as_deref().map(|path| OutputFile::prepare(path, "--out")).transpose()?;
     if arguments.json {
         output::print_json(&plan)?;

@@ -48,6 +48,7 @@ impl Case {
             left_out: Vec::new(),
             warnings: Vec::new(),
             unsupported: None,
+            hindrances: Vec::new(),
         };
         Self { bench, plan, evidence: Evidence::default(), ticks: None, applied_boot_id: "an earlier boot" }
     }

@@ -81,6 +81,19 @@ fn a_container_s_capture_file_and_too_short_a_switch_are_refused() {
     assert!(matches!(bench.ready(&site, options), Err(FlowError::Refused(_))));
 }
 
+/// A plan says beforehand what apply would refuse.
+#[test]
+fn what_apply_will_refuse_is_said_of_the_plan() {
+    let bench = Bench::new();
+    let site = bench.site(Faults::none());
+    assert_eq!(hindrances(&site, &bench.plan), Vec::<String>::new());
+    let mut site = bench.site(Faults::none());
+    site.detect = crate::boot_loader::detect;
+    fs::remove_dir_all(bench.tree().join("boot")).unwrap();
+    let lines = hindrances(&site, &bench.plan);
+    assert!(lines[0].starts_with("the command line: no known boot loader found"), "{lines:#?}");
+}
+
 #[test]
 fn lowlat_s_own_files_that_are_damaged_leave_the_way_back_open() {
     if !is_root() {

@@ -183,6 +183,7 @@ pub(super) fn plan_of(changes: Vec<(Target, &str)>) -> Plan {
         left_out: Vec::new(),
         warnings: Vec::new(),
         unsupported: None,
+        hindrances: Vec::new(),
     }
 }
 
