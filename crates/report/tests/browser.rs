@@ -235,6 +235,21 @@ fn in_a_browser() {
     stays_alone_and_silent(&driver, &common::counted(), "counted.html");
     stays_alone_and_silent(&driver, &common::hostile(), "hostile.html");
     stays_alone_and_silent(&driver, &common::bare(), "bare.html");
+    no_page_scrolls_sideways(&driver);
+}
+
+/// A wide table scrolls in its box, never the page with it.
+fn no_page_scrolls_sideways(driver: &Driver) {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sideways.html");
+    for (name, page) in crate::page::pages() {
+        std::fs::write(&path, page).expect("the page is written");
+        driver.post("/url", &json!({"url": format!("file://{}", path.display())}));
+        for width in [1280, 800] {
+            driver.post("/window/rect", &json!({"width": width, "height": 900}));
+            let scrolled = driver.script("window.scrollTo(5000, 0); return window.scrollX");
+            assert_eq!(scrolled, json!(0), "{name} scrolls sideways at {width}");
+        }
+    }
 }
 
 fn filters_and_theme(driver: &Driver) {

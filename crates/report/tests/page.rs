@@ -75,7 +75,7 @@ fn only_a_high_score_is_painted_as_a_success() {
     }
 }
 
-fn pages() -> Vec<(&'static str, String)> {
+pub fn pages() -> Vec<(&'static str, String)> {
     let offline = {
         let mut document = common::epyc();
         let topology = &mut document.snapshot.topology;
@@ -101,6 +101,7 @@ fn pages() -> Vec<(&'static str, String)> {
         ("documents", lowlat_report::documents_html(&common::named(&common::three()))),
         ("hostile documents", lowlat_report::documents_html(&common::named(&vec![common::hostile(); 2]))),
         ("fleet", lowlat_report::fleet_html(&common::fleet())),
+        ("large fleet", lowlat_report::fleet_html(&common::large_fleet(200))),
         ("bare", html(&common::bare())),
         ("offline", html(&offline)),
         ("damaged histograms", html(&damaged)),

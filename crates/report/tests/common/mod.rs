@@ -109,6 +109,22 @@ pub fn fleet() -> Fleet {
     Fleet::of(hosts)
 }
 
+/// A fleet of many hosts, each of which differs from the others in other settings.
+pub fn large_fleet(count: usize) -> Fleet {
+    let usual = epyc();
+    let hosts = (0..count).map(|at| {
+        let mut odd = usual.clone();
+        for (number, finding) in odd.audit.findings.iter_mut().enumerate() {
+            if at % 10 == 0 && (at / 10 * 7 + number * 5) % 11 < 3 {
+                finding.verdict =
+                    if finding.verdict == Verdict::Good { Verdict::Wrong } else { Verdict::Good };
+            }
+        }
+        FleetHost::of(&format!("desk-{at:03}"), &odd)
+    });
+    Fleet::of(hosts.collect())
+}
+
 /// The first of [`three`] side by side, with a limit.
 pub fn side_by_side(count: usize) -> SideBySide {
     let documents = three();
