@@ -10,7 +10,7 @@ import sys
 
 HOST = pathlib.Path(os.environ.get("FAKE_HOST") or pathlib.Path(__file__).parent)
 DOCUMENTS = pathlib.Path("@DOCUMENTS@")
-STOCK = {"plan": None, "boots": 0, "applied_in": None, "waits": False, "drifted": False, "faulty": False, "rolled_back_in": None, "within_s": 600}
+STOCK = {"plan": None, "boots": 0, "applied_in": None, "waits": False, "drifted": False, "faulty": False, "rolled_back_in": None, "within_s": 600, "refuses": []}
 
 
 def document(name):
@@ -65,7 +65,14 @@ def status(state):
     answer(state["plan"] == "part", value)
 
 
+def refuse(what):
+    print(f"lowlat tune: cannot {what}: the disk is full", file=sys.stderr)
+    sys.exit(2)
+
+
 def apply(state):
+    if "apply" in state["refuses"]:
+        refuse("apply")
     if state["plan"] == "part" and "--plan" in sys.argv:
         sys.exit("lowlat tune: another plan is unfinished")
     value = document("apply.json")
@@ -96,6 +103,8 @@ def verify(state):
 
 
 def confirm(state):
+    if "confirm" in state["refuses"]:
+        refuse("confirm")
     if not state["plan"]:
         answer(1, {"confirmed": "nothing-in-force"})
     word = "now" if state["waits"] else "already"
@@ -106,6 +115,8 @@ def confirm(state):
 
 def rollback(state):
     value = document("rollback.json")
+    if "rollback" in state["refuses"]:
+        refuse("rollback")
     if "--dry-run" in sys.argv:
         print("To be restored: 1.")
         sys.exit(0)

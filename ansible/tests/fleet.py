@@ -148,6 +148,14 @@ class FleetTest(unittest.TestCase):
         saved = json.loads((self.top / "documents/desk1.verification.json").read_text())
         self.assertEqual(saved["counts"]["overridden"], 1)
 
+    def test_a_failure_shows_the_programs_own_message(self):
+        for what in ("apply", "confirm", "rollback"):
+            self.put("desk1", **({"plan": "complete"} if what == "rollback" else {}), refuses=[what])
+            run = self.play("rollback" if what == "rollback" else "rollout")
+            self.assertNotEqual(run.status, 0, run.text)
+            self.assertIn(f"cannot {what}: the disk is full", run.text)
+            self.assertNotIn("from_json", run.text)
+
     def test_the_first_host_that_fails_ends_the_roll_out(self):
         self.put("desk1", faulty=True)
         run = self.play("rollout", hosts=("desk1", "desk2"))
