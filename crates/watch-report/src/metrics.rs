@@ -12,10 +12,10 @@ use prometheus_client::{
     metrics::{counter::ConstCounter, gauge::ConstGauge},
     registry::Registry,
 };
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 /// Names of all samples, as a query uses them.
-pub const METRICS: [&str; 19] = [
+pub const METRICS: [&str; 21] = [
     "lowlat_build_info",
     "lowlat_watch_seconds_total",
     "lowlat_watch_cpu_seconds_total",
@@ -25,12 +25,14 @@ pub const METRICS: [&str; 19] = [
     "lowlat_cpu_switches_total",
     "lowlat_cpu_steal_seconds_total",
     "lowlat_intruders",
+    "lowlat_cpu_intruder_seconds_total",
     "lowlat_intruder_seconds_total",
     "lowlat_plan_in_force",
     "lowlat_plan_settings",
     "lowlat_plan_setting_fault",
     "lowlat_nic_lost_packets_total",
     "lowlat_pipelines",
+    "lowlat_cpu_interruption_seconds_total",
     "lowlat_interruptions_total",
     "lowlat_interruption_seconds_total",
     "lowlat_interruption_longest_seconds",
@@ -182,8 +184,18 @@ fn of_cpus(watch: &Watch) -> Vec<Family> {
             watch.subject.quiet.iter().map(intruders).collect(),
         ),
         counter(
+            "lowlat_cpu_intruder_seconds",
+            "Time that intruders ran for on a quiet CPU; unlike the series of a thread, it starts at 0",
+            watch
+                .subject
+                .quiet
+                .iter()
+                .map(|id| (vec![cpu(id)], seconds(of_cpu(&totals.intruder_ns, id, |ns| *ns))))
+                .collect(),
+        ),
+        counter(
             "lowlat_intruder_seconds",
-            "Time that intruders ran for on quiet CPUs",
+            "Time that intruders ran for on quiet CPUs, by thread",
             totals.intruder_ns.iter().map(of_thread).collect(),
         ),
     ]
@@ -251,7 +263,13 @@ fn of_interruptions(watch: &Watch) -> Vec<Family> {
     let of_cause = |value: fn(&crate::totals::Lost) -> f64| {
         totals.interruptions.iter().map(|((id, cause), lost)| (by_cause(*id, cause), value(lost))).collect()
     };
+    let all = |id: &CpuId| (vec![cpu(*id)], seconds(of_cpu(&totals.interruptions, *id, |lost| lost.ns)));
     vec![
+        counter(
+            "lowlat_cpu_interruption_seconds",
+            "Time that interruptions of a sampled CPU took; unlike the series of a cause, it starts at 0",
+            totals.ns_max.keys().map(all).collect(),
+        ),
         counter(
             "lowlat_interruptions",
             "Interruptions of sampled CPUs by main cause",
@@ -273,6 +291,11 @@ fn of_interruptions(watch: &Watch) -> Vec<Family> {
             totals.lost.iter().map(|(id, count)| (vec![cpu(*id)], *count as f64)).collect(),
         ),
     ]
+}
+
+/// The sum of a CPU's series.
+fn of_cpu<K, V>(series: &BTreeMap<(CpuId, K), V>, id: CpuId, ns: impl Fn(&V) -> u64) -> u64 {
+    series.iter().filter(|((of, _), _)| *of == id).map(|(_, value)| ns(value)).fold(0, u64::saturating_add)
 }
 
 fn cpu(id: CpuId) -> (&'static str, String) {

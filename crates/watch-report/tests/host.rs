@@ -114,6 +114,7 @@ pub fn settings(faults: Vec<Row>) -> Settings {
         verified_unix_ms: START_MS,
         housekeeping: set("0-1"),
         isolated: set("2-7"),
+        is_of_other_host: false,
         headline: Headline::default(),
         counts: Counts::of(&rows),
         rows,

@@ -34,6 +34,7 @@ fn plan(targets: Vec<Target>) -> Plan {
         left_out: Vec::new(),
         warnings: Vec::new(),
         unsupported: None,
+        hindrances: Vec::new(),
     }
 }
 
