@@ -28,6 +28,28 @@ fn the_command_runs_where_it_was_asked_and_its_code_passes() {
     assert_eq!((quiet.status.code(), text(&quiet.stderr)), (Some(0), String::new()));
 }
 
+/// Whatever lowlat blocks to pass signals on, the command starts with the mask that lowlat got.
+#[test]
+fn the_command_gets_its_own_signals() {
+    let cpu = first_cpu();
+    let mask = |line: &str| {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+        let status = if line.is_empty() { status } else { line.to_owned() };
+        status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap().trim().to_owned()
+    };
+    let run = |arguments: &[&str]| {
+        let output = lowlat(&[&["run", "--quiet"], arguments].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    for copies in [&["--cpus", &cpu, "--"][..], &["--place", "cluster-spread", "1", "--"]] {
+        assert_eq!(mask(&run(&[copies, &["cat", "/proc/self/status"]].concat())), mask(""), "{copies:?}");
+        // A shell waits for its child by SIGCHLD, and ends a child by a signal.
+        let script = "sleep 0.1 & wait; sleep 600 & kill -TERM $!; wait $!; [ $? -eq 143 ] && echo ended";
+        assert_eq!(run(&[copies, &["sh", "-c", script]].concat()).trim(), "ended");
+    }
+}
+
 #[test]
 fn every_thread_is_pinned_as_it_appears() {
     let cpu = first_cpu();

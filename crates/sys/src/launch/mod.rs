@@ -18,7 +18,7 @@ use crate::{
 use lowlat_host::{CpuId, CpuSet, Reading, snapshot::SchedPolicy};
 use lowlat_launch::{Acceleration, KernelSocket, Launch, Memory, Pins};
 use rustix::process::{Signal, set_parent_process_death_signal};
-use signals::{Event, Signals};
+use signals::{Event, Mask, Signals};
 use std::{
     io,
     os::unix::process::CommandExt,
@@ -130,7 +130,9 @@ pub fn run(
         looked_around: Instant::now(),
         ran: Ran::default(),
     };
-    let outcome = running.start(command).and_then(|()| running.supervise(&signals, is_acceleration_required));
+    let outcome = running
+        .start(command, signals.mask())
+        .and_then(|()| running.supervise(&signals, is_acceleration_required));
     if outcome.is_err() {
         running.stop(&signals);
     }
@@ -149,9 +151,9 @@ struct Running<'a> {
 }
 
 impl Running<'_> {
-    fn start(&mut self, command: &[String]) -> Result<(), LaunchError> {
+    fn start(&mut self, command: &[String], mask: Mask) -> Result<(), LaunchError> {
         for cpus in self.launch.processes() {
-            self.children.push(start(self.launch, cpus.first().copied(), command)?);
+            self.children.push(start(self.launch, cpus.first().copied(), command, mask)?);
         }
         Ok(())
     }
@@ -254,8 +256,14 @@ impl Running<'_> {
     }
 }
 
-/// Starts one process on its first CPU; without one, on all CPUs of the launch.
-fn start(launch: &Launch, first: Option<CpuId>, command: &[String]) -> Result<Child, LaunchError> {
+/// Starts one process on its first CPU, with the signal mask that lowlat was started with; without a CPU, on all CPUs
+/// of the launch.
+fn start(
+    launch: &Launch,
+    first: Option<CpuId>,
+    command: &[String],
+    mask: Mask,
+) -> Result<Child, LaunchError> {
     let mut words = launch.launcher.iter().chain(command);
     let program = words.next().cloned().unwrap_or_default();
     let all = launch.all_cpus();
@@ -264,6 +272,7 @@ fn start(launch: &Launch, first: Option<CpuId>, command: &[String]) -> Result<Ch
     starting.args(words).envs(launch.environment.iter().map(|(name, value)| (name, value)));
     let (memory, is_copy) = (launch.memory, launch.copies.is_some());
     let set = move || {
+        mask.restore();
         if is_copy {
             // Copies are of no use to anybody without the process that waits for them.
             set_parent_process_death_signal(Some(Signal::TERM))?;

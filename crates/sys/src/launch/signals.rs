@@ -32,8 +32,8 @@ pub enum Event {
 }
 
 impl Signals {
-    /// Blocks the signals for this thread and those that it starts. A command that is spawned unblocks them: the
-    /// standard library clears the mask before exec.
+    /// Blocks the signals for this thread, and for the threads and processes that it starts: a command must call
+    /// [`Mask::restore`].
     pub fn block() -> Self {
         let mut set = MaybeUninit::uninit();
         let mut before = MaybeUninit::uninit();
@@ -47,6 +47,11 @@ impl Signals {
             libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), before.as_mut_ptr());
             Self { set: set.assume_init(), before: before.assume_init() }
         }
+    }
+
+    /// The mask from before.
+    pub fn mask(&self) -> Mask {
+        Mask(self.before)
     }
 
     /// Waits for the next signal.
@@ -73,8 +78,19 @@ impl Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        // SAFETY: `before` is the initialised mask that `block` read.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, ptr::null_mut()) };
+        self.mask().restore();
+    }
+}
+
+/// The signals that were blocked before [`Signals::block`].
+#[derive(Clone, Copy)]
+pub struct Mask(libc::sigset_t);
+
+impl Mask {
+    /// Makes it the calling thread's. It only makes a system call, so a forked process may call it before exec.
+    pub fn restore(self) {
+        // SAFETY: the mask is initialised: `Signals::block` read it from the kernel.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, ptr::null_mut()) };
     }
 }
 

@@ -77,13 +77,15 @@ fn copies_that_run_are_stopped_if_another_cannot_start() {
         root: &Root::live(),
         launch: &wanted,
         pins: Pins::new(Vec::new(), ThreadMap::default()),
-        children: vec![start(&wanted, Some(first_cpu()), &shell("exec sleep 600")).unwrap()],
+        children: vec![
+            start(&wanted, Some(first_cpu()), &shell("exec sleep 600"), Signals::block().mask()).unwrap(),
+        ],
         started: Instant::now(),
         looked_around: Instant::now(),
         ran: Ran::default(),
     };
     let folder = format!("/proc/{}", running.children[0].id());
-    assert!(running.start(&["/nonexistent/desk".to_owned()]).is_err());
+    assert!(running.start(&["/nonexistent/desk".to_owned()], Signals::block().mask()).is_err());
     assert!(std::path::Path::new(&folder).exists());
     running.stop(&Signals::block());
     assert!(!std::path::Path::new(&folder).exists(), "waited for");
