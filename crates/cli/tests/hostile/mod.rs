@@ -5,7 +5,6 @@
 mod captures;
 mod descriptors;
 mod outputs;
-mod real_time;
 mod recordings;
 mod reports;
 mod runs;

@@ -1,6 +1,10 @@
-//! Measurements beside a real-time thread that holds a CPU: each ends at its end or on a signal.
+//! Measurements beside a real-time thread that holds a CPU: each ends at its end or on a signal. A program of its own,
+//! so that no other test runs meanwhile.
 
-use crate::common::{binary, running::Running};
+#[path = "common/running.rs"]
+mod running;
+
+use running::Running;
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
     process::{Child, Command, ExitStatus, Stdio},
@@ -64,7 +68,7 @@ fn a_real_time_thread_hangs_no_measurement() {
     let _hog = hog(cpu);
     for command in COMMANDS {
         let words = command.replace("{}", &cpu.to_string());
-        let mut child = Command::new(binary());
+        let mut child = Command::new(env!("CARGO_BIN_EXE_lowlat"));
         child.args(words.split(' ')).stdout(Stdio::null()).stderr(Stdio::null()).stdin(Stdio::null());
         let mut child = child.spawn().unwrap();
         if end_of(&mut child, BY_ITSELF).is_some() {
