@@ -39,6 +39,7 @@ const RUNS: &[&[&str]] = &[
     &["tune", "status", "--root", "{tree}"],
     &["tune", "verify", "--root", "{tree}"],
     &["tune", "confirm", "--root", "{tree}"],
+    &["tune", "adopt", "--root", "{tree}"],
     &["tune", "rollback", "--root", "{tree}", "--yes"],
     &["import", "tuned", "{conf}", "--root", "{host}"],
     &["net", "nics", "--root", "{host}"],
