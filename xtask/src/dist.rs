@@ -46,10 +46,10 @@ pub fn dist(options: &Options) -> anyhow::Result<()> {
         build.env("PATH", auditable).arg("auditable");
     }
     build.args(["build", "--profile", "dist", "--locked", "-p", "lowlat", "--target", &target]);
-    for (what, with) in flags(&workspace.root, &target)? {
+    for (what, with) in settings(&workspace.root, &target)? {
         build.arg("--config").arg(format!("{what}={with}"));
     }
-    // Cargo would ignore the flags of `flags`.
+    // Cargo would ignore the flags of `settings`.
     for name in ["RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"] {
         build.env_remove(name);
     }
@@ -70,7 +70,7 @@ pub fn dist(options: &Options) -> anyhow::Result<()> {
 }
 
 /// Settings with which the binary is small and does not name the folders of this machine.
-fn flags(root: &Path, target: &str) -> anyhow::Result<[(String, String); 2]> {
+fn settings(root: &Path, target: &str) -> anyhow::Result<[(String, String); 2]> {
     let home = env::var_os("CARGO_HOME")
         .map_or_else(|| Path::new(&env::var_os("HOME").unwrap_or_default()).join(".cargo"), Into::into);
     let (root, home) = (root.display(), home.display());

@@ -326,11 +326,7 @@ pub fn reboot_status(
     line: &lowlat_host::cmdline::CommandLine,
     is_of_this_boot: bool,
 ) -> RebootStatus {
-    let tokens = plan.changes.iter().find_map(|change| match &change.target {
-        lowlat_settings::change::Target::CommandLine { tokens } => Some(tokens),
-        _ => None,
-    });
-    let Some(tokens) = tokens else { return RebootStatus::NotNeeded };
+    let Some(tokens) = plan.boot_tokens() else { return RebootStatus::NotNeeded };
     match (tokens.iter().all(|token| super::stands(line, token)), is_of_this_boot) {
         (true, _) => RebootStatus::Done,
         (false, true) => RebootStatus::Pending,

@@ -4,7 +4,7 @@ use super::HostMark;
 use lowlat_host::{CpuSet, Profile, Reading, Role, RoleSource};
 use lowlat_settings::{
     Checked, Claim,
-    change::{Change, Target, WhyLeftOut},
+    change::{BootToken, Change, Target, WhyLeftOut},
 };
 use serde::{Deserialize, Serialize};
 
@@ -86,6 +86,14 @@ impl Plan {
             source: RoleSource::InForce,
             ..self.role.clone().unwrap_or_else(|| self.role_of_changes(Vec::new()))
         }
+    }
+
+    /// The parameters of the plan's command line; none if it does not change it.
+    pub fn boot_tokens(&self) -> Option<&[BootToken]> {
+        self.changes.iter().find_map(|change| match &change.target {
+            Target::CommandLine { tokens } => Some(tokens.as_slice()),
+            _ => None,
+        })
     }
 
     /// Whether a part of the plan needs a reboot.

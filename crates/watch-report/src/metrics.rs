@@ -186,12 +186,7 @@ fn of_cpus(watch: &Watch) -> Vec<Family> {
         counter(
             "lowlat_cpu_intruder_seconds",
             "Time that intruders ran for on a quiet CPU; unlike the series of a thread, it starts at 0",
-            watch
-                .subject
-                .quiet
-                .iter()
-                .map(|id| (vec![cpu(id)], seconds(of_cpu(&totals.intruder_ns, id, |ns| *ns))))
-                .collect(),
+            by_cpu(watch.subject.quiet.iter(), &totals.intruder_ns, |ns| *ns),
         ),
         counter(
             "lowlat_intruder_seconds",
@@ -263,12 +258,11 @@ fn of_interruptions(watch: &Watch) -> Vec<Family> {
     let of_cause = |value: fn(&crate::totals::Lost) -> f64| {
         totals.interruptions.iter().map(|((id, cause), lost)| (by_cause(*id, cause), value(lost))).collect()
     };
-    let all = |id: &CpuId| (vec![cpu(*id)], seconds(of_cpu(&totals.interruptions, *id, |lost| lost.ns)));
     vec![
         counter(
             "lowlat_cpu_interruption_seconds",
             "Time that interruptions of a sampled CPU took; unlike the series of a cause, it starts at 0",
-            totals.ns_max.keys().map(all).collect(),
+            by_cpu(totals.ns_max.keys().copied(), &totals.interruptions, |lost| lost.ns),
         ),
         counter(
             "lowlat_interruptions",
@@ -293,9 +287,19 @@ fn of_interruptions(watch: &Watch) -> Vec<Family> {
     ]
 }
 
-/// The sum of a CPU's series.
-fn of_cpu<K, V>(series: &BTreeMap<(CpuId, K), V>, id: CpuId, ns: impl Fn(&V) -> u64) -> u64 {
-    series.iter().filter(|((of, _), _)| *of == id).map(|(_, value)| ns(value)).fold(0, u64::saturating_add)
+/// The sums of these CPUs' series; 0 where a CPU has none yet.
+fn by_cpu<K, V>(
+    cpus: impl Iterator<Item = CpuId>,
+    series: &BTreeMap<(CpuId, K), V>,
+    ns: impl Fn(&V) -> u64,
+) -> Vec<(Labels, f64)> {
+    let mut sums: BTreeMap<CpuId, u64> = cpus.map(|id| (id, 0)).collect();
+    for ((id, _), value) in series {
+        if let Some(sum) = sums.get_mut(id) {
+            *sum = sum.saturating_add(ns(value));
+        }
+    }
+    sums.into_iter().map(|(id, ns)| (vec![cpu(id)], seconds(ns))).collect()
 }
 
 fn cpu(id: CpuId) -> (&'static str, String) {
@@ -319,6 +323,16 @@ fn safe(name: &str) -> String {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+
+    /// Rates see a first increase only of a series that was there before it.
+    #[test]
+    fn the_series_of_a_cpu_starts_at_0_and_adds_up() {
+        let mut series = BTreeMap::from([((3, "md"), 7_000_000_000), ((9, "elsewhere"), 5)]);
+        let of = |series: &BTreeMap<(CpuId, &str), u64>| by_cpu([2, 3].into_iter(), series, |ns| *ns);
+        assert_eq!(of(&series), [(vec![cpu(2)], 0.0), (vec![cpu(3)], 7.0)]);
+        series.insert((3, "rcu"), 500_000_000);
+        assert_eq!(of(&series), [(vec![cpu(2)], 0.0), (vec![cpu(3)], 7.5)]);
+    }
 
     #[test]
     fn the_list_of_metrics_is_what_is_exported() {

@@ -39,7 +39,7 @@ pub use document::{Counts, Culprit, CulpritKind, Headline, Outcome, Row, Standin
 pub use evidence::{Assignment, BootSource, Evidence, Refusal, RunningVariable, TunedOption};
 pub use ticks::{TickCount, TickLoad, TickProof};
 
-use super::Plan;
+use super::{HostMark, Plan};
 use judge::Scene;
 use lowlat_host::HostSnapshot;
 use lowlat_settings::{
@@ -75,6 +75,7 @@ impl Verification {
     pub fn of(input: &Input<'_>) -> Self {
         let Input { plan, host, .. } = input;
         let scene = Scene::of(input);
+        let marks = HostMark::of(host);
         let changes: Vec<Row> =
             plan.changes.iter().enumerate().flat_map(|(at, change)| of_change(&scene, at, change)).collect();
         let (headline, mut rows) = headline::of(&scene, &changes);
@@ -97,12 +98,12 @@ impl Verification {
             verified_unix_ms: input.verified_unix_ms,
             housekeeping: plan.housekeeping.clone(),
             isolated: plan.isolated.clone(),
-            is_of_other_host: plan.host.is_other_machine(&super::HostMark::of(host)),
+            is_of_other_host: plan.host.is_other_machine(&marks),
             headline,
             counts: Counts::of(&rows),
             rows,
             ticks: input.ticks.cloned(),
-            warnings: warnings(&scene),
+            warnings: warnings(&scene, &marks),
         }
     }
 }
@@ -134,7 +135,7 @@ fn of_change(scene: &Scene<'_>, at: usize, change: &Change) -> Vec<Row> {
 }
 
 /// What the reader should know beside the rows.
-fn warnings(scene: &Scene<'_>) -> Vec<String> {
+fn warnings(scene: &Scene<'_>, marks: &HostMark) -> Vec<String> {
     let mut warnings = Vec::new();
     let (planned, now) = (&scene.plan.host.kernel_release, &scene.host.kernel.release);
     if planned.is_known() && now.is_known() && planned != now {
@@ -143,8 +144,7 @@ fn warnings(scene: &Scene<'_>) -> Vec<String> {
              settings may differ. Plan again to be sure."
         ));
     }
-    let marks = super::HostMark::of(scene.host);
-    if scene.plan.host.is_other_machine(&marks) {
+    if scene.plan.host.is_other_machine(marks) {
         warnings.push(
             "The plan was made for another host, so the following rows mean little. If it is in force here, this host is \
              a copy of that one: `lowlat tune adopt` keeps the plan, `lowlat tune rollback` takes it back."

@@ -28,7 +28,7 @@ impl UndoLog {
     }
 
     fn rollback_until(&mut self, wanted: impl Fn(&Entry) -> bool, until: Until) -> RollbackReport {
-        let mut report = self.undo_where(wanted, until);
+        let mut report = self.undo_to(wanted, |_| None, until);
         if let Err(error) = self.close_where(|_, is_empty| is_empty) {
             report.not_recorded = Some(error.to_string());
         }

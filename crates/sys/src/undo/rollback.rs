@@ -136,10 +136,6 @@ enum Undone {
 const NEXT_BOOT: &str = "restored until the next boot";
 
 impl UndoLog {
-    pub(super) fn undo_where(&mut self, wanted: impl Fn(&Entry) -> bool, until: Until) -> RollbackReport {
-        self.undo_to(wanted, |_| None, until)
-    }
-
     /// Rolls back to another old state than the recorded one if `other_old` has one.
     pub(super) fn undo_to(
         &mut self,

@@ -237,7 +237,7 @@ impl Ready {
     /// Writes the boot loader's configuration. The files are read again, because a kernel may have been
     /// installed or a file edited since the plan was shown.
     fn sources(&self, site: &Site, log: &mut UndoLog, progress: &mut Progress) -> Result<(), FlowError> {
-        let (Some(loader), Some(tokens)) = (&self.loader, self.tokens()) else { return Ok(()) };
+        let (Some(loader), Some(tokens)) = (&self.loader, self.plan.boot_tokens()) else { return Ok(()) };
         let failed = |error: crate::boot_loader::BootLoaderError| FlowError::Refused(vec![error.to_string()]);
         let files = loader.sources(&site.root, tokens).map_err(failed)?;
         self.files(log, Stage::Boot, &files, progress)

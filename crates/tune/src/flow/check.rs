@@ -52,11 +52,7 @@ pub fn hindrances(site: &Site, plan: &Plan) -> Vec<String> {
     if site.is_live() && site.manager.is_none() {
         lines.push(NO_SYSTEMD.to_owned());
     }
-    let tokens = plan.changes.iter().find_map(|change| match &change.target {
-        Target::CommandLine { tokens } => Some(tokens),
-        _ => None,
-    });
-    if let Some(tokens) = tokens
+    if let Some(tokens) = plan.boot_tokens()
         && let Err(error) = (site.detect)(&site.root).and_then(|loader| loader.sources(&site.root, tokens))
         && !matches!(error, BootLoaderError::Denied { .. } | BootLoaderError::Container { .. })
     {

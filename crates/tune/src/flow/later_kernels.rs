@@ -4,16 +4,12 @@
 use super::Site;
 use lowlat_host::cmdline;
 use lowlat_plan::{Plan, spell};
-use lowlat_settings::change::{BootToken, Target};
+use lowlat_settings::change::BootToken;
 
 /// Notes on the entries that a complete rollback does not change because `is_known` returns false for their
 /// path.
 pub(super) fn notes(site: &Site, plan: &Plan, is_known: impl Fn(&str) -> bool) -> Vec<String> {
-    let tokens = plan.changes.iter().find_map(|change| match &change.target {
-        Target::CommandLine { tokens } => Some(tokens.as_slice()),
-        _ => None,
-    });
-    let words: Vec<String> = tokens.unwrap_or_default().iter().filter_map(brought).collect();
+    let words: Vec<String> = plan.boot_tokens().unwrap_or_default().iter().filter_map(brought).collect();
     let Ok(loader) = (site.detect)(&site.root) else { return Vec::new() };
     let of_later = loader.entry_lines(&site.root).into_iter().filter(|line| !is_known(&line.path));
     of_later

@@ -8,7 +8,7 @@ use crate::boot_loader::BootLoader;
 use crate::units::{self, Unit, Watch};
 use lowlat_host::HostSnapshot;
 use lowlat_plan::{HostMark, Plan};
-use lowlat_settings::change::{BootToken, Part, Target};
+use lowlat_settings::change::{Part, Target};
 use lowlat_sys::undo::UndoLog;
 use std::time::Duration;
 
@@ -144,7 +144,7 @@ impl Ready {
 
     fn find_boot_loader(&mut self, site: &Site) {
         let place = self.plan.changes.iter().position(|c| matches!(c.target, Target::CommandLine { .. }));
-        let Some(tokens) = self.tokens() else { return };
+        let Some(tokens) = self.plan.boot_tokens() else { return };
         // Only a check: the files are read again when they are written, after the user's answer.
         let found =
             (site.detect)(&site.root).and_then(|loader| loader.sources(&site.root, tokens).map(|_| loader));
@@ -156,14 +156,6 @@ impl Ready {
             }
             Err(error) => self.left.extend(place.map(|at| (at, error.to_string()))),
         }
-    }
-
-    /// The parameters of the plan's command line; none if it does not change it.
-    pub(super) fn tokens(&self) -> Option<&[BootToken]> {
-        self.plan.changes.iter().find_map(|change| match &change.target {
-            Target::CommandLine { tokens } => Some(tokens.as_slice()),
-            _ => None,
-        })
     }
 
     fn choose_units(&mut self, site: &Site) -> Result<(), FlowError> {

@@ -1,24 +1,15 @@
 //! `lowlat tune adopt`: keeps the plan of the host of which this one is a copy.
 
-use super::ask::SiteArgs;
+use super::ask::AnswerArgs;
 use crate::commands::{Subcommand, examples};
-use crate::output::{self, Exit};
+use crate::output::Exit;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_tune::flow::{self, Adopted};
 
 pub const COMMAND: Subcommand = Subcommand { name: "adopt", declare, run };
 
-#[derive(Debug, Args)]
-struct Arguments {
-    #[command(flatten)]
-    site: SiteArgs,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
-}
-
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    AnswerArgs::augment_args(command)
         .about("Keep the plan in force on a copy of the host that it was made for")
         .after_help(format!(
             "A host with another machine ID is a copy (a cloned image), and the plan is not applied at its boots. It \
@@ -29,7 +20,7 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = AnswerArgs::from_arg_matches(matches)?;
     let adopted = flow::adopt(&arguments.site.open()?)?;
     let (word, sentence) = match adopted {
         Adopted::NothingInForce => ("nothing-in-force", "No plan is in force, so there is nothing to adopt."),
@@ -39,11 +30,6 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
             "Adopted: the plan is applied at each boot; `lowlat tune apply --at-boot` applies it now.",
         ),
     };
-    if arguments.json {
-        let adopted = output::Document::of("lowlat-adopt", serde_json::json!({ "adopted": word }));
-        output::print_plain(&output::json_line(&adopted)?)?;
-    } else {
-        output::print(sentence)?;
-    }
+    arguments.print("lowlat-adopt", "adopted", word, sentence)?;
     Ok(if adopted == Adopted::NothingInForce { Exit::Findings } else { Exit::Clean })
 }

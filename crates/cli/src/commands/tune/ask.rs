@@ -44,6 +44,33 @@ pub fn open(root: &std::path::Path, state_dir: Option<&PathBuf>) -> anyhow::Resu
     Ok(site)
 }
 
+/// Arguments of a command that answers with one sentence.
+#[derive(Debug, Args)]
+pub struct AnswerArgs {
+    #[command(flatten)]
+    pub site: SiteArgs,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl AnswerArgs {
+    /// Prints the answer: a sentence, or a document with its word in this field.
+    pub fn print(
+        &self,
+        document: &'static str,
+        field: &str,
+        word: &str,
+        sentence: &str,
+    ) -> anyhow::Result<()> {
+        if !self.json {
+            return output::print(sentence);
+        }
+        let answer = output::Document::of(document, serde_json::json!({ field: word }));
+        output::print_plain(&output::json_line(&answer)?)
+    }
+}
+
 /// Asks for confirmation, unless --yes was given. Fails if stdin is not a terminal.
 pub fn ask(question: &str, is_answered: bool) -> anyhow::Result<bool> {
     if is_answered {

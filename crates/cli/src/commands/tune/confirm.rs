@@ -1,24 +1,15 @@
 //! `lowlat tune confirm`: disarms the dead-man switch.
 
-use super::ask::SiteArgs;
+use super::ask::AnswerArgs;
 use crate::commands::{Subcommand, examples};
-use crate::output::{self, Exit};
+use crate::output::Exit;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_tune::flow::{self, Confirmed};
 
 pub const COMMAND: Subcommand = Subcommand { name: "confirm", declare, run };
 
-#[derive(Debug, Args)]
-struct Arguments {
-    #[command(flatten)]
-    site: SiteArgs,
-    /// Print the result as JSON
-    #[arg(long)]
-    json: bool,
-}
-
 fn declare(command: Command) -> Command {
-    Arguments::augment_args(command)
+    AnswerArgs::augment_args(command)
         .about("Keep the plan in force: disarm the switch of `lowlat tune apply --confirm-within`")
         .after_help(format!(
             "If the plan needs a reboot, confirming before it disarms the switch only until the reboot.\n\n\
@@ -31,7 +22,7 @@ fn declare(command: Command) -> Command {
 }
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
-    let arguments = Arguments::from_arg_matches(matches)?;
+    let arguments = AnswerArgs::from_arg_matches(matches)?;
     let confirmed = flow::confirm(&arguments.site.open()?)?;
     let (word, sentence) = match confirmed {
         Confirmed::NothingInForce => {
@@ -44,11 +35,6 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
             "Confirmed until the reboot, which arms the switch again. Run `lowlat tune confirm` after it.",
         ),
     };
-    if arguments.json {
-        let confirmed = output::Document::of("lowlat-confirm", serde_json::json!({ "confirmed": word }));
-        output::print_plain(&output::json_line(&confirmed)?)?;
-    } else {
-        output::print(sentence)?;
-    }
+    arguments.print("lowlat-confirm", "confirmed", word, sentence)?;
     Ok(if confirmed == Confirmed::NothingInForce { Exit::Findings } else { Exit::Clean })
 }
