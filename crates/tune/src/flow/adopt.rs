@@ -1,7 +1,8 @@
 //! Adopts a plan that came with a copy of another host's disk.
 
-use super::{FlowError, Site, log_check, status::is_of_other_host};
+use super::{FlowError, Site, log_check};
 use lowlat_plan::HostMark;
+use lowlat_sys::snapshot::machine_id_digest;
 
 /// The result of an adoption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,10 +24,12 @@ pub fn adopt(site: &Site) -> Result<Adopted, FlowError> {
     let log = site.open_log()?;
     let Some((in_force, mut plan)) = site.state.in_force()? else { return Ok(Adopted::NothingInForce) };
     log_check::refuse(site, &log)?;
-    if !is_of_other_host(site, &plan) {
+    let marks =
+        HostMark { machine_id_digest: machine_id_digest(&site.root), ..HostMark::of(&site.snapshot()) };
+    if !plan.host.is_other_machine(&marks) {
         return Ok(Adopted::Already);
     }
-    plan.host = HostMark::of(&site.snapshot());
+    plan.host = marks;
     site.state.put_in_force(&in_force, &plan)?;
     site.seal(&log)?;
     Ok(Adopted::Now)

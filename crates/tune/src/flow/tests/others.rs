@@ -196,6 +196,26 @@ fn a_plan_that_came_with_a_copy_of_the_disk_is_not_applied() {
     }
 }
 
+/// A disk that moved to another machine keeps its ID. What verify calls another host's, adopt adopts.
+#[test]
+fn a_plan_that_came_with_the_disk_of_another_model_can_be_adopted() {
+    if !is_root() {
+        return;
+    }
+    let mut bench = Bench::new();
+    bench.put("sys/class/dmi/id/sys_vendor", "Maker\n");
+    bench.put("sys/class/dmi/id/product_name", "Model 2\n");
+    let site = bench.site(Faults::none());
+    let marks = |site: &Site| lowlat_plan::HostMark::of(&site.snapshot());
+    bench.plan.host = marks(&site);
+    bench.plan.host.system = lowlat_host::Reading::Known("Maker Model 1".into());
+    bench.apply(&site, ApplyOptions::default()).unwrap();
+    assert!(site.state.in_force().unwrap().unwrap().1.host.is_other_machine(&marks(&site)));
+    assert_eq!(adopt(&site).unwrap(), Adopted::Now);
+    assert!(!site.state.in_force().unwrap().unwrap().1.host.is_other_machine(&marks(&site)));
+    assert_eq!(adopt(&site).unwrap(), Adopted::Already);
+}
+
 #[test]
 fn a_boot_menu_that_a_kernel_update_has_rewritten_is_generated_again() {
     if !is_root() {
