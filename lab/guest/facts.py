@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -63,6 +64,9 @@ def read(path, bytes_max=1 << 16):
 
 
 def run(*command):
+    """Its output; a container lacks some of the programs."""
+    if not shutil.which(command[0]):
+        return "(not installed)"
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "LC_ALL": "C"})
     return done.stdout
 

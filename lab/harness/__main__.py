@@ -53,8 +53,9 @@ def build():
 
 
 def disk(kind):
+    """The disk of a scenario's guests, or the folder of its containers."""
     print(f"lab/run: the disk with {' '.join(kind)} (takes some minutes if it does not exist yet)", flush=True)
-    return subprocess.run([LAB / "disk", *kind], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    return subprocess.run([LAB / ("disk" if len(kind) == 4 else "tree"), *kind], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 def main():

@@ -150,14 +150,18 @@ class Guest:
 
     def __init__(self, machine, disk, folder, binary, progress):
         self.folder, self.disk, self.binary, self.progress = folder, disk, binary, progress
-        self.share = folder / "share"
-        self.share.mkdir(parents=True)
         self.machine = machines.load(machine, folder / "tables")
         self.overlay = folder / "disk.qcow2"
+        self._share()
         subprocess.run(
             ["qemu-img", "create", "-q", "-f", "qcow2", "-F", "qcow2", "-b", disk, self.overlay], check=True
         )
-        shutil.copy(binary, self.share / "lowlat")
+
+    def _share(self):
+        """The folder that it shares with its host."""
+        self.share = self.folder / "share"
+        self.share.mkdir(parents=True)
+        shutil.copy(self.binary, self.share / "lowlat")
         # Most of a binary is debug information, and every byte passes through the emulator.
         if shutil.which("strip"):
             # It leaves a binary for another processor as it is.
@@ -173,7 +177,7 @@ class Guest:
 
     def twin(self, name):
         """Another machine of the same kind with a fresh disk. Its owner ends it."""
-        return Guest(self.machine.name, self.disk, self.folder / name, self.binary, lambda text: self.progress(f"{name}: {text}"))
+        return type(self)(self.machine.name, self.disk, self.folder / name, self.binary, lambda text: self.progress(f"{name}: {text}"))
 
     def _arguments(self, console):
         # cache=writeback: a power cut keeps what the guest flushed. Other writes that had reached a new cluster are
@@ -190,12 +194,18 @@ class Guest:
 
     def power_on(self):
         """Starts the machine and returns at once."""
+        self._before_boot()
+        log = open(self.folder / f"qemu-{self.boots}.log", "w")
+        self.qemu = Qemu(self._arguments(self.folder / f"console-{self.boots}.log"), log)
+        self._after_start()
+
+    def _before_boot(self):
         self.boots += 1
         (self.share / "go").unlink(missing_ok=True)
         (self.share / "jobs").mkdir(exist_ok=True)
         self.known = set(os.listdir(self.share / "boots")) if (self.share / "boots").exists() else set()
-        log = open(self.folder / f"qemu-{self.boots}.log", "w")
-        self.qemu = Qemu(self._arguments(self.folder / f"console-{self.boots}.log"), log)
+
+    def _after_start(self):
         self.started = time.monotonic()
         # After the start: of two concurrent checks, at least one sees the other.
         if GIVEN_UP.is_set():
@@ -230,6 +240,9 @@ class Guest:
     def settle(self):
         """Waits until the system has nothing left to start; returns systemd's name for its state."""
         self.state = self.run(SETTLE, 2400).text.strip().splitlines()[-1:]
+        self._install()
+
+    def _install(self):
         if not self.is_installed:
             self.must("install -m 755 /lab/lowlat /usr/local/sbin/lowlat && sync -f /usr/local/sbin/lowlat")
             self.is_installed = True
@@ -237,16 +250,21 @@ class Guest:
     def _await_agent(self):
         watch, self.lost = lost.Watch(self.qemu), None
         while time.monotonic() < self.started + BOOT_SECONDS and self.qemu.is_running() and not self._hangs():
-            boots = self.share / "boots"
-            new = {name for name in os.listdir(boots) if "." not in name} - self.known if boots.exists() else ()
-            for self.boot_id in new:
-                self.cmdline = (boots / self.boot_id).read_text().strip()
+            if self._has_booted():
                 return True
             self.lost = watch.lost(time.monotonic())
             if self.lost:
                 return False
             time.sleep(0.3)
         return False
+
+    def _has_booted(self):
+        """Whether a new boot accepts jobs."""
+        boots = self.share / "boots"
+        new = {name for name in os.listdir(boots) if "." not in name} - self.known if boots.exists() else ()
+        for self.boot_id in new:
+            self.cmdline = (boots / self.boot_id).read_text().strip()
+        return bool(new)
 
     def _hangs(self):
         """Whether the kernel has panicked, or logged, more than once, a task that waits for minutes, or stalls. Used

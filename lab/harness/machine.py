@@ -2,10 +2,13 @@
 
 import dataclasses
 import pathlib
+import platform
 import re
 import subprocess
 
 LAB = pathlib.Path(__file__).resolve().parent.parent
+# The machine of scenarios that need no kernel of their own.
+CONTAINER = "container"
 
 # The shell part defines what a machine file may contain; this prints the result, with parts terminated by NUL.
 PRINT = 'source "$lab/machine.sh"; printf "%s\\0" "$arch" "$disk" "$bus" "$threads" "${qemu[@]}"'
@@ -29,6 +32,8 @@ class Machine:
 
 def arch(name):
     """The processor of a machine; most name none."""
+    if name == CONTAINER:
+        return platform.machine()
     found = re.search(r"^arch=(\S+)$", (LAB / "machines" / name).read_text(), re.MULTILINE)
     return found[1] if found else "x86_64"
 

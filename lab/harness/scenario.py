@@ -3,7 +3,7 @@
 A scenario is a module:
 
     \"\"\"What it proves, in one line. More below it.\"\"\"
-    MACHINE = "four-cpus"       # a file of lab/machines/, or
+    MACHINE = "four-cpus"       # a file of lab/machines/, or "container", or
     RIDES = "full-cycle"        # a scenario whose boots it shares: it runs where that one calls lab.ride()
     SUITE = "trixie"            # the release of Debian on the disk; without it bookworm
     KERNEL = "backports"        # the kernel of lab/disk; without it the release's own
@@ -19,7 +19,7 @@ import shlex
 
 from . import facts
 from .guest import GuestError
-from .machine import LAB, arch
+from .machine import CONTAINER, LAB, arch
 
 
 @dataclasses.dataclass
@@ -31,7 +31,7 @@ class Scenario:
     machine: str
     rides: str
     disk: tuple
-    """The arguments of lab/disk."""
+    """The arguments of lab/disk or lab/tree."""
     is_quick: bool
     run: object
 
@@ -66,10 +66,16 @@ def load(path):
         title,
         machine,
         getattr(module, "RIDES", None),
-        (getattr(module, "SUITE", "bookworm"), getattr(module, "KERNEL", "stock"), getattr(module, "LOADER", "grub-pc"), machine and arch(machine)),
+        disk(module, machine),
         module.IS_QUICK,
         module.run,
     )
+
+
+def disk(module, machine):
+    """The arguments of lab/disk, or of lab/tree for a container; the last is the processor."""
+    kind = [("KERNEL", "stock"), ("LOADER", "grub-pc")] if machine != CONTAINER else []
+    return (*(getattr(module, name, default) for name, default in [("SUITE", "bookworm"), *kind]), machine and arch(machine))
 
 
 class Lab:

@@ -7,7 +7,9 @@ import time
 import traceback
 
 from . import company
+from .container import Container
 from .guest import Guest, GuestError, give_up
+from .machine import CONTAINER
 from .scenario import Lab, Skip, Stop, say
 
 
@@ -79,7 +81,8 @@ def tell(story, disk, binary, runs, is_all, clock):
     carrier, results = story.carrier, []
     clock.say(carrier.name, f"starts: {carrier.title}")
     folder = runs / carrier.name
-    guest = Guest(carrier.machine, disk, folder, binary, lambda text: clock.say(carrier.name, text))
+    kind = Container if carrier.machine == CONTAINER else Guest
+    guest = kind(carrier.machine, disk, folder, binary, lambda text: clock.say(carrier.name, text))
 
     def ride(guest):
         for rider in story.riders:

@@ -1,0 +1,98 @@
+"""One server as a container with systemd: it boots in seconds, and its kernel's files are copies that it may write."""
+
+import os
+import signal
+import subprocess
+import time
+
+from . import guest, machine
+
+# What systemd-nspawn ends with when the container reboots.
+REBOOTED = 133
+# Of the host's kernel, what a container gets copies of: settings that lowlat reads and writes.
+SYS = "devices/system bus/workqueue devices/virtual/workqueue module kernel/mm power"
+COPY = """
+rm -rf "$share/kernel"; mkdir -p "$share/kernel/irq"
+cp -r /proc/irq/. "$share/kernel/irq/" 2>/dev/null
+for part in $parts; do
+    mkdir -p "$share/kernel/sys/$part"
+    cp -a "/sys/$part/." "$share/kernel/sys/$part/" 2>/dev/null
+done
+chmod -R u+w "$share/kernel"
+"""
+# In mounts of its own, which end with it. systemd wants the second version of cgroups alone.
+START = """
+mkdir -p "$folder/upper" "$folder/work" "$folder/root"
+mount -t overlay -o "lowerdir=$tree,upperdir=$folder/upper,workdir=$folder/work" container "$folder/root"
+umount -R /sys/fs/cgroup 2>/dev/null
+mount -t cgroup2 none /sys/fs/cgroup
+exec systemd-nspawn -q -b -D "$folder/root" -M "$name" --bind="$share:/lab" --private-network --register=no --keep-unit --console=pipe
+"""
+
+
+class Nspawn:
+    """A running container, and how it ended: as in `guest.Qemu`."""
+
+    def __init__(self, environment, log):
+        self.process = subprocess.Popen(
+            ["unshare", "--mount", "--propagation", "private", "bash", "-c", START],
+            env={**os.environ, **environment}, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        guest.MACHINES.append(self)
+
+    @property
+    def ended_by(self):
+        return {REBOOTED: "guest-reset", 0: "guest-shutdown"}.get(self.process.poll())
+
+    def is_running(self):
+        return self.process.poll() is None
+
+    def wait(self, seconds):
+        """Whether it ended in time."""
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def kill(self):
+        """Ends it, unless it has ended."""
+        self.process.send_signal(signal.SIGKILL)
+        self.wait(60)
+
+
+class Container(guest.Guest):
+    """A container with a separate file system: an overlay on the folder of lab/tree, kept from boot to boot."""
+
+    def __init__(self, machine_name, tree, folder, binary, progress):
+        self.folder, self.disk, self.binary, self.progress = folder, tree, binary, progress
+        self.machine = machine.Machine(machine_name, machine.arch(machine_name), "", "", "", [])
+        self._share()
+
+    def power_on(self):
+        """Starts it and returns at once."""
+        self._before_boot()
+        environment = {"share": str(self.share), "folder": str(self.folder), "tree": self.disk, "parts": SYS, "name": self.folder.name}
+        subprocess.run(["bash", "-c", COPY], env={**os.environ, **environment}, check=False)
+        log = open(self.folder / f"console-{self.boots}.log", "w")
+        self.qemu = Nspawn(environment, log)
+        self._after_start()
+
+    def _await_agent(self):
+        while time.monotonic() < self.started + guest.ANSWER_SECONDS * 4 and self.qemu.is_running():
+            if self._has_booted():
+                return True
+            time.sleep(0.1)
+        return False
+
+    def settle(self):
+        """Waits until the system has nothing left to start."""
+        self.state = self.run("timeout 120 systemctl is-system-running --wait").text.strip().splitlines()[-1:]
+        self._install()
+
+    def off(self):
+        """Ends it immediately."""
+        if self.qemu:
+            self.qemu.kill()
+        for part in ("upper", "work", "root", "share/kernel", "share/lowlat"):
+            subprocess.run(["rm", "-rf", "--one-file-system", self.folder / part], check=False)
