@@ -10,7 +10,7 @@ import sys
 
 HOST = pathlib.Path(os.environ.get("FAKE_HOST") or pathlib.Path(__file__).parent)
 DOCUMENTS = pathlib.Path("@DOCUMENTS@")
-STOCK = {"plan": None, "boots": 0, "applied_in": None, "waits": False, "drifted": False, "faulty": False, "rolled_back_in": None, "within_s": 600, "refuses": []}
+STOCK = {"plan": None, "boots": 0, "applied_in": None, "waits": False, "drifted": False, "faulty": False, "rolled_back_in": None, "within_s": 600, "refuses": [], "unread": False}
 
 
 def document(name):
@@ -39,7 +39,7 @@ def plan(state):
         value["changes"], text = [], "Plan for profile trading: nothing to change.\n"
     pathlib.Path(after("--out")).write_text(json.dumps(value))
     print(text, end="")
-    sys.exit(bool(value["changes"]))
+    sys.exit(1 if value["changes"] else 4 if state["unread"] else 0)
 
 
 def status(state):

@@ -25,10 +25,14 @@ options:
     required: true
     vars:
       - name: lab_guest_share
+  accept_s:
+    description: Time limit of the agent to accept a job, which it looks for every 0.3 seconds.
+    type: int
+    default: 60
+    vars:
+      - name: lab_guest_accept_s
 """
 
-# Time limit of the agent to accept a job, which it checks for every 0.3 seconds.
-ACCEPT_SECONDS = 60
 # Time limit of a job.
 JOB_SECONDS = 1800
 
@@ -66,13 +70,13 @@ class Connection(ConnectionBase):
     def _run(self, share, name):
         """Submits a job and waits for its end. A job that is lost in a reboot is a failure of the connection."""
         boots = set(os.listdir(share / "boots"))
-        go, start = share / "go", time.monotonic()
-        self._wait(lambda: not go.exists(), start + ACCEPT_SECONDS, "the guest accepts no jobs")
+        go, accept_s = share / "go", self.get_option("accept_s")
+        self._wait(lambda: not go.exists(), time.monotonic() + accept_s, "the guest accepts no jobs")
         part = share / f"go.{name}"
         part.write_text(name + "\n")
         part.rename(go)
         try:
-            self._wait(lambda: not go.exists(), time.monotonic() + ACCEPT_SECONDS, "the guest accepts no jobs")
+            self._wait(lambda: not go.exists(), time.monotonic() + accept_s, "the guest accepts no jobs")
         except AnsibleConnectionFailure:
             go.unlink(missing_ok=True)
             raise

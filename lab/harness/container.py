@@ -9,14 +9,14 @@ from . import guest, machine
 
 # What systemd-nspawn ends with when the container reboots.
 REBOOTED = 133
-# In mounts of its own, which end with it. systemd wants the second version of cgroups alone.
+# In mounts and processes of its own, which end with it. systemd wants the second version of cgroups alone.
 START = """
 mkdir -p "$folder/upper" "$folder/work" "$folder/root"
 mount -t overlay -o "lowerdir=$tree,upperdir=$folder/upper,workdir=$folder/work" container "$folder/root"
 mount -t tmpfs none /run
 umount -R /sys/fs/cgroup 2>/dev/null
 mount -t cgroup2 none /sys/fs/cgroup
-exec systemd-nspawn -q -b -D "$folder/root" -M "$name" --bind="$share:/lab" --private-network --register=no --keep-unit --console=pipe
+systemd-nspawn -q -b -D "$folder/root" -M "$name" --bind="$share:/lab" --private-network --register=no --keep-unit --console=pipe
 """
 
 
@@ -25,7 +25,7 @@ class Nspawn:
 
     def __init__(self, environment, log):
         self.process = subprocess.Popen(
-            ["unshare", "--mount", "--propagation", "private", "bash", "-c", START],
+            ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private", "bash", "-c", START],
             env={**os.environ, **environment}, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
         )  # fmt: skip
         guest.MACHINES.append(self)

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -66,9 +67,9 @@ class Fleet:
         }
         (self.folder / "inventory.json").write_text(json.dumps({"lowlat": {"hosts": hosts, "vars": shared}}, indent=2))
 
-    def play(self, playbook, *arguments, **variables):
-        """Runs a playbook of the collection: its exit status, its output, the number of changed tasks and the keeper
-        of each host."""
+    def play(self, playbook, *arguments, status=0, lost=(), interrupted_when=None, **variables):
+        """Runs a playbook of the collection: its output, the number of changed tasks and the keeper of each host. A host
+        that is `lost` is not started again when it reboots. `interrupted_when` says when to interrupt the playbook."""
         self.plays += 1
         environment = {
             **os.environ,
@@ -82,21 +83,31 @@ class Fleet:
         command = ["ansible-playbook", "-i", self.folder / "inventory.json", f"lowlat.lowlat.{playbook}", *arguments]
         command += ["-e", json.dumps(variables)] if variables else []
         log = self.folder / f"{self.plays}-{playbook}.txt"
-        keepers = {name: Keeper(guest) for name, guest in self.guests.items()}
+        keepers = {name: Keeper(guest) for name, guest in self.guests.items() if name not in lost}
         with contextlib.ExitStack() as stack:
             for keeper in keepers.values():
                 stack.enter_context(keeper)
             out = stack.enter_context(open(log, "w"))
-            play = subprocess.run(
-                command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, timeout=PLAY_SECONDS, check=False
+            play = subprocess.Popen(
+                command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
             )
-        status = play.returncode
+            if interrupted_when:
+                while play.poll() is None and not interrupted_when():
+                    time.sleep(0.05)
+                # To all of its processes, as by a terminal's Ctrl-C.
+                os.killpg(play.pid, signal.SIGINT)
+            try:
+                ended = play.wait(PLAY_SECONDS)
+            except subprocess.TimeoutExpired:
+                os.killpg(play.pid, signal.SIGKILL)
+                raise
         for name, keeper in keepers.items():
             if keeper.error:
                 raise GuestError(f"{name}: {keeper.error}")
         text = log.read_text()
         recap = text.rpartition("PLAY RECAP")[2]
         changed = {name: int(count) for name, count in re.findall(r"^(\S+) .*changed=(\d+)", recap, re.M)}
-        self.lab.note(f"$ ansible-playbook lowlat.lowlat.{playbook} {' '.join(arguments)}   status {status}, changed {changed}")
-        self.lab.need(f"playbook {playbook} {' '.join(arguments)} ends with 0", status == 0, "" if status == 0 else text[-1500:])
+        self.lab.note(f"$ ansible-playbook lowlat.lowlat.{playbook} {' '.join(arguments)}   status {ended}, changed {changed}")
+        is_right = ended == status
+        self.lab.need(f"playbook {playbook} {' '.join(arguments)} ends with {status}", is_right, "" if is_right else f"{ended}: {text[-1500:]}")
         return text, changed, keepers
