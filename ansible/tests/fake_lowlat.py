@@ -82,7 +82,7 @@ def apply(state):
         state["applied_in"] = state["boots"]
     state.update(plan="complete", waits=state["waits"] or "--confirm-within" in sys.argv, drifted=False)
     save(state)
-    answer(0, value)
+    answer(4 if state["unread"] and not value["is_changed"] else 0, value)
 
 
 def verify(state):

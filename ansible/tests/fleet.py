@@ -222,6 +222,9 @@ class FleetTest(unittest.TestCase):
         self.put("desk1", plan="complete", unread=True)
         run = self.passes(self.play("rollout"))
         self.assertEqual(run.changed["desk1"], 1, "the binary: " + run.text)
+        self.put("desk1", waits=True)
+        run = self.passes(self.play("rollout"))
+        self.assertEqual(run.changed["desk1"], 1, "the confirmation: " + run.text)
         self.passes(self.play("rollout", arguments=["--check"]))
 
     def test_an_interrupted_apply_is_completed_first(self):

@@ -3,14 +3,16 @@
 use crate::run::{cargo, output, path_before, run};
 use anyhow::{Context as _, bail};
 use serde_json::Value;
-use std::{ffi::OsString, fs, path::Path, process::Command};
+use std::{env::consts::ARCH, ffi::OsString, fs, path::Path, process::Command, time::UNIX_EPOCH};
 
 /// A program that makes packages, and its version.
 type Tool = (&'static str, &'static str);
 pub const AUDITABLE: Tool = ("cargo-auditable", "0.7.7");
 const COMPONENTS: Tool = ("auditable2cdx", "0.1.0");
 const DEB: Tool = ("cargo-deb", "3.8.0");
-const RPM: Tool = ("cargo-generate-rpm", "0.21.1");
+/// Where the packages' own files are, below the source tree.
+const PACKAGING: &str = "crates/cli/packaging";
+const AUTHORS: &str = "The lowlat authors <lowlat@localhost>";
 /// The list of components, beside the binary.
 const LIST: &str = "lowlat.cdx.json";
 
@@ -22,21 +24,118 @@ pub fn make(root: &Path, dist: &Path) -> anyhow::Result<()> {
             dist.display()
         );
     }
+    if Command::new("rpmbuild").arg("--version").output().is_err() {
+        bail!(
+            "cannot make the RPM package: rpmbuild is missing\nhint: install rpm (Debian, Ubuntu) or rpm-build (Fedora)"
+        );
+    }
     texts(dist)?;
-    // The commit's time in place of the build's: equal trees give equal packages.
-    let time = output(Command::new("git").current_dir(root).args(["log", "-1", "--format=%ct"]))?;
-    let packager = |tool: Tool| -> anyhow::Result<Command> {
-        let path = path_with(root, tool)?;
-        let mut command = cargo();
-        command.current_dir(root).env("PATH", path).env("SOURCE_DATE_EPOCH", time.trim());
-        command.arg(tool.0.trim_start_matches("cargo-"));
-        Ok(command)
-    };
-    run(packager(DEB)?.args(["--package", "lowlat", "--no-build", "--no-strip", "--output"]).arg(dist))?;
-    // Older systems cannot unpack the default, zstd.
-    let arguments = ["--package", "crates/cli", "--payload-compress", "gzip", "--output"];
-    run(packager(RPM)?.args(arguments).arg(dist))?;
+    let time = time_unix_s(root)?;
+    let version = env!("CARGO_PKG_VERSION");
+    let changes = fs::read_to_string(root.join("CHANGELOG.md")).context("cannot read CHANGELOG.md")?;
+    write(&dist.join("changelog"), &changes)?;
+    write(
+        &dist.join("changelog.debian"),
+        &format!(
+            "lowlat ({version}-1) unstable; urgency=medium\n\n  * See /usr/share/doc/lowlat/changelog.gz.\n\n -- {AUTHORS}  {}\n",
+            date(&time, "%a, %d %b %Y %H:%M:%S +0000")?
+        ),
+    )?;
+    let mut deb = cargo();
+    deb.current_dir(root).env("PATH", path_with(root, DEB)?).env("SOURCE_DATE_EPOCH", &time);
+    run(deb.args(["deb", "--package", "lowlat", "--no-build", "--no-strip", "--output"]).arg(dist))?;
+    rpm(root, dist, version, &time)?;
+    for (linter, package) in [
+        (
+            &["lintian", "--fail-on", "error,warning", "--allow-root"][..],
+            format!("lowlat_{version}-1_{}.deb", debian_arch()),
+        ),
+        (
+            &["rpmlint", "--config", &format!("{PACKAGING}/rpmlint.toml")][..],
+            format!("lowlat-{version}-1.{ARCH}.rpm"),
+        ),
+    ] {
+        if Command::new(linter[0]).arg("--version").output().is_err() {
+            println!("{package} is not checked: {} is not installed", linter[0]);
+            continue;
+        }
+        run(Command::new(linter[0]).current_dir(root).args(&linter[1..]).arg(dist.join(package)))?;
+    }
     components(root, dist)
+}
+
+/// Debian's name of the processor.
+fn debian_arch() -> &'static str {
+    match ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}
+
+/// The RPM package, by rpmbuild.
+fn rpm(root: &Path, dist: &Path, version: &str, time: &str) -> anyhow::Result<()> {
+    let folder = dist.join("rpm");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let path = root.join(PACKAGING).join("lowlat.spec");
+    let spec = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let entry = format!(
+        "* {} {AUTHORS} - {version}-1\n- See /usr/share/doc/lowlat/CHANGELOG.md.\n",
+        date(time, "%a %b %d %Y")?
+    );
+    let spec_with_entry = folder.join("lowlat.spec");
+    write(&spec_with_entry, &(spec + &entry))?;
+    let mut build = Command::new("rpmbuild");
+    build.env("SOURCE_DATE_EPOCH", time).args(["-bb", "--quiet", "--target", &format!("{ARCH}-linux")]);
+    for (name, value) in [
+        ("version", version.as_ref()),
+        ("top", root.as_os_str()),
+        ("dist", dist.as_os_str()),
+        ("_topdir", folder.as_os_str()),
+        ("_rpmdir", dist.as_os_str()),
+        ("_rpmfilename", "%%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm".as_ref()),
+    ] {
+        let mut define = OsString::from(format!("{name} "));
+        define.push(value);
+        build.arg("--define").arg(define);
+    }
+    run(build.arg(&spec_with_entry))?;
+    fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))
+}
+
+/// The time that packages carry in place of the build's, in seconds since 1970: equal trees give equal packages. It is the
+/// commit's, and without git that of the lock file.
+fn time_unix_s(root: &Path) -> anyhow::Result<String> {
+    if let Ok(time) = std::env::var("SOURCE_DATE_EPOCH") {
+        return Ok(time);
+    }
+    let git = Command::new("git").current_dir(root).args(["log", "-1", "--format=%ct"]).output();
+    if let Ok(said) = git
+        && said.status.success()
+    {
+        return Ok(String::from_utf8_lossy(&said.stdout).trim().to_owned());
+    }
+    let lock = root.join("Cargo.lock");
+    let changed = fs::metadata(&lock)
+        .and_then(|file| file.modified())
+        .with_context(|| format!("cannot read the time of {}", lock.display()))?;
+    Ok(changed.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs().to_string())
+}
+
+/// The time in date(1)'s format, in English and UTC.
+fn date(time_unix_s: &str, format: &str) -> anyhow::Result<String> {
+    let mut date = Command::new("date");
+    let said = output(date.env("LC_ALL", "C").args([
+        "-u",
+        "-d",
+        &format!("@{time_unix_s}"),
+        &format!("+{format}"),
+    ]))?;
+    Ok(said.trim().to_owned())
+}
+
+fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Removes the packages and the list of components of earlier builds from `dist`.
@@ -70,7 +169,7 @@ pub fn path_with(root: &Path, (name, version): Tool) -> anyhow::Result<OsString>
     path_before(programs)
 }
 
-/// Man pages and completions, as the binary itself prints them.
+/// Man pages, compressed, and completions, as the binary itself prints them.
 fn texts(dist: &Path) -> anyhow::Result<()> {
     let binary = dist.join("lowlat");
     let (man, completions) = (dist.join("man"), dist.join("completions"));
@@ -82,10 +181,11 @@ fn texts(dist: &Path) -> anyhow::Result<()> {
         fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     }
     run(Command::new(&binary).args(["man", "--dir"]).arg(&man))?;
+    run(Command::new("gzip").args(["-9", "-n", "-r"]).arg(&man))?;
     for (shell, name) in [("bash", "lowlat.bash"), ("zsh", "_lowlat"), ("fish", "lowlat.fish")] {
         let path = completions.join(name);
         let text = output(Command::new(&binary).args(["completions", shell]))?;
-        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        write(&path, &text)?;
     }
     Ok(())
 }
@@ -101,7 +201,7 @@ fn components(root: &Path, dist: &Path) -> anyhow::Result<()> {
     if count == 0 {
         bail!("cannot write {}: the binary records no component", path.display());
     }
-    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+    write(&path, &text)?;
     println!("{}: {count} components", path.display());
     Ok(())
 }

@@ -16,8 +16,9 @@ const ABSENT: &str = "echo '{ \"in_force\": \"absent\" }'\n";
 fn scripts() -> [(String, &'static str); 2] {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |path: &str| fs::read_to_string(here.join(path)).unwrap();
-    let manifest = read("Cargo.toml");
-    let rpm = manifest.split("'''").nth(1).expect("the script of the RPM package");
+    let spec = read("packaging/lowlat.spec");
+    let rpm = spec.split("\n%preun\n").nth(1).and_then(|rest| rest.split("\n%files\n").next());
+    let rpm = rpm.expect("the script of the RPM package");
     [(read("packaging/deb/prerm"), "remove"), (rpm.to_owned(), "0")]
 }
 

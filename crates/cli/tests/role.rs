@@ -134,6 +134,9 @@ fn the_role_in_force_is_not_forgotten() {
     assert_eq!(tree.run(&["tune", "apply", "--yes"]).status.code(), Some(1));
     assert_eq!(judged(&root, &[]).0, OF_DESK);
     assert_eq!(tree.run(&["tune", "rollback", "--yes"]).status.code(), Some(0));
+    // With nothing to roll back, there is nothing to ask.
+    let again = tree.run(&["tune", "rollback"]);
+    assert_eq!((again.status.code(), text(&again.stderr)), (Some(0), String::new()));
     assert_eq!(judged(&root, &[]), of(OWN, "own", ""));
 }
 

@@ -122,6 +122,13 @@ impl RollbackOutcome {
     /// The present version of the format.
     pub const SCHEMA_VERSION: u32 = 1;
 
+    /// Whether there is nothing that a rollback could restore, and nothing that it would have to say.
+    pub fn is_of_nothing(&self) -> bool {
+        let touched = [self.conflicts.len(), self.failures.len(), self.given_up.len(), self.remaining.len()];
+        self.restored.len() + self.unchanged_count + self.expired_count + touched.iter().sum::<usize>() == 0
+            && self.damage.is_none()
+    }
+
     /// Whether everything was restored, according to the log.
     pub fn is_complete(&self) -> bool {
         self.conflicts.is_empty()

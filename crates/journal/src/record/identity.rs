@@ -1,6 +1,9 @@
 //! Identity of a recording.
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::{
+    rand::{GetRandomFlags, getrandom},
+    time::{ClockId, clock_gettime},
+};
 use std::{fs, io};
 
 /// Source of the times in file heads.
@@ -47,12 +50,10 @@ pub struct Identity {
 impl Identity {
     /// The identity of a new recording.
     pub fn new() -> io::Result<Self> {
-        // 122 bits of a UUID are random; all but four of those used here are.
-        let uuid = uuid(&fs::read_to_string("/proc/sys/kernel/random/uuid")?);
-        let uuid = uuid.ok_or_else(|| io::Error::other("/proc/sys/kernel/random/uuid holds no UUID"))?;
-        let (low, high) = uuid.split_at(8);
-        let word = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
-        Ok(Self { recording: word(low) ^ word(high), boot_id: boot_id(), clock: Clock::System })
+        let mut number = [0; 8];
+        // Up to 256 bytes come whole.
+        getrandom(&mut number, GetRandomFlags::empty())?;
+        Ok(Self { recording: u64::from_le_bytes(number), boot_id: boot_id(), clock: Clock::System })
     }
 }
 

@@ -232,11 +232,11 @@ fn add_damage(out: &mut String, outcome: &RollbackOutcome, damage: &str, width: 
 fn rollback_headline(outcome: &RollbackOutcome) -> String {
     let restored = outcome.restored.len();
     let touched = restored + outcome.conflicts.len() + outcome.failures.len() + outcome.given_up.len();
-    if touched + outcome.unchanged_count + outcome.expired_count == 0 {
-        if !outcome.remaining.is_empty() || outcome.damage.is_some() {
-            return "Nothing can be restored.".to_owned();
-        }
+    if outcome.is_of_nothing() {
         return "Nothing to roll back.".to_owned();
+    }
+    if touched + outcome.unchanged_count + outcome.expired_count == 0 {
+        return "Nothing can be restored.".to_owned();
     }
     let mut parts = vec![if outcome.is_preview {
         format!("Would restore: {restored}")

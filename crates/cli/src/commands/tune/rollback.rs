@@ -86,6 +86,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     if !arguments.dry_run {
         if !arguments.yes {
             let preview = flow::rollback(&site, &request)?;
+            if preview.is_of_nothing() {
+                return print(&preview, arguments.json);
+            }
             output::talk_painted(&lowlat_report::rollback_text(&preview, output::stderr_width()));
         }
         if !ask::ask("Roll this back?", arguments.yes)? {
