@@ -291,3 +291,29 @@ fn thousands_of_strategies_of_a_host_are_served() {
     assert_eq!(document["orders"], document["answers"], "{output:?}");
     assert_eq!((&document["rejected"], &document["lost"]), (&0.into(), &0.into()), "{output:?}");
 }
+
+/// What the host lacks is named, and not taken for a missing program or a full disk.
+#[test]
+fn a_host_without_a_place_for_runs_or_without_null_is_told() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: a_host_without_a_place_for_runs_or_without_null_is_told: only root may mount");
+        return;
+    }
+    let lowlat = crate::common::binary();
+    let said = |mount: &str| {
+        let line = format!("{mount} && exec {} pipeline run --strategies 2 --duration 1s", lowlat.display());
+        let output = Command::new("unshare")
+            .args(["-m", "--propagation", "private", "sh", "-c", &line])
+            .env_remove("XDG_RUNTIME_DIR")
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        crate::common::text(&output.stderr)
+    };
+    let read_only = said("mount -t tmpfs -o ro none /run");
+    assert!(read_only.contains("cannot make /run/lowlat: Read-only file system"), "{read_only}");
+    assert!(read_only.contains("XDG_RUNTIME_DIR names that of run folders"), "{read_only}");
+    let without_null = said("mount -t tmpfs none /dev");
+    assert!(without_null.contains("cannot open /dev/null for "), "{without_null}");
+    assert!(!without_null.contains("hint: name a program"), "{without_null}");
+}

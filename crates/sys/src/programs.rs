@@ -30,7 +30,7 @@ impl Program<'_> {
             Path::new(program).to_path_buf()
         };
         let mut command = Command::new(path);
-        command.args(arguments).stdin(Stdio::null());
+        command.args(arguments).stdin(silence()?);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         if !self.folder.is_empty() {
             command.current_dir(self.folder);
@@ -59,6 +59,16 @@ impl Program<'_> {
         let output = self.start().ok()?.stderr(Stdio::null()).output().ok()?;
         output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
     }
+}
+
+/// An input without a byte, for a program.
+///
+/// # Errors
+/// If /dev/null cannot be opened; when a program is started, this would read as if the program were missing.
+pub fn silence() -> io::Result<Stdio> {
+    let file = File::open("/dev/null");
+    file.map(Stdio::from)
+        .map_err(|error| io::Error::new(error.kind(), format!("cannot open /dev/null: {error}")))
 }
 
 /// Returns the exit code of an ended program; 128 and the signal's number if a signal ended it.

@@ -63,7 +63,7 @@ pub enum Untrusted {
     },
     /// A system error.
     #[error(
-        "cannot {doing} {path}: {source}\nhint: use a directory that this user can write, on a disk with free space"
+        "cannot {doing} {path}: {source}\nhint: use a directory that this user can write, on a disk with free space; XDG_RUNTIME_DIR names that of run folders"
     )]
     System {
         /// The path.

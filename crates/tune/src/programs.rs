@@ -41,7 +41,7 @@ const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 impl Programs for SystemPrograms {
     fn run(&self, program: &str, arguments: &[&str]) -> io::Result<Outcome> {
-        finish(command(program, arguments).stdin(Stdio::null()), &[], LONGEST)
+        finish(command(program, arguments).stdin(lowlat_sys::programs::silence()?), &[], LONGEST)
     }
 
     fn run_with_input(&self, program: &str, arguments: &[&str], input: &[u8]) -> io::Result<Outcome> {

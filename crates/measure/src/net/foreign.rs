@@ -29,7 +29,7 @@ pub fn run(command: &[String], stop: &AtomicBool) -> io::Result<Printed> {
     let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let started = Command::new(program)
         .args(arguments)
-        .stdin(Stdio::null())
+        .stdin(lowlat_sys::programs::silence()?)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;

@@ -42,7 +42,7 @@ pub enum MasterError {
         known: String,
     },
     /// A process cannot be started.
-    #[error("cannot {doing} {name} ({path}): {source}\nhint: name a program that this user can execute")]
+    #[error("cannot {doing} {name} ({path}): {source}{}", program_hint(doing))]
     Program {
         /// Its name.
         name: String,
@@ -59,4 +59,8 @@ pub enum MasterError {
         /// Its length.
         bytes: usize,
     },
+}
+
+fn program_hint(doing: &str) -> &'static str {
+    if doing.starts_with("start") { "\nhint: name a program that this user can execute" } else { "" }
 }

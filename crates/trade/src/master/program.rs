@@ -12,10 +12,11 @@ use rustix::{
 };
 use std::{
     collections::VecDeque,
+    fs::File,
     io,
     os::{fd::OwnedFd, unix::process::CommandExt},
     path::PathBuf,
-    process::{Child, Command, Stdio},
+    process::{Child, Command},
     time::Duration,
 };
 
@@ -262,13 +263,15 @@ impl Master {
         };
         let log = self.held.log(&self.options.folder, &program.name)?;
         let errors = log.try_clone().map_err(failed("open the log of"))?;
+        // Opened here, so that its error does not read like one of the program.
+        let silence = File::open("/dev/null").map_err(failed("open /dev/null for"))?;
         let cpus = cpu_set(&program.cpus).map_err(failed("pin"))?.or(self.cpus);
         let master = Owner::current().map_err(failed("look up the master to start"))?.pid;
         let mut command = Command::new(&program.program);
         command.args(&program.arguments).envs(program.environment.iter().cloned());
         // A separate process group: Ctrl-C in a terminal reaches only the master, which then stops them in
         // order.
-        command.process_group(0).stdin(Stdio::null()).stdout(log).stderr(errors);
+        command.process_group(0).stdin(silence).stdout(log).stderr(errors);
         let prepare = move || {
             // Nothing is left behind, however this process ends.
             set_parent_process_death_signal(Some(Signal::KILL))?;

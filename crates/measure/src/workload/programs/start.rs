@@ -5,7 +5,10 @@ use crate::{
     affinity, text,
     workload::team::{scheduling_of, sleep},
 };
-use lowlat_sys::scheduling::{Scheduling, set_scheduling};
+use lowlat_sys::{
+    programs::silence,
+    scheduling::{Scheduling, set_scheduling},
+};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group, set_parent_process_death_signal};
 use std::{
     io,
@@ -37,7 +40,8 @@ pub fn start(command: &mut Command, task: &Task) -> Result<Running, WorkloadErro
     let prepare = move || prepare(scheduling.as_ref());
     // SAFETY: between fork and exec, it only makes system calls on numbers: no allocation, no lock.
     let command = unsafe { command.pre_exec(prepare) };
-    command.process_group(0).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let silence = silence().map_err(|error| WorkloadError::Program(error.to_string()))?;
+    command.process_group(0).stdin(silence).stdout(Stdio::piped()).stderr(Stdio::piped());
     // The program and what it starts inherit the mask of this thread.
     let before = affinity::current().map_err(|error| WorkloadError::Program(error.to_string()))?;
     if let Some(cpus) = &task.cpus {
