@@ -1,6 +1,7 @@
 """lab/run: chooses scenarios, runs them one after another or several at once, and prints a summary."""
 
 import argparse
+import functools
 import os
 import pathlib
 import shutil
@@ -52,6 +53,7 @@ def build():
     return pathlib.Path(os.environ.get("CARGO_TARGET_DIR", TOP / "target")) / "dist/lowlat"
 
 
+@functools.cache
 def disk(kind):
     """The disk of a scenario's guests, or the folder of its containers."""
     print(f"lab/run: the disk with {' '.join(kind)} (takes some minutes if it does not exist yet)", flush=True)
@@ -78,7 +80,6 @@ def main():
     runs = TOP / "target/lab/runs"
     processor = arch_of(binary)
     able = [one for one in stories if one.carrier.disk[-1] == processor]
-    disks = {kind: disk(kind) for kind in sorted({one.carrier.disk for one in able})}
     clock = story.Clock()
     for one in able:
         for part in (one.carrier, *one.riders):
@@ -89,7 +90,7 @@ def main():
         if chosen.start_within is not None and passed > chosen.start_within:
             return story.skipped(one, f"{passed:.0f} s had passed; run it alone")
         return story.tell_again(
-            lambda: story.tell(one, disks[one.carrier.disk], binary, runs, chosen.all, clock), runs / one.carrier.name, clock
+            lambda: story.tell(one, disk(one.carrier.disk), binary, runs, chosen.all, clock), runs / one.carrier.name, clock
         )
 
     results = story.tell_all(able, chosen.jobs, tell)

@@ -42,6 +42,10 @@ class GuestError(Exception):
     """The guest failed to do something that every scenario needs."""
 
 
+class Unable(Exception):
+    """This host cannot run such a guest, with the reason."""
+
+
 MACHINES = []
 """Every QEMU that was started. They end with the run, whatever its result."""
 GIVEN_UP = threading.Event()

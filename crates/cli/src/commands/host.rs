@@ -50,7 +50,7 @@ struct Capture {
     /// Capture this host instead of the running one
     #[arg(long, value_name = "DIR|FILE", default_value = "/")]
     root: PathBuf,
-    /// Keep hostnames, MAC addresses, serial numbers and UUIDs
+    /// Keep hostnames, MAC addresses, serial numbers and UUIDs, and passwords that stand in units, boot settings and options of modules
     #[arg(long)]
     unredacted: bool,
     /// Print what was captured as JSON
@@ -148,7 +148,7 @@ fn in_words(summary: &CaptureSummary, is_unredacted: bool) -> String {
         lines.push(format!("{} files could not be read: {why}", summary.denied));
     }
     lines.push(if is_unredacted {
-        "it contains names, addresses and serial numbers".into()
+        "it contains names, addresses and serial numbers, and passwords that stand in units, boot settings and options of modules".into()
     } else {
         format!("removed names, addresses and serial numbers from {} files", summary.redacted_files)
     });
