@@ -7,25 +7,34 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// Interval at which threads that have not ended since a signal are given other CPUs.
 const RELEASE_EVERY: Duration = Duration::from_secs(1);
+
+/// Signals within this time are one request: timeout(1) signals the program and then its group.
+const TOGETHER: Duration = Duration::from_millis(100);
 
 /// Lets threads end that are pinned to CPUs on which real-time threads leave them no time.
 fn release() {
     lowlat_sys::scheduling::release_threads("");
 }
 
-/// Returns a flag that SIGINT, SIGTERM and SIGHUP raise. A second signal ends the process at once, after it has removed
-/// lowlat's trace in the kernel and a pipeline's folder, released reserved huge pages and restored the terminal.
+/// Returns a flag that SIGINT, SIGTERM and SIGHUP raise. A second signal, after [`TOGETHER`], ends the process at once,
+/// after it has removed lowlat's trace in the kernel and a pipeline's folder, released reserved huge pages and restored the
+/// terminal.
 pub fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let raised = Arc::clone(&stop);
+    let mut first: Option<Instant> = None;
     let on_signal = move || {
+        if first.is_some_and(|at| at.elapsed() < TOGETHER) {
+            return;
+        }
         // Relaxed: the flag orders nothing; the samplers' data arrive through their join.
-        if raised.swap(true, Ordering::Relaxed) {
+        raised.store(true, Ordering::Relaxed);
+        if first.replace(Instant::now()).is_some() {
             for problem in lowlat_sys::tracefs::remove_own() {
                 crate::output::talk(&format!("lowlat: {problem}"));
             }

@@ -128,6 +128,21 @@ fn a_second_interrupt_ends_the_run_at_once_and_leaves_nothing_behind() {
     assert_eq!(folders(runs.path()), 0);
 }
 
+/// As timeout(1) sends them: to the program, then to its group.
+#[test]
+fn two_signals_at_once_are_one_request() {
+    let runs = TempDir::new().unwrap();
+    let mut running = Running::start(runs.path());
+    let child = running.0.take().unwrap();
+    // Two kinds, which the kernel does not merge.
+    for signal in [Signal::TERM, Signal::INT] {
+        kill_process(Pid::from_child(&child), signal).unwrap();
+    }
+    let ended = child.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(130), "{ended:?}");
+    assert_eq!(json(&ended)["is_interrupted"], true, "{ended:?}");
+}
+
 #[test]
 fn a_closed_pipe_is_no_error() {
     let runs = TempDir::new().unwrap();
