@@ -54,7 +54,7 @@ impl Verdict {
         matches!(self, Self::Wrong | Self::Ineffective | Self::Shadowed | Self::Conflicting)
     }
 
-    /// Whether the row counts in the score. Good rows and faults do; unknown and inapplicable ones do not.
+    /// Whether the row was judged: it is good or a fault. In the score, an unknown row weighs like a fault.
     pub fn counts(self) -> bool {
         self == Self::Good || self.is_fault()
     }

@@ -121,7 +121,7 @@ fn unreadable_files_are_unknown_with_a_reason() {
 }
 
 #[test]
-fn unknown_rows_do_not_change_the_score() {
+fn every_row_is_counted_also_if_nothing_is_known() {
     let bench = Bench::of(Profile::Trading).with(|bench| bench.host = lowlat_host::HostSnapshot::default());
     let audit = Audit::of(&bench.context());
     assert_eq!(audit.findings.len(), CATALOGUE.settings().count());
