@@ -210,6 +210,20 @@ fn components(root: &Path, dist: &Path) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
+    /// As from an archive of the sources.
+    #[test]
+    fn a_tree_without_git_has_the_time_of_its_lock_file() {
+        let folder = std::env::temp_dir().join(format!("lowlat-xtask-time-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        assert!(time_unix_s(&folder).unwrap_err().to_string().contains("Cargo.lock"));
+        let lock = fs::File::create(folder.join("Cargo.lock")).unwrap();
+        lock.set_modified(UNIX_EPOCH + std::time::Duration::from_secs(1_795_734_330)).unwrap();
+        let time = time_unix_s(&folder).unwrap();
+        assert_eq!(time, "1795734330");
+        assert_eq!(date(&time, "%a, %d %b %Y %H:%M:%S +0000").unwrap(), "Thu, 26 Nov 2026 23:05:30 +0000");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
     #[test]
     fn only_packages_and_the_list_are_removed() {
         let folder = std::env::temp_dir().join(format!("lowlat-xtask-{}", std::process::id()));
