@@ -120,13 +120,20 @@ fn prometheus_reads_the_exporter() {
             check_samples(&names);
         }
     }
-    promtool(test, &plain);
+    promtool(test, &["check", "metrics"], &plain);
 }
 
-/// Prometheus's own linter.
-fn promtool(test: &str, metrics: &str) {
+/// One-off intruders and a watch that has ended are alerts, each on its host alone.
+#[test]
+fn alerts_fire() {
+    promtool("alerts_fire", &["test", "rules", "tests/watch/alerts.yml"], "");
+}
+
+/// Prometheus's own linter and tester.
+fn promtool(test: &str, arguments: &[&str], input: &str) {
     let started = Command::new("promtool")
-        .args(["check", "metrics"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .args(arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -138,7 +145,7 @@ fn promtool(test: &str, metrics: &str) {
             return;
         }
     };
-    promtool.stdin.take().unwrap().write_all(metrics.as_bytes()).unwrap();
+    promtool.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     let output = promtool.wait_with_output().unwrap();
     assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
 }
