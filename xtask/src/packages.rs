@@ -45,6 +45,7 @@ pub fn make(root: &Path, dist: &Path) -> anyhow::Result<()> {
     deb.current_dir(root).env("PATH", path_with(root, DEB)?).env("SOURCE_DATE_EPOCH", &time);
     run(deb.args(["deb", "--package", "lowlat", "--no-build", "--no-strip", "--output"]).arg(dist))?;
     rpm(root, dist, version, &time)?;
+    components(root, dist)?;
     for (linter, package) in [
         (
             &["lintian", "--fail-on", "error,warning", "--allow-root"][..],
@@ -61,7 +62,7 @@ pub fn make(root: &Path, dist: &Path) -> anyhow::Result<()> {
         }
         run(Command::new(linter[0]).current_dir(root).args(&linter[1..]).arg(dist.join(package)))?;
     }
-    components(root, dist)
+    Ok(())
 }
 
 /// Debian's name of the processor.
