@@ -117,6 +117,10 @@ pub enum JoinError {
 }
 
 pub(super) fn join(path: &Path, join: &Join) -> Result<Node, JoinError> {
+    join_within(path, join, ANSWER_NS_MAX)
+}
+
+fn join_within(path: &Path, join: &Join, time_ns: u64) -> Result<Node, JoinError> {
     check(join)?;
     raise_open_files();
     let owner = Owner::current().map_err(JoinError::Who)?;
@@ -158,7 +162,7 @@ pub(super) fn join(path: &Path, join: &Join) -> Result<Node, JoinError> {
         }
     }
     say(&mut socket, &ToMaster::Ready)?;
-    let until_ns = now_ns().saturating_add(ANSWER_NS_MAX);
+    let until_ns = now_ns().saturating_add(time_ns);
     let mut talk = JoinDialog { path, name: &join.name, until_ns };
     let (message, memory) = talk.next(&mut socket, "answer")?;
     let ToNode::Welcome { number, epoch, without_master, .. } = message else {
@@ -167,17 +171,13 @@ pub(super) fn join(path: &Path, join: &Join) -> Result<Node, JoinError> {
     let mut socket = Some(socket);
     let welcome = talk.welcome(&mut socket, join, mark, memory, (number, epoch), without_master);
     let mut node = welcome.map_err(|reason| talk.failed(socket.as_mut(), reason))?;
-    say(&mut node.socket, &ToMaster::Mapped)?;
-    loop {
-        let (message, memory) = talk.next(&mut node.socket, "connect the publishers")?;
-        if message == ToNode::Joined {
-            node.beat(now_ns());
-            return Ok(node);
-        }
-        if let Err(reason) = node.link(message, memory) {
-            return Err(talk.failed(Some(&mut node.socket), reason));
-        }
+    if let Err(error) = talk.connect_publishers(&mut node) {
+        // It dies rather than leaves: its records are kept for its successor.
+        node.has_master = false;
+        return Err(error);
     }
+    node.beat(now_ns());
+    Ok(node)
 }
 
 fn check(join: &Join) -> Result<(), JoinError> {
@@ -285,6 +285,17 @@ impl JoinDialog<'_> {
         }
     }
 
+    fn connect_publishers(&mut self, node: &mut Node) -> Result<(), JoinError> {
+        say(&mut node.socket, &ToMaster::Mapped)?;
+        loop {
+            let (message, memory) = self.next(&mut node.socket, "connect the publishers")?;
+            if message == ToNode::Joined {
+                return Ok(());
+            }
+            node.link(message, memory).map_err(|reason| self.failed(Some(&mut node.socket), reason))?;
+        }
+    }
+
     fn welcome(
         &self,
         socket: &mut Option<Socket>,
@@ -343,5 +354,89 @@ impl JoinDialog<'_> {
             is_told: false,
             polls: 0,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        address::RunFolder,
+        master::{Master, Options},
+        node::{Event, Overrun, Reads, Writes},
+    };
+    use std::{
+        sync::atomic::{AtomicBool, Ordering},
+        thread,
+        time::Duration,
+    };
+
+    /// Ends the master's thread, also after a panic.
+    struct Over<'a>(&'a AtomicBool);
+
+    impl Drop for Over<'_> {
+        fn drop(&mut self) {
+            // Relaxed: the flag orders nothing.
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// A writer is silent while its reader has died: the reader's successor fails to join, and dies. What was written for
+    /// the first is there for the third.
+    #[test]
+    fn a_failed_join_takes_nothing_from_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = RunFolder::at(&folder.path().join("run")).unwrap();
+        let socket = run.socket();
+        let mut master = Master::open(Options::new(run)).unwrap();
+        // From then on, a join waits for the writers.
+        master.begin();
+        let is_over = AtomicBool::new(false);
+        let named = |name: &str| Join { name: name.to_owned(), role: "test".to_owned(), ..Join::default() };
+        let writes =
+            Writes { stream: "orders.w".into(), capacity_bytes: 1 << 16, keys: 1, gives_credit: true };
+        let writer = Join { writes: Some(writes), ..named("writer") };
+        let orders = Reads::new("orders.*", Keys::All).with(Overrun::Credit);
+        let reader = Join { reads: vec![orders], ..named("reader") };
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                // Relaxed: as above.
+                while !is_over.load(Ordering::Relaxed) {
+                    master.turn(Duration::from_millis(2)).unwrap();
+                }
+            });
+            let _over = Over(&is_over);
+            let mut writer = join(&socket, &writer).unwrap();
+            let join_beside = |writer: &mut Node| {
+                thread::scope(|scope| {
+                    let joining = scope.spawn(|| join(&socket, &reader).unwrap());
+                    while !joining.is_finished() {
+                        writer.poll(&mut |_, _| ());
+                        thread::sleep(Duration::from_millis(1));
+                    }
+                    joining.join().unwrap()
+                })
+            };
+            let mut first = join_beside(&mut writer);
+            for _ in 0..3 {
+                writer.publisher().publish(&Stamp::default(), b"order").unwrap();
+            }
+            // Without a word to the master, as when it is killed.
+            first.has_master = false;
+            drop(first);
+            let failed = join_within(&socket, &reader, 300_000_000);
+            assert!(matches!(failed, Err(JoinError::Silent { .. })));
+            let mut third = join_beside(&mut writer);
+            let (mut records, mut lost) = (0, 0);
+            let until_ns = now_ns() + 1_000_000_000;
+            while records + lost < 3 && now_ns() < until_ns {
+                third.poll(&mut |_, event| match event {
+                    Event::Record { .. } => records += 1,
+                    Event::Lost { count, .. } => lost += count,
+                    _ => {}
+                });
+            }
+            assert_eq!((records, lost), (3, 0));
+        });
     }
 }
