@@ -393,9 +393,9 @@ mod tests {
         master.begin();
         let is_over = AtomicBool::new(false);
         let named = |name: &str| Join { name: name.to_owned(), role: "test".to_owned(), ..Join::default() };
-        let writes =
+        let stream =
             Writes { stream: "orders.w".into(), capacity_bytes: 1 << 16, keys: 1, gives_credit: true };
-        let writer = Join { writes: Some(writes), ..named("writer") };
+        let writer = Join { writes: Some(stream), ..named("writer") };
         let orders = Reads::new("orders.*", Keys::All).with(Overrun::Credit);
         let reader = Join { reads: vec![orders], ..named("reader") };
         thread::scope(|scope| {
