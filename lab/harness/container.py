@@ -1,7 +1,6 @@
 """One server as a container with systemd: it boots in a second, and of the kernel's settings it has those of its network."""
 
 import os
-import signal
 import subprocess
 import time
 
@@ -20,7 +19,7 @@ systemd-nspawn -q -b -D "$folder/root" -M "$name" --bind="$share:/lab" --private
 """
 
 
-class Nspawn:
+class Nspawn(guest.Running):
     """A running container, and how it ended: as in `guest.Qemu`."""
 
     def __init__(self, environment, log):
@@ -33,22 +32,6 @@ class Nspawn:
     @property
     def ended_by(self):
         return {REBOOTED: "guest-reset", 0: "guest-shutdown"}.get(self.process.poll())
-
-    def is_running(self):
-        return self.process.poll() is None
-
-    def wait(self, seconds):
-        """Whether it ended in time."""
-        try:
-            self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return False
-        return True
-
-    def kill(self):
-        """Ends it, unless it has ended."""
-        self.process.send_signal(signal.SIGKILL)
-        self.wait(60)
 
 
 class Container(guest.Guest):

@@ -77,7 +77,27 @@ class Done:
         return f"{self.name}: status {self.status}" + (f": {' / '.join(lines[-3:])[:400]}" if lines else "")
 
 
-class Qemu:
+class Running:
+    """The process of a running machine."""
+
+    def is_running(self):
+        return self.process.poll() is None
+
+    def wait(self, seconds):
+        """Whether it ended in time."""
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def kill(self):
+        """Ends it, unless it has ended."""
+        self.process.send_signal(signal.SIGKILL)
+        self.wait(60)
+
+
+class Qemu(Running):
     """A running QEMU, and how its guest ended: "guest-reset", "guest-shutdown", or None if it was killed."""
 
     def __init__(self, arguments, log):
@@ -131,22 +151,11 @@ class Qemu:
         """The human monitor's output for a CPU."""
         return self._ask("human-monitor-command", **{"command-line": line, "cpu-index": cpu}) or ""
 
-    def is_running(self):
-        return self.process.poll() is None
-
     def wait(self, seconds):
-        """Whether it ended in time."""
-        try:
-            self.process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return False
-        self.reader.join(10)
-        return True
-
-    def kill(self):
-        """Ends it, unless it has ended."""
-        self.process.send_signal(signal.SIGKILL)
-        self.wait(60)
+        has_ended = super().wait(seconds)
+        if has_ended:
+            self.reader.join(10)
+        return has_ended
 
 
 class Guest:
