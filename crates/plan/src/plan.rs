@@ -98,7 +98,7 @@ impl Plan {
 
     /// Whether a part of the plan needs a reboot.
     pub fn needs_reboot(&self) -> bool {
-        self.changes.iter().any(|change| matches!(change.target, Target::CommandLine { .. }))
+        self.boot_tokens().is_some()
     }
 }
 
