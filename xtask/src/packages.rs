@@ -3,7 +3,14 @@
 use crate::run::{cargo, output, path_before, run};
 use anyhow::{Context as _, bail};
 use serde_json::Value;
-use std::{env::consts::ARCH, ffi::OsString, fs, path::Path, process::Command, time::UNIX_EPOCH};
+use std::{
+    env::consts::ARCH,
+    ffi::{OsStr, OsString},
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::UNIX_EPOCH,
+};
 
 /// A program that makes packages, and its version.
 type Tool = (&'static str, &'static str);
@@ -32,8 +39,6 @@ pub fn make(root: &Path, dist: &Path) -> anyhow::Result<()> {
     texts(dist)?;
     let time = time_unix_s(root)?;
     let version = env!("CARGO_PKG_VERSION");
-    let changes = fs::read_to_string(root.join("CHANGELOG.md")).context("cannot read CHANGELOG.md")?;
-    write(&dist.join("changelog"), &changes)?;
     write(
         &dist.join("changelog.debian"),
         &format!(
@@ -46,32 +51,20 @@ pub fn make(root: &Path, dist: &Path) -> anyhow::Result<()> {
     run(deb.args(["deb", "--package", "lowlat", "--no-build", "--no-strip", "--output"]).arg(dist))?;
     rpm(root, dist, version, &time)?;
     components(root, dist)?;
-    for (linter, package) in [
-        (
-            &["lintian", "--fail-on", "error,warning", "--allow-root"][..],
-            format!("lowlat_{version}-1_{}.deb", debian_arch()),
-        ),
-        (
-            &["rpmlint", "--config", &format!("{PACKAGING}/rpmlint.toml")][..],
-            format!("lowlat-{version}-1.{ARCH}.rpm"),
-        ),
-    ] {
-        if Command::new(linter[0]).arg("--version").output().is_err() {
-            println!("{package} is not checked: {} is not installed", linter[0]);
+    let rpmlint = format!("{PACKAGING}/rpmlint.toml");
+    for path in made(dist)? {
+        let (linter, options): (_, &[&str]) = match path.extension().and_then(OsStr::to_str) {
+            Some("deb") => ("lintian", &["--fail-on", "error,warning", "--allow-root"]),
+            Some("rpm") => ("rpmlint", &["--config", &rpmlint]),
+            _ => continue,
+        };
+        if Command::new(linter).arg("--version").output().is_err() {
+            println!("{} is not checked: {linter} is not installed", path.display());
             continue;
         }
-        run(Command::new(linter[0]).current_dir(root).args(&linter[1..]).arg(dist.join(package)))?;
+        run(Command::new(linter).current_dir(root).args(options).arg(path))?;
     }
     Ok(())
-}
-
-/// Debian's name of the processor.
-fn debian_arch() -> &'static str {
-    match ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    }
 }
 
 /// The RPM package, by rpmbuild.
@@ -141,14 +134,17 @@ fn write(path: &Path, text: &str) -> anyhow::Result<()> {
 
 /// Removes the packages and the list of components of earlier builds from `dist`.
 pub fn remove(dist: &Path) -> anyhow::Result<()> {
-    let files = fs::read_dir(dist).with_context(|| format!("cannot read {}", dist.display()))?;
-    for file in files {
-        let path = file.with_context(|| format!("cannot read {}", dist.display()))?.path();
-        if is_package_or_list(&path) {
-            fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
-        }
+    for path in made(dist)? {
+        fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
     }
     Ok(())
+}
+
+/// The packages and the list of components in `dist`.
+fn made(dist: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let read = || fs::read_dir(dist)?.map(|file| Ok(file?.path())).collect::<std::io::Result<Vec<_>>>();
+    let files = read().with_context(|| format!("cannot read {}", dist.display()))?;
+    Ok(files.into_iter().filter(|path| is_package_or_list(path)).collect())
 }
 
 /// Whether the file is a package or the list of components.

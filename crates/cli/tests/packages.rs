@@ -16,10 +16,9 @@ const ABSENT: &str = "echo '{ \"in_force\": \"absent\" }'\n";
 fn scripts() -> [(String, &'static str); 2] {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |path: &str| fs::read_to_string(here.join(path)).unwrap();
-    let spec = read("packaging/lowlat.spec");
-    let rpm = spec.split("\n%preun\n").nth(1).and_then(|rest| rest.split("\n%files\n").next());
-    let rpm = rpm.expect("the script of the RPM package");
-    [(read("packaging/deb/prerm"), "remove"), (rpm.to_owned(), "0")]
+    let script = read("packaging/deb/prerm");
+    assert!(read("packaging/lowlat.spec").contains("\n%preun -f %{top}/crates/cli/packaging/deb/prerm\n"));
+    [(script.clone(), "remove"), (script, "0")]
 }
 
 #[test]
