@@ -9,6 +9,7 @@ import subprocess
 import threading
 import time
 
+from . import tune
 from .guest import GuestError
 from .machine import LAB
 
@@ -111,3 +112,15 @@ class Fleet:
         is_right = ended == status
         self.lab.need(f"playbook {playbook} {' '.join(arguments)} ends with {status}", is_right, "" if is_right else f"{ended}: {text[-1500:]}")
         return text, changed, keepers
+
+
+def facts(lab, guests, name, when):
+    """A snapshot of one of the guests."""
+    lab.guest = guests[name]
+    return lab.facts(f"{name}-{when}")
+
+
+def confirmation(lab, guests, name):
+    """How far one of the guests is with the confirmation of its plan."""
+    lab.guest = guests[name]
+    return tune.known(tune.status(lab)["in_force"])["confirmation"]["kind"]

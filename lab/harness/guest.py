@@ -42,8 +42,8 @@ class GuestError(Exception):
     """The guest failed to do something that every scenario needs."""
 
 
-class Unable(Exception):
-    """This host cannot run such a guest, with the reason."""
+class Skip(Exception):
+    """The scenario cannot be run here, with the reason."""
 
 
 MACHINES = []

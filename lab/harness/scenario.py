@@ -18,7 +18,7 @@ import json
 import shlex
 
 from . import facts
-from .guest import GuestError
+from .guest import GuestError, Skip
 from .machine import CONTAINER, LAB, arch
 
 
@@ -39,10 +39,6 @@ class Scenario:
 def say(line):
     """Prints a line in one piece, because several guests may print at once."""
     print(line + "\n", end="", flush=True)
-
-
-class Skip(Exception):
-    """The scenario cannot be run here, with the reason."""
 
 
 class Stop(Exception):

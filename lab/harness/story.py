@@ -8,9 +8,9 @@ import traceback
 
 from . import company
 from .container import Container
-from .guest import Guest, GuestError, Unable, give_up
+from .guest import Guest, GuestError, Skip, give_up
 from .machine import CONTAINER
-from .scenario import Lab, Skip, Stop, say
+from .scenario import Lab, Stop, say
 
 
 @dataclasses.dataclass
@@ -128,7 +128,7 @@ def run(scenario, lab, clock):
         scenario.run(lab)
         outcome = "failed" if lab.failures else "passed"
         detail = f"{lab.failures} of {lab.checks} checks failed" if lab.failures else ""
-    except (Skip, Unable) as reason:
+    except Skip as reason:
         outcome, detail = "skipped", str(reason)
     except (Stop, GuestError) as error:
         outcome, detail = "failed", str(error)

@@ -8,7 +8,7 @@ import subprocess
 import tarfile
 
 from harness import packages, tune
-from harness.fleet import Fleet
+from harness.fleet import Fleet, confirmation, facts
 from harness.scenario import Skip
 
 MACHINE = "four-cpus"
@@ -120,16 +120,10 @@ def collect(lab, fleet, guests, documents):
     lab.check("the page names both hosts", all(f"{name}.result" in text for name in guests))
 
 
-def facts(lab, guests, name, when):
-    """A snapshot of one of the guests."""
-    lab.guest = guests[name]
-    return lab.facts(f"{name}-{when}")
-
-
 def held(lab, guests, name, when):
     """Checks that the plan is confirmed and every row is held."""
     lab.guest = guests[name]
     lab.guest.settle()
-    confirmation = tune.known(tune.status(lab)["in_force"])["confirmation"]
-    lab.check(f"{name} is confirmed", confirmation["kind"] == "not_needed", confirmation)
+    state = confirmation(lab, guests, name)
+    lab.check(f"{name} is confirmed", state == "not_needed", state)
     tune.verify(lab, f"{name} {when}")

@@ -5,7 +5,7 @@ Ansible runs on this host, and reaches the containers through lab/ansible/lab_gu
 import shutil
 
 from harness import tune
-from harness.fleet import Fleet
+from harness.fleet import Fleet, confirmation, facts
 from harness.scenario import Skip
 
 MACHINE = "container"
@@ -77,20 +77,10 @@ def story(lab, guests):
     lab.check("it has the plan's value", guests["desk3"].run(f"cat {AUTOCORKING}").text.strip() == "0")
 
     fleet.play("rollback")
-    for name in HOSTS:
+    for name, guest in guests.items():
+        guest.settle()
         lab.same(before[name], facts(lab, guests, name, "after"), f"{name} after the rollback")
         tune.nothing_in_force(lab)
-
-
-def facts(lab, guests, name, when):
-    lab.guest = guests[name]
-    lab.guest.settle()
-    return lab.facts(f"{name}-{when}")
-
-
-def confirmation(lab, guests, name):
-    lab.guest = guests[name]
-    return tune.known(tune.status(lab)["in_force"])["confirmation"]["kind"]
 
 
 def reached(what, lab, guests, expected):
