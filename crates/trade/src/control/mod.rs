@@ -25,7 +25,7 @@ use crate::node::{Keys, Overrun, Strategies, Wait, Writes};
 use serde::{Deserialize, Serialize};
 
 /// Version of the messages described here.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 /// Strategies per [`ToNode::Strategies`].
 pub const TURNS_MAX: usize = KEYS_MAX / 2;
 /// The inbox bit that announces messages on the socket.
@@ -135,6 +135,8 @@ pub enum ToNode {
         epoch: u64,
         /// What to do without the master.
         without_master: WithoutMaster,
+        /// Abandoned markers in its stream before its segment.
+        markers: u64,
     },
     /// Strategies of the node, sent before it has joined; several messages add up.
     Strategies {

@@ -20,7 +20,7 @@ use lowlat_ipc::{
     stream::{Owner, Segment},
 };
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Maximum rows of an interest table: a million instruments.
 const KEYS_MAX: u32 = 1 << 20;
@@ -70,7 +70,7 @@ impl Master {
             past,
             stream,
             connection: Some(id),
-            waits: BTreeSet::new(),
+            waits: BTreeMap::new(),
             places,
             unread,
         };
@@ -85,9 +85,11 @@ impl Master {
             connection.phase = Phase::Member(number);
         }
         let without_master = self.options.without_master;
+        let markers =
+            self.member(number).and_then(|member| member.stream.as_ref()).map_or(0, |stream| stream.markers);
         self.tell(
             number,
-            &ToNode::Welcome { version: control::VERSION, number, epoch, without_master },
+            &ToNode::Welcome { version: control::VERSION, number, epoch, without_master, markers },
             memory,
         );
         for part in self.give_strategies(&strategies, number).chunks(control::TURNS_MAX) {
@@ -187,6 +189,9 @@ impl Master {
     ) -> Result<Stream, String> {
         let before = self.member(number).and_then(|member| member.stream.as_ref());
         let first_sequence = before.map_or(1, Stream::next_sequence);
+        // The first record of every process but the first is a marker, if it lived to write it.
+        let has_marker = epoch > 2 && before.is_some_and(|before| before.first_sequence < first_sequence);
+        let markers = before.map_or(0, |before| before.markers) + u64::from(has_marker);
         let table = before
             .filter(|stream| stream.writes.keys == writes.keys && stream.writes.stream == writes.stream)
             .map(|stream| stream.table.clone());
@@ -211,7 +216,7 @@ impl Master {
             Interest::create(table.clone(), writes.keys).ok_or("interest table")?;
             table
         };
-        Ok(Stream { writes: writes.clone(), segment, table, first_sequence, is_shared: false })
+        Ok(Stream { writes: writes.clone(), segment, table, first_sequence, markers, is_shared: false })
     }
 
     /// Confirms that the node has joined, once all its publishers have connected it.

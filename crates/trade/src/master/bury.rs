@@ -32,7 +32,7 @@ impl Master {
         let waiting: Vec<u32> = self
             .members
             .iter_mut()
-            .filter_map(|member| member.waits.remove(&number).then_some(member.number))
+            .filter_map(|member| member.waits.remove(&number).map(|_| member.number))
             .collect();
         for reader in waiting {
             self.finish_join(reader);

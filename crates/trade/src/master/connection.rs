@@ -275,9 +275,11 @@ impl Master {
             self.ready_list.follow(id, connection);
             if let Some(number) = number {
                 // No state is kept of a node that was never a member.
-                let is_new = self.member(number).is_some_and(|member| member.standing == Standing::Joining);
+                let is_new = self
+                    .member(number)
+                    .is_some_and(|member| member.standing == Standing::Joining && member.epoch == 1);
                 let standing = if is_new { Standing::Left } else { Standing::Dead };
-                if is_new && self.member(number).is_some_and(|member| member.epoch == 1) {
+                if is_new {
                     self.claims.forget(number);
                 }
                 self.bury(number, &format!("it was refused: {reason}"), standing);

@@ -11,6 +11,7 @@ use crate::{
     control::{CONTROL_STREAM, Lent, ToNode},
     node::{Keys, Overrun},
 };
+use lowlat_ipc::liveness::Life;
 
 /// Maximum entries of a ring for a subscriber that wants everything.
 const ENTRIES_ALL_MAX: u64 = 1 << 16;
@@ -18,6 +19,8 @@ const ENTRIES_ALL_MAX: u64 = 1 << 16;
 const ENTRIES_SOME_MAX: u64 = 1 << 12;
 /// Minimum time between two reconnections of a reader that is evicted repeatedly.
 const AGAIN_NS_MIN: u64 = 100_000_000;
+/// Time that a joining reader waits for a writer to poll.
+const WAIT_NS_MAX: u64 = if cfg!(test) { 20_000_000 } else { 250_000_000 };
 /// Bytes of a typical record: header and one line.
 const RECORD_BYTES: u64 = 128;
 
@@ -55,8 +58,12 @@ impl Master {
             })
             .collect();
         for (writer, keys) in writers {
-            // Pending rings are read first.
-            let old = self.links.get(writer, number).map_or_else(Vec::new, |link| link.ways.clone());
+            // Pending rings are read first. One that its writer has not connected yet follows when it has.
+            let mut old = Vec::new();
+            for channel in self.links.get_mut(writer, number).into_iter().flat_map(|link| &mut link.ways) {
+                channel.is_told = channel.from.is_some();
+                old.extend(channel.is_told.then(|| channel.clone()));
+            }
             for channel in &old {
                 self.tell_in(writer, number, channel);
             }
@@ -68,15 +75,43 @@ impl Master {
             // Interest is set before the connection, where it has no effect yet: so the first delivery follows
             // directly after the missed records, although records may arrive at any moment.
             self.want(writer, number, &keys)?;
-            self.tell_in(writer, number, &channel);
+            if old.is_empty() {
+                self.tell_in(writer, number, &channel);
+            } else {
+                // Until the writer polls it writes to the predecessor's ring, which the reader would drop.
+                if let Some(new) = self.links.get_mut(writer, number).and_then(|link| link.ways.last_mut()) {
+                    new.is_told = false;
+                }
+            }
             self.tell_out(writer, number, &channel);
             if !self.has_begun {
                 self.tell_missed(writer, number, None, &keys);
-            } else if let Some(member) = self.member_mut(number) {
-                member.waits.insert(writer);
+            } else if !self.is_silent(writer)
+                && let Some(member) = self.member_mut(number)
+            {
+                member.waits.insert(writer, now_ns());
             }
         }
         Ok(())
+    }
+
+    /// Whether a node is known not to poll.
+    fn is_silent(&self, number: u32) -> bool {
+        self.member(number)
+            .is_some_and(|member| member.standing == Standing::Silent || member.owner.life() == Life::Stopped)
+    }
+
+    /// Lets readers join whose writers have not polled in time: they get those records later.
+    pub(super) fn end_waits(&mut self, now_ns: u64) {
+        let is_due = |since_ns: &u64| now_ns.saturating_sub(*since_ns) >= WAIT_NS_MAX;
+        let mut readers = Vec::new();
+        for member in self.members.iter_mut().filter(|member| member.waits.values().any(is_due)) {
+            member.waits.retain(|_, since_ns| !is_due(since_ns));
+            readers.push(member.number);
+        }
+        for reader in readers {
+            self.finish_join(reader);
+        }
     }
 
     /// Whether to link a joining stream to a node: the node is running, or records are kept for it. A node that
@@ -109,7 +144,15 @@ impl Master {
         // Initialized here once, so that the reader can open it before its publisher has.
         overrun.give(ring.clone(), entries).ok_or("ring")?;
         self.generation += 1;
-        let channel = Channel { segment, ring, entries, overrun, generation: self.generation, from: None };
+        let channel = Channel {
+            segment,
+            ring,
+            entries,
+            overrun,
+            generation: self.generation,
+            from: None,
+            is_told: true,
+        };
         self.place(writer, reader)?;
         self.links.entry(writer, reader).push(channel.clone());
         Ok(channel)
@@ -181,7 +224,13 @@ impl Master {
             return;
         };
         channel.from = Some(next.0);
+        let new = (!channel.is_told).then(|| channel.clone());
         let is_last = link.ways.last().is_some_and(|channel| channel.generation == generation);
+        if let Some(new) = new.filter(|_| self.member(reader).is_some_and(|member| member.is_mapped)) {
+            self.tell_in(writer, reader, &new);
+            let ways = self.links.get_mut(writer, reader).into_iter().flat_map(|link| &mut link.ways);
+            ways.filter(|way| way.generation == generation).for_each(|way| way.is_told = true);
+        }
         if !is_last {
             return;
         }
@@ -190,7 +239,7 @@ impl Master {
         if let Some(keys) = self.member(reader).and_then(|member| member.wants(&name)) {
             self.tell_missed(writer, reader, Some(next), &keys);
         }
-        if self.member_mut(reader).is_some_and(|member| member.waits.remove(&writer)) {
+        if self.member_mut(reader).is_some_and(|member| member.waits.remove(&writer).is_some()) {
             self.finish_join(reader);
         }
     }

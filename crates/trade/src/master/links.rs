@@ -18,6 +18,8 @@ pub(super) struct Channel {
     pub(super) generation: u64,
     /// The position from which the publisher has put records into it; `None` until it has connected it.
     pub(super) from: Option<u64>,
+    /// Whether the reader's present process has it.
+    pub(super) is_told: bool,
 }
 
 impl Channel {

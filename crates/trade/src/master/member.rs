@@ -23,6 +23,8 @@ pub(super) struct Stream {
     pub(super) table: Memory,
     /// Sequence of the first record of its segment.
     pub(super) first_sequence: u64,
+    /// Abandoned markers before that record.
+    pub(super) markers: u64,
     /// Whether the segment is sealed and may be shared. Before that its writer could punch holes into it.
     pub(super) is_shared: bool,
 }
@@ -50,8 +52,8 @@ pub(super) struct Member {
     pub(super) stream: Option<Stream>,
     /// Its connection, if any.
     pub(super) connection: Option<u64>,
-    /// Publishers that must connect it before it has joined.
-    pub(super) waits: BTreeSet<u32>,
+    /// Publishers that must connect it before it has joined, and since when it waits for each, ns.
+    pub(super) waits: BTreeMap<u32, u64>,
     /// Bits of its inbox by publisher, kept across restarts.
     pub(super) places: BTreeMap<u32, u32>,
     /// For streams whose records are not kept for it: the first record that it has not read, by writer.
@@ -247,7 +249,7 @@ mod tests {
         let writes =
             Writes { stream: "s".to_owned(), capacity_bytes: CAPACITY_BYTES, keys: 1, gives_credit: false };
         let table = memory(interest::bytes(1));
-        (Stream { writes, segment, table, first_sequence, is_shared: true }, Writer::new(made))
+        (Stream { writes, segment, table, first_sequence, markers: 0, is_shared: true }, Writer::new(made))
     }
 
     /// Also where the writer is at the end of a lap, whose first record counts as overwritten.

@@ -226,6 +226,7 @@ impl Master {
         self.bury_clogged();
         let now_ns = now_ns();
         self.connect_again(now_ns);
+        self.end_waits(now_ns);
         self.tidy_connections(now_ns);
         self.look_for_silence(now_ns);
         let mut happened = std::mem::take(&mut self.kept);

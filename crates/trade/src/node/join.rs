@@ -165,15 +165,14 @@ fn join_within(path: &Path, join: &Join, time_ns: u64) -> Result<Node, JoinError
     let until_ns = now_ns().saturating_add(time_ns);
     let mut talk = JoinDialog { path, name: &join.name, until_ns };
     let (message, memory) = talk.next(&mut socket, "answer")?;
-    let ToNode::Welcome { number, epoch, without_master, .. } = message else {
+    let ToNode::Welcome { number, epoch, without_master, markers, .. } = message else {
         return Err(talk.unusable(format!("{message:?} before a welcome")));
     };
     let mut socket = Some(socket);
-    let welcome = talk.welcome(&mut socket, join, mark, memory, (number, epoch), without_master);
+    let welcome = talk.welcome(&mut socket, join, mark, memory, (number, epoch, markers), without_master);
     let mut node = welcome.map_err(|reason| talk.failed(socket.as_mut(), reason))?;
     if let Err(error) = talk.connect_publishers(&mut node) {
-        // It dies rather than leaves: its records are kept for its successor.
-        node.has_master = false;
+        node.must_be_stopped();
         return Err(error);
     }
     node.beat(now_ns());
@@ -288,6 +287,8 @@ impl JoinDialog<'_> {
     fn connect_publishers(&mut self, node: &mut Node) -> Result<(), JoinError> {
         say(&mut node.socket, &ToMaster::Mapped)?;
         loop {
+            #[cfg(test)]
+            crate::td::tests::crash::step();
             let (message, memory) = self.next(&mut node.socket, "connect the publishers")?;
             if message == ToNode::Joined {
                 return Ok(());
@@ -302,7 +303,7 @@ impl JoinDialog<'_> {
         join: &Join,
         mark: Arc<ForkMark>,
         memory: Vec<OwnedFd>,
-        (number, epoch): (u32, u64),
+        (number, epoch, markers): (u32, u64, u64),
         without_master: WithoutMaster,
     ) -> Result<Node, String> {
         let mut memory = memory.into_iter();
@@ -325,8 +326,11 @@ impl JoinDialog<'_> {
                     let generated = now_ns();
                     let stamp = Stamp { source: number, generated, trigger: generated, ..Stamp::default() };
                     writer.publish_abandoned(&stamp).map_err(|error| error.to_string())?;
+                    #[cfg(test)]
+                    crate::td::tests::crash::step();
                 }
-                Some(Box::new(Own { name, writer, router: Router::new(interest) }))
+                let markers = markers + u64::from(epoch > 1);
+                Some(Box::new(Own { name, writer, router: Router::new(interest), markers }))
             }
         };
         Ok(Node {
@@ -353,6 +357,7 @@ impl JoinDialog<'_> {
             end: None,
             is_told: false,
             polls: 0,
+            drop: super::OnDrop::Leave,
         })
     }
 }
@@ -421,10 +426,10 @@ mod tests {
             for _ in 0..3 {
                 writer.publisher().publish(&Stamp::default(), b"order").unwrap();
             }
-            // Without a word to the master, as when it is killed.
-            first.has_master = false;
+            // It leaves without a word to the master, as when it is killed.
+            first.must_be_stopped();
             drop(first);
-            let failed = join_within(&socket, &reader, 300_000_000);
+            let failed = join_within(&socket, &reader, 5_000_000);
             assert!(matches!(failed, Err(JoinError::Silent { .. })));
             let mut third = join_beside(&mut writer);
             let (mut records, mut lost) = (0, 0);

@@ -239,6 +239,15 @@ enum End {
     Because(Ended),
 }
 
+/// What a node that is dropped tells its master.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum OnDrop {
+    /// That it leaves.
+    Leave,
+    /// Nothing, unless it was stopped: it counts as dead.
+    Die,
+}
+
 /// A node.
 #[derive(Debug)]
 pub struct Node {
@@ -273,14 +282,22 @@ pub struct Node {
     /// Whether [`Event::Stop`] was returned.
     is_told: bool,
     polls: u32,
+    drop: OnDrop,
 }
 
 impl Node {
     /// Joins the master that listens at this socket. When it returns, all running publishers know this node,
-    /// and it loses nothing that they publish from then on. After the begin it waits for them to poll, up to 30
-    /// s.
+    /// and it loses nothing that they publish from then on. After the begin it waits for them to poll, up to 250
+    /// ms each; of one that does not, it gets what that one publishes after its next poll, and a successor
+    /// everything that was kept for its predecessor.
     pub fn join(master: &Path, join: &Join) -> Result<Self, JoinError> {
         join::join(master, join)
+    }
+
+    /// From here on, only a stop request ends the node in order. If it is dropped before, it dies, and what it
+    /// has not read is kept for its successor, as it is after a panic. Otherwise a node that is dropped leaves.
+    pub fn must_be_stopped(&mut self) {
+        self.drop = OnDrop::Die;
     }
 
     /// Its number, below 1,024: the same after a restart under the same name.
@@ -558,7 +575,12 @@ impl Drop for Node {
             self.publisher.forget_wake_helper();
             return;
         }
-        if self.has_master && !matches!(self.end, Some(End::Because(_))) {
+        let leaves = match self.end {
+            Some(End::Stopped) => true,
+            Some(End::Because(_)) => false,
+            None => self.drop == OnDrop::Leave && !std::thread::panicking(),
+        };
+        if self.has_master && leaves {
             // If it fails, the master sees the socket close.
             self.socket.send(&ToMaster::Leave, Vec::new()).ok();
         }

@@ -56,6 +56,8 @@ pub(super) struct Own {
     pub(super) name: StreamName,
     pub(super) writer: Writer<Memory>,
     pub(super) router: Router<Memory>,
+    /// Abandoned markers of the stream, including this process's.
+    pub(super) markers: u64,
 }
 
 /// The outgoing stream of a node with its subscribers.
@@ -86,10 +88,10 @@ impl Publisher {
         self.own.as_ref().map(|own| own.writer.next_sequence())
     }
 
-    /// The sequence after the predecessor's last record; `None` if the node writes none. A successor process
-    /// uses it for the abandoned marker.
-    pub fn first_sequence(&self) -> Option<u64> {
-        self.own.as_ref().map(|own| own.writer.segment().first_sequence())
+    /// Number of records published in the stream by this process and its predecessors; 0 if the node writes none. Markers
+    /// of the processes' starts are no records, although each takes a sequence.
+    pub fn published(&self) -> u64 {
+        self.own.as_ref().map_or(0, |own| own.writer.next_sequence().saturating_sub(1 + own.markers))
     }
 
     /// Appends a record and delivers it to every subscriber that wants `stamp.instrument`. Wakes sleeping ones,
@@ -108,6 +110,8 @@ impl Publisher {
             self.counters.add_uncredited();
         }
         let (stream::Published { position, sequence }, delivered) = result?;
+        #[cfg(test)]
+        crate::td::tests::crash::step();
         self.counters.add_published(&delivered);
         // A process that was stopped between the check before the record and here may have been dropped
         // meanwhile.

@@ -65,7 +65,8 @@ impl Rehearsal {
         };
         table.set(0, Some(0), true);
         let name = StreamName::new("rehearsal".to_owned(), 0);
-        let own = Own { name: name.clone(), writer: Writer::new(made), router: Router::new(table) };
+        let own =
+            Own { name: name.clone(), writer: Writer::new(made), router: Router::new(table), markers: 0 };
         let mut publisher = Publisher::new(Some(Box::new(own)), counters, mark);
         publisher.connect(0, given, inbox, 0);
         let mut sources = Sources::new(name);

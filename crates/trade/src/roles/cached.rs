@@ -74,6 +74,7 @@ pub fn run(
     options: &CachedOptions,
     tell: &mut dyn FnMut(&str),
 ) -> Result<CachedDone, RoleError> {
+    node.must_be_stopped();
     let (mut cached, opened) = Cached::open(&options.path)?;
     if let Opened::SetAside { to } = &opened {
         tell(&format!(

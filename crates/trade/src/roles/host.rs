@@ -41,6 +41,7 @@ pub const MOVE_OUT: &str = "move out ";
 /// ([`MOVE_OUT`]): that process joins with the strategy's number and instruments, and its order numbers
 /// continue.
 pub fn run(mut node: Node, host: &mut Host, move_out: &mut dyn FnMut(u32)) -> Result<HostDone, RoleError> {
+    node.must_be_stopped();
     let mut sinks = Sinks::new(&node, host);
     let mut rehearsal = Rehearsal::new();
     let mut done = HostDone::default();

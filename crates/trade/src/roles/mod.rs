@@ -12,6 +12,8 @@
 //! its own.
 
 pub mod cached;
+#[cfg(test)]
+mod deaths;
 pub mod follower;
 pub mod host;
 pub mod live;

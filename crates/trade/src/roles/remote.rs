@@ -202,8 +202,7 @@ impl<R: Region, S: StageSink> Gateway<R, S> {
         verdict: Result<(), Reject>,
         read_ns: u64,
     ) -> Result<(), RoleError> {
-        let next_sequence = publisher.next_sequence().unwrap_or(0);
-        match self.exchange.settle(self.td, taken, verdict, read_ns, next_sequence) {
+        match self.exchange.settle(self.td, taken, verdict, read_ns, publisher.published()) {
             Decision::Answers(pending) => self.answer(publisher, pending),
             _ => Err(RoleError::TakenOver),
         }
@@ -221,7 +220,7 @@ impl<R: Region, S: StageSink> Gateway<R, S> {
                     self.settle(publisher, &flight.taken, verdict, flight.read_ns)?;
                 }
                 Ok(Answered::Filled(Flight { taken, read_ns, .. }, quantity, price, is_last)) => {
-                    let (td, next) = (self.td, publisher.next_sequence().unwrap_or(0));
+                    let (td, next) = (self.td, publisher.published());
                     match self.exchange.fill(td, &taken, (quantity, price), is_last, read_ns, next) {
                         Decision::Answers(pending) => self.publish(publisher, &pending)?,
                         _ => return Err(RoleError::TakenOver),

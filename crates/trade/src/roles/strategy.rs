@@ -86,6 +86,7 @@ pub fn run(
     options: &StrategyOptions,
     strategy: &mut dyn Strategy,
 ) -> Result<StrategyDone, RoleError> {
+    node.must_be_stopped();
     let mut numbers = numbers_of(&node, options.number);
     let mut done = StrategyDone::default();
     let (mut failed, mut unsent) = (None, None);

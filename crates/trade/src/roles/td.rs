@@ -106,6 +106,7 @@ pub(super) struct Td {
 
 impl Td {
     pub(super) fn new(mut node: Node, options: &TdOptions) -> Result<Self, RoleError> {
+        node.must_be_stopped();
         let no_area = |name| RoleError::NoArea { name, role: "td" };
         let area = node.area(AREA).map(Arc::clone).ok_or_else(|| no_area(AREA))?;
         let exchange = Exchange::new(area, node.epoch(), options.rules.clone())?;
@@ -224,8 +225,7 @@ pub(super) struct Gateway<R, S> {
 
 impl<R: Region, S: StageSink> Gateway<R, S> {
     fn finish_what_is_left(&mut self, publisher: &mut Publisher) -> Result<(), RoleError> {
-        let next_sequence = publisher.first_sequence().unwrap_or(0);
-        if let Some(pending) = self.exchange.recover(self.td, next_sequence)? {
+        if let Some(pending) = self.exchange.recover(self.td, publisher.published())? {
             self.done.finished = u64::try_from(pending.answers().count()).unwrap_or(u64::MAX);
             self.answer(publisher, pending)?;
         }
@@ -273,8 +273,7 @@ impl<R: Region, S: StageSink> Gateway<R, S> {
         if let Some(last) = self.exchange.ledger().last_sequence(writer) {
             self.done.missing += record.sequence.saturating_sub(last + 1);
         }
-        let next_sequence = publisher.next_sequence().unwrap_or(0);
-        match self.exchange.begin(self.td, &taken, now, next_sequence) {
+        match self.exchange.begin(self.td, &taken, now, publisher.published()) {
             Decision::Answers(pending) => {
                 self.count(now, &record.stamp, &order);
                 if let Some(tally) = &self.tally {

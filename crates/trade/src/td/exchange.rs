@@ -147,14 +147,14 @@ impl<R: Region> Exchange<R> {
         &self.ledger
     }
 
-    /// What the previous td left unfinished: answers that it had decided and not published; `next_sequence`,
-    /// the sequence after the last record that it published, tells how many are published. To be published
+    /// What the previous td left unfinished: answers that it had decided and not published; `published`, the number of
+    /// records that all of them have published, tells how many are left. To be published
     /// before anything else, followed by [`Exchange::finish`], even if none is left. `td` is this node's
     /// number.
-    pub fn recover(&self, td: u32, next_sequence: u64) -> Result<Option<Pending>, LedgerError> {
+    pub fn recover(&self, td: u32, published: u64) -> Result<Option<Pending>, LedgerError> {
         let Some(order) = self.ledger.in_hand()? else { return Ok(None) };
-        let published = next_sequence.saturating_sub(order.first_answer);
-        let first = u32::try_from(published).unwrap_or(u32::MAX).min(order.answers);
+        let of_it = published.saturating_sub(order.first_answer);
+        let first = u32::try_from(of_it).unwrap_or(u32::MAX).min(order.answers);
         Ok(Some(Pending { order, first, td }))
     }
 
@@ -175,7 +175,7 @@ impl<R: Region> Exchange<R> {
         taken: &ReadOrder,
         verdict: Result<(), Reject>,
         read_ns: u64,
-        next_sequence: u64,
+        published: u64,
     ) -> Decision {
         let (strategy, outcome) =
             (taken.stamp.source, verdict.map_or_else(Outcome::Rejected, |()| Outcome::Accepted));
@@ -185,7 +185,7 @@ impl<R: Region> Exchange<R> {
                 open_after: self.ledger.open_orders(strategy) + u64::from(verdict.is_ok()),
                 outcome,
                 totals_after: [answered + 1, rejected + u64::from(verdict.is_err())],
-                ..self.in_hand(taken, read_ns, next_sequence)
+                ..self.in_hand(taken, read_ns, published)
             },
             td,
         )
@@ -199,7 +199,7 @@ impl<R: Region> Exchange<R> {
         fill: (u32, Price),
         is_last: bool,
         read_ns: u64,
-        next_sequence: u64,
+        published: u64,
     ) -> Decision {
         let (quantity, price) = fill;
         let order = Order { price, quantity, ..taken.order };
@@ -212,17 +212,17 @@ impl<R: Region> Exchange<R> {
                 open_after: open.saturating_sub(u64::from(is_last)),
                 position_after: row
                     .map(|row| (row, self.ledger.position_at(row).saturating_add(signed(&order)))),
-                ..self.in_hand(taken, read_ns, next_sequence)
+                ..self.in_hand(taken, read_ns, published)
             },
             td,
         )
     }
 
     /// An order with one answer, which changes nothing else.
-    fn in_hand(&self, taken: &ReadOrder, read_ns: u64, next_sequence: u64) -> InHand {
+    fn in_hand(&self, taken: &ReadOrder, read_ns: u64, published: u64) -> InHand {
         let ReadOrder { writer, sequence, stamp, order } = *taken;
         InHand {
-            first_answer: next_sequence,
+            first_answer: published,
             answers: 1,
             writer,
             // Answers of an exchange may come in another order than the orders.
@@ -246,9 +246,9 @@ impl<R: Region> Exchange<R> {
         Decision::Answers(Pending { order, first: 0, td })
     }
 
-    /// Decides an order, and writes the decision to the ledger. `next_sequence` is that of the next record of
-    /// td's stream, `now_ns` when the order had been read.
-    pub fn begin(&mut self, td: u32, taken: &ReadOrder, now_ns: u64, next_sequence: u64) -> Decision {
+    /// Decides an order, and writes the decision to the ledger. `published` is the number of records in td's
+    /// stream so far, `now_ns` when the order had been read.
+    pub fn begin(&mut self, td: u32, taken: &ReadOrder, now_ns: u64, published: u64) -> Decision {
         let ReadOrder { writer, sequence, stamp, order } = *taken;
         if !self.ledger.is_own() {
             return Decision::Fenced;
@@ -279,7 +279,7 @@ impl<R: Region> Exchange<R> {
         let [answered, rejected] = self.ledger.answered_and_rejected();
         let totals_after = [answered + 1, rejected + u64::from(outcome != Outcome::Accepted)];
         let order = InHand {
-            first_answer: next_sequence,
+            first_answer: published,
             answers,
             writer,
             sequence,

@@ -70,7 +70,7 @@ pub enum LedgerError {
 /// Values to enter for an order, and the source of its answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct InHand {
-    /// The sequence of its first answer in td's stream.
+    /// Records in td's stream before its first answer, without markers.
     pub first_answer: u64,
     /// Number of its answers.
     pub answers: u32,

@@ -12,7 +12,7 @@ mod exchange;
 pub mod ledger;
 mod limits;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use exchange::{Decision, Exchange, FILLS_MAX, Pending, ReadOrder, Rules};
 pub use limits::Limits;

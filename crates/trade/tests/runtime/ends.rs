@@ -61,7 +61,7 @@ impl ScriptedMaster {
         }
         let memory = |bytes| Arc::new(Memfd::create_usual("lowlat-test", bytes).unwrap());
         let (inbox, counters, page) = (memory(4096), memory(4096), memory(4096));
-        let welcome = ToNode::Welcome { version: VERSION, number: 0, epoch: 1, without_master };
+        let welcome = ToNode::Welcome { version: VERSION, number: 0, epoch: 1, without_master, markers: 0 };
         let lent = [Lent::to_write(&inbox), Lent::to_write(&counters), Lent::to_read(&page)];
         socket.send(&welcome, lent.into()).unwrap();
         socket.send(&ToNode::Joined, Vec::new()).unwrap();
