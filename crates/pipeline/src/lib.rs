@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
+mod balance;
 pub mod check;
 mod figures;
 #[doc(hidden)]
@@ -13,6 +14,7 @@ pub mod reference;
 pub mod size;
 mod wire;
 
+pub use balance::{Balance, Delivered, SentOrders, findings};
 pub use figures::{StageFigures, Stages};
 pub use matrix::{MatrixDocument, MatrixRow, RowFigures, StageRange};
 pub use record::{

@@ -1,8 +1,8 @@
 //! Made-up runs that look like measured ones, for tests and golden files. No figure here was measured.
 
 use super::{
-    FeedFigures, GatewayFigures, Mode, PipelineParameters, PipelineRecord, ProcessUse, StageFigures, Stages,
-    WireRecord, WireStages,
+    Balance, Delivered, FeedFigures, GatewayFigures, Mode, PipelineParameters, PipelineRecord, ProcessUse,
+    SentOrders, StageFigures, Stages, WireRecord, WireStages,
 };
 use hdrhistogram::Histogram;
 
@@ -101,6 +101,15 @@ pub fn run_of(parameters: PipelineParameters, ticks: u64, t2o_ns: u64) -> Pipeli
         backing_bytes: [("pages of the usual size".to_owned(), 96 << 20)].into(),
         runs_beside: Vec::new(),
         failed: Vec::new(),
+        balance: Balance {
+            quotes: Delivered { published: ticks, received: ticks, lost: 0 },
+            answers: Delivered { published: 2 * ticks, received: 2 * ticks, lost: 0 },
+            compares_deliveries: true,
+            fills: ticks,
+            senders: vec![SentOrders { name: "s0".to_owned(), sent: ticks, answered: ticks, unsent: 0 }],
+            ..Balance::default()
+        },
+        findings: Vec::new(),
         warnings: Vec::new(),
     }
 }

@@ -1,6 +1,6 @@
 //! What a run was asked to do, and what came of it.
 
-use super::{Stages, WireRecord};
+use super::{Balance, Stages, WireRecord};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -175,7 +175,7 @@ pub struct PipelineRecord {
     pub ticks_scheduled: u64,
     /// Quotes that md published.
     pub ticks_published: u64,
-    /// Orders that td read.
+    /// Orders that strategies sent.
     pub orders: u64,
     /// Orders that td answered with accepted or rejected. Equal to `orders` when nothing went wrong.
     pub answers: u64,
@@ -208,6 +208,13 @@ pub struct PipelineRecord {
     /// Processes beside the pipeline (recorder, cached) that ended before it, or with a failure. Its warnings say how.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
+    /// What was sent and what arrived.
+    #[serde(default)]
+    pub balance: Balance,
+    /// What went wrong, one sentence each: what does not balance, a schedule that was not kept, wakes missed. With any, the
+    /// command ends with exit code 1.
+    #[serde(default)]
+    pub findings: Vec<String>,
     /// What makes the run doubtful. One sentence each.
     pub warnings: Vec<String>,
 }
@@ -216,6 +223,19 @@ impl PipelineRecord {
     /// Whether md could not keep to its schedule. One that was stopped by the user could have.
     pub fn is_late(&self) -> bool {
         !self.is_cut_short && self.ticks_published < self.ticks_scheduled
+    }
+
+    /// Whether md published its whole schedule, but much later than it was due: by 5 % of the time, and 250 ms. A feed has no
+    /// schedule.
+    pub fn is_slow(&self) -> bool {
+        let due_s = self.parameters.duration_s;
+        let has_schedule = self.wire.as_ref().is_none_or(|wire| wire.feed.is_none());
+        has_schedule && !self.is_cut_short && self.measured_s > (due_s * 1.05).max(due_s + 0.25)
+    }
+
+    /// Quotes per second that md reached; 0 before the second one.
+    pub fn reached_per_s(&self) -> f64 {
+        if self.measured_s > 0.0 { self.ticks_published as f64 / self.measured_s } else { 0.0 }
     }
 
     /// The time by which CPU time becomes a share, seconds.

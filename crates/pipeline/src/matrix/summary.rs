@@ -87,8 +87,10 @@ impl RowFigures {
             switches_per_tick: per_tick(switches),
             wakes_per_tick: per_tick(sum(&|run| run.wakes)),
             faults: uses().map(|of| of.minor_faults + of.major_faults).sum(),
-            failures: sum(&|run| run.lost + run.missed_wakes),
-            late_runs: runs.iter().filter(|run| run.is_late()).count(),
+            failures: sum(&|run| {
+                run.lost + run.missed_wakes + run.orders.abs_diff(run.answers) + run.balance.unsent()
+            }),
+            late_runs: runs.iter().filter(|run| run.is_late() || run.is_slow()).count(),
         }
     }
 }

@@ -52,7 +52,13 @@ impl CheckedPoint {
         let run = &self.measured;
         let is_over = |ns: Option<u64>| ns.is_some_and(|ns| ns as f64 > goal.p99_ns);
         let figures = [run.stages.t2o.p99_ns, run.stages.t2o.p50_ns];
-        if figures.into_iter().any(is_over) || run.is_late() || run.lost > 0 || run.answers < run.orders {
+        if figures.into_iter().any(is_over)
+            || run.is_late()
+            || run.is_slow()
+            || run.lost > 0
+            || run.answers < run.orders
+            || run.balance.unsent() > 0
+        {
             return Outcome::Broken;
         }
         let fits = self.predicted.is_some_and(|of| of.utilisation <= goal.utilisation);

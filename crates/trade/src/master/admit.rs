@@ -189,9 +189,8 @@ impl Master {
     ) -> Result<Stream, String> {
         let before = self.member(number).and_then(|member| member.stream.as_ref());
         let first_sequence = before.map_or(1, Stream::next_sequence);
-        // The first record of every process but the first is a marker, if it lived to write it.
-        let has_marker = epoch > 2 && before.is_some_and(|before| before.first_sequence < first_sequence);
-        let markers = before.map_or(0, |before| before.markers) + u64::from(has_marker);
+        let published = before.map_or(0, |before| before.published(epoch - 1));
+        let markers = first_sequence - 1 - published;
         let table = before
             .filter(|stream| stream.writes.keys == writes.keys && stream.writes.stream == writes.stream)
             .map(|stream| stream.table.clone());

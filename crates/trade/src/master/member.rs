@@ -1,7 +1,10 @@
 //! The master's record of a node, kept across restarts.
 
 use super::options::{Standing, Status};
-use crate::node::{Counters, Figures, Keys, Memory, Overrun, Reads, Wait, Writes};
+use crate::{
+    node::{Counters, Figures, Keys, Memory, Overrun, Reads, Wait, Writes},
+    roles::ORDERS_PREFIX,
+};
 use lowlat_ipc::{
     doorbell::Futex,
     inbox::Inbox,
@@ -101,6 +104,7 @@ impl Member {
             wait: self.wait,
             standing: self.standing,
             figures: self.figures(),
+            is_sender: self.stream.as_ref().is_some_and(|of| of.writes.stream.starts_with(ORDERS_PREFIX)),
         }
     }
 
@@ -220,6 +224,13 @@ impl Stream {
     pub(super) fn sequence_at(&self, position: u64) -> Option<u64> {
         let reader = Reader::from_now(self.opened()?);
         Some(reader.read_at(position, &mut Vec::new())?.sequence)
+    }
+
+    /// Records of all its writers, without markers. `epoch` is that of the last one.
+    pub(super) fn published(&self, epoch: u64) -> u64 {
+        let next = self.next_sequence();
+        let has_marker = epoch > 1 && next > self.first_sequence;
+        next.saturating_sub(1 + self.markers + u64::from(has_marker))
     }
 
     /// Sequence of the stream's next record.

@@ -160,6 +160,12 @@ impl Master {
         self.members.iter().map(Member::status).collect()
     }
 
+    /// Records in a node's stream, of all its processes; `None` if it has none.
+    pub fn published(&self, number: u32) -> Option<u64> {
+        let member = self.member(number)?;
+        Some(member.stream.as_ref()?.published(member.epoch))
+    }
+
     /// Counters of a node's present process; `None` if the node does not exist.
     pub fn counters(&self, name: &str) -> Option<&Counters> {
         self.members.iter().find(|member| member.name == name).map(|member| &member.counters)

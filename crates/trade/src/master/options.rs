@@ -106,6 +106,8 @@ pub struct Status {
     pub standing: Standing,
     /// Its counters, including earlier processes under the same name.
     pub figures: Figures,
+    /// Whether its stream is one of orders.
+    pub is_sender: bool,
 }
 
 /// What happened.

@@ -90,7 +90,7 @@ impl Master {
     }
 
     /// Returns whether the master starts a program that joins under this name.
-    pub(super) fn has_program(&self, name: &str) -> bool {
+    pub fn has_program(&self, name: &str) -> bool {
         self.programs.iter().any(|running| running.program.name == name)
     }
 

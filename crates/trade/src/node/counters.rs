@@ -5,11 +5,14 @@
 //!   0  published     1  read         2  lost       3  refused     4  woken others
 //!   5  was woken     6  missed wakes 7  heartbeat (ns of the pipeline's clock)
 //!   8  uncredited    9  conflated   10  evicted
+//!  11  quotes read  12  lost        13  answers read             14  lost
+//! words 1 and 2 count the records of other streams
 //! written by the master
 //!  32  fenced: 1 once it has dropped this process
 //! ```
 
 use super::Memory;
+use crate::roles::{MD_STREAM, TD_STREAM};
 use lowlat_ipc::{region::Region, router::Delivered};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,7 +21,7 @@ pub(crate) const COUNTERS_BYTES: u64 = 4096;
 
 const PUBLISHED: usize = 0;
 const READ: usize = 1;
-const LOST: usize = 2;
+const LOST: usize = READ + 1;
 const REFUSED: usize = 3;
 const WAKES: usize = 4;
 const WOKEN: usize = 5;
@@ -27,7 +30,43 @@ const HEARTBEAT: usize = 7;
 const UNCREDITED: usize = 8;
 const CONFLATED: usize = 9;
 const EVICTED: usize = 10;
+const QUOTES: usize = 11;
+const ANSWERS: usize = 13;
 const FENCED: usize = 32;
+
+/// Whose records a stream has, for a node's counters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CountedAs(usize);
+
+impl CountedAs {
+    pub(super) fn of(stream: &str) -> Self {
+        Self(match stream {
+            MD_STREAM => QUOTES,
+            TD_STREAM => ANSWERS,
+            _ => READ,
+        })
+    }
+}
+
+/// Records of one kind that a node received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Received {
+    /// Those it read.
+    pub read: u64,
+    /// Those it lost.
+    pub lost: u64,
+}
+
+impl Received {
+    fn plus(self, other: Self) -> Self {
+        Self { read: self.read + other.read, lost: self.lost + other.lost }
+    }
+
+    /// Those it read or lost.
+    pub fn sum(self) -> u64 {
+        self.read + self.lost
+    }
+}
 
 /// A node's counters: each only increases, and only the node writes it.
 #[derive(Debug, Clone)]
@@ -58,6 +97,10 @@ pub struct Figures {
     pub conflated: u64,
     /// Subscribers of its records that were evicted for being too far behind.
     pub evicted: u64,
+    /// Quotes among the records read and lost.
+    pub quotes: Received,
+    /// Answers among the records read and lost.
+    pub answers: Received,
 }
 
 impl Figures {
@@ -75,6 +118,8 @@ impl Figures {
             uncredited: self.uncredited + other.uncredited,
             conflated: self.conflated + other.conflated,
             evicted: self.evicted + other.evicted,
+            quotes: self.quotes.plus(other.quotes),
+            answers: self.answers.plus(other.answers),
         }
     }
 }
@@ -98,12 +143,12 @@ impl Counters {
 
     /// Records read.
     pub fn read(&self) -> u64 {
-        self.get(READ)
+        [READ, QUOTES, ANSWERS].into_iter().map(|at| self.get(at)).sum()
     }
 
     /// Records that this node lost.
     pub fn lost(&self) -> u64 {
-        self.get(LOST)
+        [LOST, QUOTES + 1, ANSWERS + 1].into_iter().map(|at| self.get(at)).sum()
     }
 
     /// Deliveries of its records that found a subscriber's ring full.
@@ -144,7 +189,13 @@ impl Counters {
             uncredited: self.get(UNCREDITED),
             conflated: self.get(CONFLATED),
             evicted: self.get(EVICTED),
+            quotes: self.received(QUOTES),
+            answers: self.received(ANSWERS),
         }
+    }
+
+    fn received(&self, at: usize) -> Received {
+        Received { read: self.get(at), lost: self.get(at + 1) }
     }
 
     /// Whether the master dropped this process.
@@ -161,12 +212,13 @@ impl Counters {
         }
     }
 
-    pub(crate) fn add_read(&self, count: u64) {
-        self.add(READ, count);
+    #[inline]
+    pub(super) fn add_read(&self, of: CountedAs) {
+        self.add(of.0, 1);
     }
 
-    pub(crate) fn add_lost(&self, count: u64) {
-        self.add(LOST, count);
+    pub(super) fn add_lost(&self, of: CountedAs, count: u64) {
+        self.add(of.0 + 1, count);
     }
 
     #[inline]

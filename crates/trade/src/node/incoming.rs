@@ -6,6 +6,7 @@
 
 use super::{
     Memory,
+    counters::CountedAs,
     overrun::{Overrun, Taking},
 };
 use lowlat_ipc::{
@@ -91,6 +92,7 @@ pub(super) enum Next {
 #[derive(Debug)]
 pub(super) struct Sources {
     name: StreamName,
+    counted_as: CountedAs,
     queue: VecDeque<Source>,
     /// A position that was taken after lost ones, and comes next.
     held: Option<u64>,
@@ -102,11 +104,23 @@ pub(super) struct Sources {
 
 impl Sources {
     pub(super) fn new(name: StreamName) -> Self {
-        Self { name, queue: VecDeque::with_capacity(4), held: None, missed: 0, last_sequence: None }
+        let counted_as = CountedAs::of(name.as_str());
+        Self {
+            name,
+            counted_as,
+            queue: VecDeque::with_capacity(4),
+            held: None,
+            missed: 0,
+            last_sequence: None,
+        }
     }
 
     pub(super) fn name(&self) -> &StreamName {
         &self.name
+    }
+
+    pub(super) fn counted_as(&self) -> CountedAs {
+        self.counted_as
     }
 
     /// The segments that are not read to the end, oldest first.

@@ -29,7 +29,7 @@ mod rehearsal;
 mod slice;
 mod waiting;
 
-pub use counters::{Counters, Figures};
+pub use counters::{Counters, Figures, Received};
 pub use incoming::StreamName;
 pub use join::JoinError;
 pub use overrun::Overrun;
@@ -516,13 +516,13 @@ impl Node {
             }
             match sources.next(&mut self.payload) {
                 Next::Record(record) => {
-                    self.counters.add_read(1);
+                    self.counters.add_read(sources.counted_as());
                     let payload = &self.payload;
                     let event = Event::Record { stream: sources.name(), record: &record, payload };
                     take(&mut self.publisher, event);
                 }
                 Next::Lost(count) => {
-                    self.counters.add_lost(count);
+                    self.counters.add_lost(sources.counted_as(), count);
                     take(&mut self.publisher, Event::Lost { stream: sources.name(), count });
                 }
                 Next::Evicted(first) => {

@@ -186,9 +186,6 @@ impl<R: Region, S: StageSink> Gateway<R, S> {
         self.done.missing += remote.missing(taken.writer, taken.sequence);
         remote.figures.unsent += u64::from(verdict.is_ok() && !is_sent);
         self.count(read_ns, stamp, order);
-        if let Some(tally) = &self.tally {
-            tally.ordered();
-        }
         match verdict {
             Ok(()) if is_sent => Ok(()),
             verdict => self.settle(publisher, taken, verdict.and(Err(Reject::NoExchange)), read_ns),

@@ -258,7 +258,7 @@ impl<R: Region, S: StageSink> Gateway<R, S> {
         let order = match Order::decode(payload) {
             Ok(order) if record.stamp.kind == kind::ORDER => order,
             _ => {
-                self.done.not_orders += 1;
+                self.refuse_other();
                 return Ok(());
             }
         };
@@ -276,13 +276,10 @@ impl<R: Region, S: StageSink> Gateway<R, S> {
         match self.exchange.begin(self.td, &taken, now, publisher.published()) {
             Decision::Answers(pending) => {
                 self.count(now, &record.stamp, &order);
-                if let Some(tally) = &self.tally {
-                    tally.ordered();
-                }
                 self.answer(publisher, pending)?;
             }
             Decision::Known => self.done.known += 1,
-            Decision::NoStrategy => self.done.not_orders += 1,
+            Decision::NoStrategy => self.refuse_other(),
             Decision::Fenced => return Err(RoleError::TakenOver),
         }
         Ok(())
@@ -296,15 +293,20 @@ impl<R: Region, S: StageSink> Gateway<R, S> {
             self.foreign = Some((strategy, stream.clone()));
         }
         self.done.foreign += 1;
+        self.tally.iter().for_each(Tally::refused_foreign);
+    }
+
+    /// Counts a record that is no order.
+    #[cold]
+    fn refuse_other(&mut self) {
+        self.done.not_orders += 1;
+        self.tally.iter().for_each(Tally::refused_other);
     }
 
     pub(super) fn answer(&mut self, publisher: &mut Publisher, pending: Pending) -> Result<(), RoleError> {
         self.publish(publisher, &pending)?;
         self.done.orders += 1;
         self.done.rejected += u64::from(pending.is_rejected());
-        if let Some(tally) = &self.tally {
-            tally.answered(pending.is_rejected());
-        }
         Ok(())
     }
 

@@ -5,11 +5,19 @@ use super::{
     uses,
     watch::Ended,
 };
-use crate::{node::Figures, stages::StageRecorder};
-use lowlat_pipeline::{
-    PipelineOptions, PipelineParameters, PipelineRecord, Stages, WireRecord, check::spinning,
+use crate::{
+    master::Master,
+    node::{Figures, Received},
+    roles::{MD_STREAM, TD_STREAM},
+    stages::StageRecorder,
+    td::ledger::{self, Ledger, Totals},
 };
-use std::thread;
+use lowlat_ipc::region::Memfd;
+use lowlat_pipeline::{
+    Balance, Delivered, PipelineOptions, PipelineParameters, PipelineRecord, QuoteOverrun, SentOrders,
+    Stages, WireRecord, check::spinning,
+};
+use std::{sync::Arc, thread};
 
 /// All results, with doubts about them.
 pub(super) fn record(
@@ -22,11 +30,11 @@ pub(super) fn record(
     let tally = |area| ended.master.area(area).cloned().and_then(Tally::new);
     let (md_tally, td_tally) = (tally(tally::MD_AREA), tally(tally::TD_AREA));
     let stages = ended.master.area("stages").cloned().and_then(StageRecorder::new);
-    let md = nodes.iter().find(|node| node.name == "md");
-    let ticks_published = md.map_or(0, |md| md.figures.published);
-    let from_tally = |get: fn(&Tally<_>) -> u64| td_tally.as_ref().map_or(0, get);
+    let totals = totals(&ended.master);
+    let balance = balance(asked, ended, td_tally.as_ref());
     let scheduled = md_tally.as_ref().and_then(Tally::scheduled);
     let measured_ns = md_tally.as_ref().and_then(Tally::published_ns).unwrap_or(ended.elapsed_ns);
+    let ticks_published = balance.quotes.published;
     let mut parameters = parameters.clone();
     let scheduled = if asked.feed.is_some() {
         // A feed has no schedule; its missing quotes are counted apart.
@@ -48,9 +56,9 @@ pub(super) fn record(
         is_cut_short: ended.is_interrupted,
         ticks_scheduled: scheduled,
         ticks_published,
-        orders: from_tally(Tally::orders),
-        answers: from_tally(Tally::answers),
-        rejected: from_tally(Tally::rejected),
+        orders: balance.sent(),
+        answers: totals.answered,
+        rejected: totals.rejected,
         lost: all.lost,
         wakes: all.woken,
         missed_wakes: all.missed,
@@ -62,10 +70,56 @@ pub(super) fn record(
         backing_bytes: ended.master.backing_bytes().clone(),
         runs_beside: Vec::new(),
         failed: ended.failed.iter().cloned().collect(),
+        balance,
+        findings: Vec::new(),
         warnings: Vec::new(),
     };
+    record.findings = lowlat_pipeline::findings(&record);
     record.warnings = warnings(&record, ended, thread::available_parallelism().ok().map(usize::from));
     record
+}
+
+/// What td has answered, by its ledger.
+pub(super) fn totals(master: &Master) -> Totals {
+    let ledger = master.area(ledger::AREA).cloned().and_then(|area| Ledger::look(area).ok());
+    ledger.map_or_else(Totals::default, |ledger| ledger.totals())
+}
+
+/// What was sent, from the memory of the streams, and what arrived, from td's ledger and the counters of strategies.
+fn balance(asked: &PipelineOptions, ended: &Ended, td: Option<&Tally<Arc<Memfd>>>) -> Balance {
+    let Ended { master, .. } = ended;
+    let nodes = master.nodes();
+    let ledger = master.area(ledger::AREA).cloned().and_then(|area| Ledger::look(area).ok());
+    let published = |name: &str| {
+        let node = nodes.iter().find(|node| node.name == name);
+        node.and_then(|node| master.published(node.number)).unwrap_or(0)
+    };
+    let senders: Vec<_> = nodes.iter().filter(|node| node.is_sender).collect();
+    let delivered = |name: &str, of: fn(&Figures) -> Received| {
+        let of = senders.iter().map(|node| of(&node.figures));
+        let (received, lost) = of.fold((0, 0), |(read, lost), more| (read + more.read, lost + more.lost));
+        Delivered { published: published(name), received, lost }
+    };
+    let [orders_foreign, not_orders] = td.map_or([0; 2], Tally::refused);
+    Balance {
+        quotes: delivered(MD_STREAM, |figures| figures.quotes),
+        answers: delivered(TD_STREAM, |figures| figures.answers),
+        compares_deliveries: asked.overrun == QuoteOverrun::Gap
+            && !ended.has_moved
+            && senders.iter().all(|node| master.has_program(&node.name)),
+        fills: ledger.as_ref().map_or(0, |ledger| ledger.totals().fills),
+        orders_foreign,
+        not_orders,
+        senders: senders
+            .iter()
+            .map(|node| SentOrders {
+                name: node.name.clone(),
+                sent: master.published(node.number).unwrap_or(0),
+                answered: ledger.as_ref().map_or(0, |ledger| ledger.answered_of(node.number)),
+                unsent: node.figures.uncredited,
+            })
+            .collect(),
+    }
 }
 
 /// Ticks by rate and duration, if md did not report the size of its schedule.
@@ -97,10 +151,6 @@ fn warnings(record: &PipelineRecord, ended: &Ended, cpus: Option<usize>) -> Vec<
     }
     let all = ended.master.nodes().iter().fold(Figures::default(), |all, node| all.plus(node.figures));
     for (count, said) in [
-        (
-            all.uncredited,
-            "orders were not sent, because td had no room for them; their strategies were notified",
-        ),
         (
             all.conflated,
             "unread quotes were replaced by newer ones, for readers that asked for the latest only",
@@ -139,29 +189,11 @@ pub(super) fn of_figures(record: &PipelineRecord, cpus: Option<usize>) -> Vec<St
             "{spinners} processes spin on {cpus} CPUs: they take CPU time from each other, so latencies measure the scheduler. Run in parked mode, or on more CPUs."
         ));
     }
-    if record.is_late() {
-        warnings.push(format!(
-            "md published {} of {} scheduled ticks, so latencies from the write hide the delay of the others: use tick to order from the due time.",
-            record.ticks_published, record.ticks_scheduled
-        ));
-    }
-    if record.orders != record.answers {
-        warnings.push(format!("td read {} orders and answered {}.", record.orders, record.answers));
-    }
-    if record.lost > 0 {
-        warnings.push(format!(
-            "{} records were lost because readers were too slow: no figure includes them.",
-            record.lost
-        ));
-    }
-    if record.missed_wakes > 0 {
-        warnings.push(format!(
-            "{} wakes were missed until the safety net woke the reader: a publisher died or was stopped before the wake, or lowlat has a bug.",
-            record.missed_wakes
-        ));
-    }
-    if record.restarts > 0 {
-        warnings.push(format!("{} processes died and were restarted.", record.restarts));
+    if record.is_late() || record.is_slow() {
+        warnings.push(
+            "Latencies from the write hide the delay of a late md: use tick to order from the due time."
+                .to_owned(),
+        );
     }
     for used in record.uses.iter().filter(|used| used.major_faults > 0) {
         warnings.push(format!(

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! words of md's area, MD_AREA                             words of td's area, TD_AREA
-//!   0  ticks scheduled                                     16  orders read
-//!   1  when the first quote was published (ns)             17  orders accepted or rejected
-//!   2  when the last quote was published (ns)              18  orders rejected
+//!   0  ticks scheduled                                     16  orders of strategies that are not the sender's
+//!   1  when the first quote was published (ns)             17  records that are no orders
+//!   2  when the last quote was published (ns)
 //!  32  counts of a feed                                     32  counts of a gateway
 //! ```
 
@@ -23,9 +23,8 @@ pub const BYTES: u64 = 4096;
 const SCHEDULED: usize = 0;
 const FIRST: usize = 1;
 const LAST: usize = 2;
-const ORDERS: usize = 16;
-const ANSWERS: usize = 17;
-const REJECTED: usize = 18;
+const FOREIGN: usize = 16;
+const NOT_ORDERS: usize = 17;
 const FEED: usize = 32;
 const GATEWAY: usize = 32;
 
@@ -55,7 +54,7 @@ pub struct Tally<R> {
 impl<R: Region> Tally<R> {
     /// The counts in zeroed memory, or in memory that others write; `None` if it is too small.
     pub fn new(region: R) -> Option<Self> {
-        (region.words().len() > REJECTED).then_some(Self { region })
+        (region.words().len() > NOT_ORDERS).then_some(Self { region })
     }
 
     // Relaxed: a counter does not order other memory, and each has one writer.
@@ -83,19 +82,20 @@ impl<R: Region> Tally<R> {
         self.set(LAST, now_ns);
     }
 
-    /// td: an order was read and answered.
-    #[inline]
-    pub fn answered(&self, is_rejected: bool) {
-        self.set(ANSWERS, self.get(ANSWERS) + 1);
-        if is_rejected {
-            self.set(REJECTED, self.get(REJECTED) + 1);
-        }
+    /// td: an order was refused, because its strategy is not its sender's.
+    pub fn refused_foreign(&self) {
+        self.set(FOREIGN, self.get(FOREIGN) + 1);
     }
 
-    /// td: an order was read.
-    #[inline]
-    pub fn ordered(&self) {
-        self.set(ORDERS, self.get(ORDERS) + 1);
+    /// td: a record of an orders stream was no order.
+    pub fn refused_other(&self) {
+        self.set(NOT_ORDERS, self.get(NOT_ORDERS) + 1);
+    }
+
+    /// Records of orders streams that td does not answer: orders of strategies that are not the sender's, and records
+    /// that are no orders.
+    pub fn refused(&self) -> [u64; 2] {
+        [FOREIGN, NOT_ORDERS].map(|at| self.get(at))
     }
 
     /// Quotes in the schedule; `None` until md has set it.
@@ -216,20 +216,5 @@ impl<R: Region> Tally<R> {
             is_same_machine,
             exchange_cpu,
         }
-    }
-
-    /// Orders that td read.
-    pub fn orders(&self) -> u64 {
-        self.get(ORDERS)
-    }
-
-    /// Orders that td accepted or rejected.
-    pub fn answers(&self) -> u64 {
-        self.get(ANSWERS)
-    }
-
-    /// Orders that td rejected.
-    pub fn rejected(&self) -> u64 {
-        self.get(REJECTED)
     }
 }

@@ -6,7 +6,10 @@ use crate::{
     master::{Master, Options, Program},
 };
 use lowlat_ipc::region::Heap;
-use lowlat_pipeline::{Mode, PipelineOptions, PipelineParameters, PipelineRecord, ProcessUse, Stages};
+use lowlat_pipeline::{
+    Balance, Delivered, Mode, PipelineOptions, PipelineParameters, PipelineRecord, ProcessUse, SentOrders,
+    Stages, findings,
+};
 use std::{collections::BTreeMap, sync::atomic::AtomicBool};
 
 fn parameters() -> PipelineParameters {
@@ -44,29 +47,49 @@ fn clean() -> PipelineRecord {
         backing_bytes: BTreeMap::new(),
         runs_beside: Vec::new(),
         failed: Vec::new(),
+        balance: Balance {
+            answers: Delivered { published: 100, received: 100, lost: 0 },
+            senders: vec![SentOrders { name: "s0".to_owned(), sent: 100, answered: 100, unsent: 0 }],
+            ..Balance::default()
+        },
+        findings: Vec::new(),
         warnings: Vec::new(),
     }
 }
 
 #[test]
-fn each_doubt_has_its_warning_and_a_clean_run_has_none() {
+fn each_fault_is_a_finding_each_doubt_a_warning_and_a_clean_run_has_neither() {
     assert_eq!(of_figures(&clean(), Some(1)), Vec::<String>::new());
-    let doubt = |change: fn(&mut PipelineRecord), words: &str| {
+    assert_eq!(findings(&clean()), Vec::<String>::new());
+    let changed = |change: fn(&mut PipelineRecord)| {
         let mut record = clean();
         change(&mut record);
-        let warnings = of_figures(&record, Some(3));
+        record
+    };
+    let doubt = |change, words: &str| {
+        let warnings = of_figures(&changed(change), Some(3));
         assert!(warnings.len() == 1 && warnings[0].contains(words), "{words}: {warnings:?}");
     };
     doubt(|record| record.parameters.mode = Mode::Fast, "4 processes spin on 3 CPUs");
-    doubt(|record| record.ticks_published = 99, "99 of 100");
-    doubt(|record| record.answers = 7, "answered 7");
-    doubt(|record| record.lost = 1, "too slow");
-    doubt(|record| record.missed_wakes = 1, "safety net");
-    doubt(|record| record.restarts = 2, "2 processes died");
+    doubt(|record| record.ticks_published = 99, "hide the delay");
     doubt(|record| record.uses[0].major_faults = 3, "3 pages from a disk");
+    let fault = |change, words: &str| {
+        let findings = findings(&changed(change));
+        assert!(findings.len() == 1 && findings[0].contains(words), "{words}: {findings:?}");
+    };
+    fault(|record| record.ticks_published = 99, "99 of 100");
+    fault(|record| record.measured_s = 2.0, "50.0 quotes/s");
+    fault(|record| record.balance.senders[0].sent = 107, "7 of 107 orders have no answer (s0 7)");
+    fault(|record| record.balance.senders[0].unsent = 3, "3 orders could not be sent");
+    fault(|record| record.balance.not_orders = 2, "2 records that are no orders");
+    fault(|record| record.balance.answers.published = 99, "published 99");
+    fault(|record| record.lost = 1, "too slow");
+    fault(|record| record.missed_wakes = 1, "safety net");
+    fault(|record| record.restarts = 2, "2 restarts after");
     let mut stopped = clean();
     (stopped.is_cut_short, stopped.ticks_published) = (true, 10);
     assert_eq!(of_figures(&stopped, Some(3)), Vec::<String>::new(), "the user stopped md, not the host");
+    assert_eq!(findings(&stopped), Vec::<String>::new());
     let mut mixed = clean();
     mixed.parameters.mode = Mode::Mixed;
     assert!(of_figures(&mixed, Some(3)).is_empty(), "two spinners on three CPUs");
@@ -144,9 +167,8 @@ fn only_existing_counts_are_reported() {
     tally.set_scheduled(9);
     tally.published(50);
     tally.published(80);
-    tally.ordered();
-    tally.answered(true);
+    tally.refused_foreign();
     assert_eq!((tally.scheduled(), tally.published_ns()), (Some(9), Some(30)));
-    assert_eq!((tally.orders(), tally.answers(), tally.rejected()), (1, 1, 1));
+    assert_eq!(tally.refused(), [1, 0]);
     assert!(Tally::new(Heap::zeroed(8)).is_none());
 }

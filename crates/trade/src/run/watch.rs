@@ -3,7 +3,6 @@
 use super::{
     LOG_LINES, Phase, Progress, RunError, outcome,
     plan::{FOLDER, MASTER, is_beside, moved_out},
-    tally::{self, Tally},
     uses::{self, Private, Uses},
 };
 use crate::{
@@ -65,6 +64,8 @@ pub(super) struct Ended {
     pub(super) incidents: Vec<String>,
     /// Auxiliary processes that failed, and processes that failed at their end.
     pub(super) failed: BTreeSet<String>,
+    /// Whether a strategy has left its host.
+    pub(super) has_moved: bool,
 }
 
 struct Watch<'a> {
@@ -217,7 +218,7 @@ impl Watch<'_> {
         let stopped = self.master.stop_programs(PATIENCE)?;
         self.master.stop_visitors(Visitors::All, PATIENCE_VISITORS)?;
         self.hear_last_words()?;
-        let Self { master, incidents, failed, ready_ns, .. } = self;
+        let Self { master, incidents, failed, ready_ns, moved_out, .. } = self;
         let ended = Ended {
             master,
             elapsed_ns,
@@ -231,6 +232,7 @@ impl Watch<'_> {
             is_interrupted,
             incidents,
             failed,
+            has_moved: !moved_out.is_empty(),
         };
         Ok(outcome::record(parameters, asked, &ended))
     }
@@ -359,7 +361,6 @@ impl Watch<'_> {
         let stages = self.master.area(STAGES_AREA).cloned().and_then(StageRecorder::new);
         let t2o = stages.map(|stages| stages.histogram(Stage::T2o));
         let t2o = t2o.filter(|histogram| carries_quantile(histogram.len(), 0.5));
-        let tally = self.master.area(tally::TD_AREA).cloned().and_then(Tally::new);
         let md = nodes.iter().find(|node| node.name == "md");
         let count = |set: &BTreeSet<String>| u32::try_from(set.len()).unwrap_or(u32::MAX);
         (self.progress)(&Progress {
@@ -368,7 +369,7 @@ impl Watch<'_> {
             processes: count(&self.names),
             elapsed_s: self.begun_ns.map_or(0.0, |begun| (now_ns - begun) as f64 / SECOND_NS as f64),
             ticks_published: md.map_or(0, |md| md.figures.published),
-            orders: tally.map_or(0, |tally| tally.orders()),
+            orders: outcome::totals(&self.master).answered,
             lost: nodes.iter().map(|node| node.figures.lost).sum(),
             t2o_p50_ns: t2o.map(|histogram| histogram.value_at_percentile(50.0)),
         });

@@ -2,7 +2,7 @@
 
 use super::{
     Limits,
-    ledger::{InHand, Ledger, LedgerError},
+    ledger::{InHand, Ledger, LedgerError, Totals},
 };
 use crate::{
     records::{Answer, Order, Outcome, Price, Quote, Reject, SCHEMA, Side, kind},
@@ -179,12 +179,12 @@ impl<R: Region> Exchange<R> {
     ) -> Decision {
         let (strategy, outcome) =
             (taken.stamp.source, verdict.map_or_else(Outcome::Rejected, |()| Outcome::Accepted));
-        let [answered, rejected] = self.ledger.answered_and_rejected();
         self.write(
             InHand {
                 open_after: self.ledger.open_orders(strategy) + u64::from(verdict.is_ok()),
                 outcome,
-                totals_after: [answered + 1, rejected + u64::from(verdict.is_err())],
+                answered_of_after: self.ledger.answered_of(taken.writer) + 1,
+                totals_after: self.totals_with(outcome, 0),
                 ..self.in_hand(taken, read_ns, published)
             },
             td,
@@ -212,6 +212,7 @@ impl<R: Region> Exchange<R> {
                 open_after: open.saturating_sub(u64::from(is_last)),
                 position_after: row
                     .map(|row| (row, self.ledger.position_at(row).saturating_add(signed(&order)))),
+                totals_after: self.totals_with(Outcome::Filled, 1),
                 ..self.in_hand(taken, read_ns, published)
             },
             td,
@@ -234,7 +235,18 @@ impl<R: Region> Exchange<R> {
             number_after: self.ledger.last_number(stamp.source).max(order.number),
             open_after: self.ledger.open_orders(stamp.source),
             position_after: None,
-            totals_after: self.ledger.answered_and_rejected(),
+            answered_of_after: self.ledger.answered_of(writer),
+            totals_after: self.ledger.totals(),
+        }
+    }
+
+    /// The totals with an order's outcome and fills.
+    fn totals_with(&self, outcome: Outcome, fills: u32) -> Totals {
+        let totals = self.ledger.totals();
+        Totals {
+            answered: totals.answered + u64::from(outcome != Outcome::Filled),
+            rejected: totals.rejected + u64::from(matches!(outcome, Outcome::Rejected(_))),
+            fills: totals.fills + u64::from(fills),
         }
     }
 
@@ -276,8 +288,8 @@ impl<R: Region> Exchange<R> {
                 }
             };
         let number_after = last_number.max(order.number);
-        let [answered, rejected] = self.ledger.answered_and_rejected();
-        let totals_after = [answered + 1, rejected + u64::from(outcome != Outcome::Accepted)];
+        let answered_of_after = self.ledger.answered_of(writer) + 1;
+        let totals_after = self.totals_with(outcome, answers - 1);
         let order = InHand {
             first_answer: published,
             answers,
@@ -290,6 +302,7 @@ impl<R: Region> Exchange<R> {
             number_after,
             open_after,
             position_after,
+            answered_of_after,
             totals_after,
         };
         self.ledger.take_in_hand(&order);

@@ -3,11 +3,11 @@
 //! ```text
 //! word
 //!      0  magic "LLLEDGER"            2  epoch of the td that writes it
-//!      8  the order in hand: 1 while its answers are not all published and entered, then words 9 to 29 contain it
-//!     40  orders answered              41  of them rejected
-//!     64  of each orders stream, by its writer's number: the sequence of the last order answered, + 1
-//!   1088  of each strategy: the last order number answered; number of its open orders
-//!  33856  positions: (strategy << 32 | instrument) + 1, and the position; a table with open addressing
+//!      8  the order in hand: 1 while its answers are not all published and entered, then words 9 to 31 contain it
+//!     40  orders answered              41  of them rejected             42  fills
+//!     64  of each orders stream, by its writer's number: the sequence of the last order answered, + 1; orders answered
+//!   2112  of each strategy: the last order number answered; number of its open orders
+//!  34880  positions: (strategy << 32 | instrument) + 1, and the position; a table with open addressing
 //! ```
 //!
 //! One process writes at a time. Only the death of the process matters, not that of the host: afterwards memory
@@ -25,11 +25,12 @@ use thiserror::Error;
 const MAGIC: u64 = u64::from_le_bytes(*b"LLLEDGER");
 const EPOCH: usize = 2;
 const IN_HAND: usize = 8;
-const IN_HAND_WORDS: usize = 21;
+const IN_HAND_WORDS: usize = 23;
 const ANSWERED: usize = 40;
 const REJECTED: usize = 41;
+const FILLS: usize = 42;
 const STREAMS: usize = 64;
-const STRATEGIES: usize = STREAMS + SUBSCRIBERS_MAX as usize;
+const STRATEGIES: usize = STREAMS + 2 * SUBSCRIBERS_MAX as usize;
 const POSITIONS: usize = STRATEGIES + 2 * STRATEGIES_MAX as usize;
 /// Maximum number of positions of the ledger, each of a strategy in an instrument.
 pub const POSITIONS_MAX: usize = 1 << 15;
@@ -92,8 +93,21 @@ pub struct InHand {
     pub open_after: u64,
     /// Row of the position and its new value.
     pub position_after: Option<(usize, i64)>,
-    /// All orders answered, and those rejected, including this one.
-    pub totals_after: [u64; 2],
+    /// Orders of the stream that are answered, including this one.
+    pub answered_of_after: u64,
+    /// The totals, including this one.
+    pub totals_after: Totals,
+}
+
+/// What td has answered in all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Orders accepted or rejected.
+    pub answered: u64,
+    /// Of those, rejected.
+    pub rejected: u64,
+    /// Fills.
+    pub fills: u64,
 }
 
 /// A ledger in memory.
@@ -132,9 +146,15 @@ impl<R: Region> Ledger<R> {
         }
     }
 
-    /// Number of orders answered, and how many of them were rejected.
-    pub fn answered_and_rejected(&self) -> [u64; 2] {
-        [ANSWERED, REJECTED].map(|at| self.get(at))
+    /// What was answered in all.
+    pub fn totals(&self) -> Totals {
+        let [answered, rejected, fills] = [ANSWERED, REJECTED, FILLS].map(|at| self.get(at));
+        Totals { answered, rejected, fills }
+    }
+
+    /// Number of orders of a stream that were answered.
+    pub fn answered_of(&self, writer: u32) -> u64 {
+        place(writer).map_or(0, |at| self.get(STREAMS + 2 * at + 1))
     }
 
     /// Whether no later td has taken over the ledger.
@@ -155,7 +175,7 @@ impl<R: Region> Ledger<R> {
     /// Sequence of the last order of a stream that was answered; `None` before its first.
     pub fn last_sequence(&self, writer: u32) -> Option<u64> {
         let at = place(writer)?;
-        self.get(STREAMS + at).checked_sub(1)
+        self.get(STREAMS + 2 * at).checked_sub(1)
     }
 
     /// Position of a strategy in an instrument; positive if bought.
@@ -182,7 +202,7 @@ impl<R: Region> Ledger<R> {
         let [price, quantity] = [order.order.price.cast_unsigned(), u64::from(order.order.quantity)];
         let (row, position) = order.position_after.map_or((0, 0), |(row, position)| (row + 1, position));
         let outcome = word_of(order.outcome);
-        let [answered, rejected] = order.totals_after;
+        let Totals { answered, rejected, fills } = order.totals_after;
         let words: [u64; IN_HAND_WORDS] = [
             order.first_answer,
             u64::from(order.answers),
@@ -205,6 +225,8 @@ impl<R: Region> Ledger<R> {
             position.cast_unsigned(),
             answered,
             rejected,
+            fills,
+            order.answered_of_after,
         ];
         for (at, word) in (IN_HAND + 1..).zip(words) {
             self.put(at, word);
@@ -243,6 +265,8 @@ impl<R: Region> Ledger<R> {
             position,
             answered,
             rejected,
+            fills,
+            answered_of_after,
         ] = words;
         let short = |what: &str, word: u64| {
             u32::try_from(word).map_err(|_| LedgerError::Damaged { reason: format!("{what}: {word:#x}") })
@@ -281,7 +305,8 @@ impl<R: Region> Ledger<R> {
             number_after,
             open_after,
             position_after: row.checked_sub(1).map(|row| (row, position.cast_signed())),
-            totals_after: [answered, rejected],
+            answered_of_after,
+            totals_after: Totals { answered, rejected, fills },
         }))
     }
 
@@ -296,9 +321,11 @@ impl<R: Region> Ledger<R> {
             self.put(at + 1, order.open_after);
         }
         if let Some(at) = place(order.writer) {
-            self.put(STREAMS + at, order.sequence.saturating_add(1));
+            self.put(STREAMS + 2 * at, order.sequence.saturating_add(1));
+            self.put(STREAMS + 2 * at + 1, order.answered_of_after);
         }
-        for (at, total) in [ANSWERED, REJECTED].into_iter().zip(order.totals_after) {
+        let Totals { answered, rejected, fills } = order.totals_after;
+        for (at, total) in [(ANSWERED, answered), (REJECTED, rejected), (FILLS, fills)] {
             self.put(at, total);
         }
         self.put(IN_HAND, 0);

@@ -273,8 +273,11 @@ proptest! {
         }
         prop_assert_eq!(exchange.recover(TD, 0).unwrap(), None);
         let rejected = stream.iter().filter(|(_, answer)| matches!(answer.outcome, Outcome::Rejected(_))).count();
-        let totals = [orders.len(), rejected].map(|count| u64::try_from(count).unwrap());
-        prop_assert_eq!(exchange.ledger().answered_and_rejected(), totals);
+        let [answered, rejected, fills] =
+            [orders.len(), rejected, stream.len() - orders.len()].map(|count| u64::try_from(count).unwrap());
+        let totals = exchange.ledger().totals();
+        prop_assert_eq!(totals, ledger::Totals { answered, rejected, fills });
+        prop_assert_eq!(exchange.ledger().answered_of(0) + exchange.ledger().answered_of(1), totals.answered);
     }
 
     #[test]

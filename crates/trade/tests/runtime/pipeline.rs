@@ -1,17 +1,20 @@
 //! A whole run with processes of this test as md, td and strategies.
 
 use crate::{
-    master_thread::{join, reads, writes},
+    master_thread::{join, writes},
     runtime::child::{self, program},
 };
 use lowlat_ipc::stream::Stamp;
-use lowlat_pipeline::{Mode, PipelineParameters, PipelineRecord};
+use lowlat_pipeline::{Balance, Delivered, Mode, PipelineParameters, PipelineRecord};
 use lowlat_trade::{
     clock::now_ns,
     master::Program,
-    node::{Event, Keys, Node},
+    node::{Event, Node, Strategies, Wait},
+    records::Quote,
+    roles::{self, strategy::StrategyOptions, td::TdOptions},
     run::{Phase, Progress, plan::MASTER, run_programs, tally::Tally},
-    stages::{Stage, StageRecorder},
+    strategy::OnEachRecord,
+    td::{Limits, Rules},
 };
 use std::{
     collections::BTreeMap,
@@ -45,61 +48,32 @@ pub fn md(text: &str) {
             let now = now_ns();
             let instrument = u32::try_from(number).unwrap() % keys;
             let stamp = Stamp { instrument, kind: 1, generated: now, trigger: now, ..Stamp::default() };
-            node.publisher().publish(&stamp, b"quote").unwrap();
+            node.publisher()
+                .publish(&stamp, &Quote { bid: 100, ask: 102, last: 101, ..Quote::default() }.encode())
+                .unwrap();
             tally.published(now);
             number += 1;
         }
     }
 }
 
-/// "SOCKET": answers every order.
+/// "SOCKET": td as in a run of lowlat.
 pub fn td(socket: &str) {
-    let mut node =
-        Node::join(Path::new(socket), &join("td", writes("td", 1024), vec![reads("orders.*", Keys::All)]))
-            .unwrap();
-    let tally = Tally::new(node.area("tally.td").unwrap().clone()).unwrap();
-    let stages = StageRecorder::new(node.area("stages").unwrap().clone()).unwrap();
-    let mut is_over = false;
-    while !is_over {
-        node.wait(None);
-        node.poll(&mut |publisher, event| match event {
-            Event::Record { record, .. } => {
-                tally.ordered();
-                stages.record(Stage::T2o, now_ns() - record.stamp.trigger);
-                let stamp = Stamp { instrument: record.stamp.source, kind: 3, ..Stamp::default() };
-                publisher.publish(&stamp, b"accepted").unwrap();
-                tally.answered(false);
-            }
-            Event::Stop => is_over = true,
-            _ => {}
-        });
-    }
+    let limits = Limits::default();
+    let node = Node::join(Path::new(socket), &roles::td::join(1 << 18, &limits, Wait::Parked)).unwrap();
+    let rules = Rules { instruments: 8, fills: 1, limits };
+    roles::td::run(node, &TdOptions { rules, gateway: None }).unwrap();
 }
 
 /// "SOCKET INSTRUMENT": sends an order for each quote.
 pub fn strategy(text: &str) {
-    let (socket, instrument) = text.split_once(' ').unwrap();
-    let wants = vec![reads("md", Keys::Only(vec![instrument.parse().unwrap()])), reads("td", Keys::Own)];
-    let name = format!("s{instrument}");
-    let stream = writes(&format!("orders.{name}"), 1);
-    let mut node = Node::join(Path::new(socket), &join(&name, stream, wants)).unwrap();
-    let (number, mut is_over) = (node.number(), false);
-    while !is_over {
-        node.wait(None);
-        node.poll(&mut |publisher, event| match event {
-            Event::Record { stream, record, .. } if stream.as_str() == "md" => {
-                let trigger = record.stamp.generated;
-                let stamp =
-                    Stamp { kind: 2, source: number, trigger, cause: record.sequence, ..Stamp::default() };
-                publisher.publish(&stamp, b"order").unwrap();
-            }
-            Event::Record { record, .. } => {
-                assert_eq!(record.stamp.instrument, number, "only its own answers");
-            }
-            Event::Stop => is_over = true,
-            _ => {}
-        });
-    }
+    let (socket, number) = text.split_once(' ').unwrap();
+    let number = number.parse().unwrap();
+    let claim = Strategies::Only(vec![number]);
+    let join =
+        roles::strategy::join(&format!("s{number}"), "strategies", claim, &[number], 1 << 18, Wait::Parked);
+    let node = Node::join(Path::new(socket), &join).unwrap();
+    roles::strategy::run(node, &StrategyOptions { number }, &mut OnEachRecord::of(number)).unwrap();
 }
 
 fn parameters(strategies: u32) -> PipelineParameters {
@@ -153,6 +127,12 @@ fn check_clean(record: &PipelineRecord, count: u64) {
     assert_eq!((record.missed_wakes, record.restarts, record.stages.t2o.count), (0, 0, count));
     let backing: u64 = record.backing_bytes.values().sum();
     assert!(record.measured_s > 0.0 && record.wakes > 0 && backing > 0);
+    let unbalanced = record.balance.findings(record.answers, 0);
+    assert_eq!(unbalanced, Vec::<String>::new(), "{record:?}");
+    let Balance { quotes, answers, fills, senders, .. } = &record.balance;
+    assert_eq!(*quotes, Delivered { published: count, received: count, lost: 0 });
+    assert_eq!((*fills, answers.published, answers.received), (count, 2 * count, 2 * count));
+    assert_eq!(senders.iter().map(|sender| sender.answered).sum::<u64>(), count);
 }
 
 #[test]
@@ -203,9 +183,11 @@ fn a_process_that_dies_during_a_run_is_restarted_and_reported() {
     let record = run_programs(&parameters(2), programs(2, 3000, 1000), &mut progress, &stop).unwrap();
     assert!(killed.is_some());
     assert_eq!((record.restarts, record.ticks_published), (1, 3000));
-    // The record that td was working on when it was killed is lost; everything else was kept for its successor.
-    assert!(record.orders + 1 >= 3000 && record.lost == 0, "{record:?}");
-    assert!(record.warnings.iter().any(|warning| warning.contains("restarted")), "{:?}", record.warnings);
+    // Everything was kept for its successor, and so was the order that it was working on.
+    assert_eq!((record.orders, record.answers, record.lost), (3000, 3000, 0), "{record:?}");
+    assert_eq!(record.balance.findings(record.answers, 1), Vec::<String>::new());
+    let said = "1 restart after the death of a process.";
+    assert!(record.findings.iter().any(|finding| finding == said), "{:?}", record.findings);
     assert_eq!(leftovers(), (0, 0));
 }
 

@@ -156,7 +156,7 @@ fn declare(command: Command) -> Command {
         })
         .about("Run market data, strategies and order gateway as processes, and measure tick to order")
         .after_help(format!(
-            "{TICKS_HELP}\n\n{SCENARIO_HELP}\n\nExit codes: 0 clean, 1 records lost or not recorded, wakes missed or orders unanswered, 2 error, 130 interrupted.\n\n{}",
+            "{TICKS_HELP}\n\n{SCENARIO_HELP}\n\nExit codes: 0 clean, 1 findings (what does not balance, a schedule not kept) or a recording in part, 2 error, 130 interrupted.\n\n{}",
             examples(&[
                 ("lowlat pipeline run", "Run 80 sleeping strategies at 800 quotes per second for 10 s."),
                 ("lowlat pipeline run --pin md=0,td=1 --mode mixed --json", "Let md spin on a dedicated CPU."),
@@ -412,12 +412,9 @@ fn exit(document: &PipelineDocument) -> Exit {
     }
 }
 
-/// Whether the run had no failures: nothing lost, missed or unanswered.
+/// Whether nothing went wrong.
 pub fn is_sound(record: &PipelineRecord) -> bool {
-    record.lost == 0
-        && record.missed_wakes == 0
-        && record.orders == record.answers
-        && record.restarts == 0
+    record.findings.is_empty()
         && record.failed.is_empty()
         && record.wire.as_ref().is_none_or(WireRecord::is_whole)
 }
@@ -520,7 +517,7 @@ mod tests {
         );
         assert_eq!(exit(&document), Exit::Clean);
         let mut lossy = document.clone();
-        lossy.record.lost = 1;
+        lossy.record.findings = vec!["1 of 1,600 orders have no answer (s0 1).".to_owned()];
         assert_eq!(exit(&lossy), Exit::Findings);
         let mut unrecorded = document.clone();
         unrecorded.record.failed = vec![RECORDER.to_owned()];

@@ -1,7 +1,7 @@
 //! The page of one run: tick to order, and tick to trade with its parts.
 
 use crate::pipeline::terminal::{
-    feed_line, gateway_line, load_words, run_counts, run_headline, stages, wire_stages,
+    balance, feed_line, gateway_line, load_words, run_counts, run_headline, stages, wire_stages,
 };
 use lowlat_pipeline::{PipelineDocument, StageFigures, WireRecord};
 use lowlat_text::page::svg::px;
@@ -22,7 +22,10 @@ pub fn run_html(document: &PipelineDocument) -> String {
     let mut sections = vec![Section::new("summary", "Summary", summary(document)).with_style(STYLE)];
     sections.extend(record.wire.iter().map(|wire| Section::new("trade", "Tick to trade", trade(wire))));
     sections.push(Section::new("order", "Tick to order", order(document)));
-    sections.push(Section::new("doubts", "Doubts", doubtful(document)));
+    let findings = sentences("findings", "Findings", "What went wrong in the run.", &record.findings);
+    sections.push(Section::new("findings", "Findings", findings));
+    let doubts = sentences("doubts", "Doubts", "What makes the figures doubtful.", &record.warnings);
+    sections.push(Section::new("doubts", "Doubts", doubts));
     let footer = html! {
         footer {
             p class="small" {
@@ -51,7 +54,7 @@ fn summary(document: &PipelineDocument) -> Markup {
                 ("Quotes", feed),
                 ("Exchange", gateway),
             ]))
-            p class="small" { (clean(&run_counts(record))) }
+            p class="small" { (clean(&run_counts(record))) ". " (clean(&balance(record))) "." }
             @if document.is_interrupted { p class="note" { "The run was interrupted; the results so far are shown." } }
             div class="tiles" {
                 (tile(&format!("{what}, p50"), &of(shown.p50_ns), &format!("{} orders", count(shown.count))))
@@ -150,13 +153,12 @@ fn table(label: &str, all: &[(&str, &StageFigures)]) -> Markup {
     }
 }
 
-fn doubtful(document: &PipelineDocument) -> Markup {
-    let found = &document.record.warnings;
-    let lead = html! { "What makes the figures doubtful." };
+fn sentences(id: &str, title: &str, lead: &str, found: &[String]) -> Markup {
+    let lead = html! { (lead) };
     let body = html! {
         @if found.is_empty() { p class="empty" { "None." } } @else {
             div class="card" { ul class="warnings" { @for doubt in found { li { (micro(&clean(doubt))) } } } }
         }
     };
-    page_section("doubts", "Doubts", &lead, &body)
+    page_section(id, title, &lead, &body)
 }

@@ -11,15 +11,15 @@ mod wire;
 pub use live::{PipelineLive, pipeline_live_lines};
 pub use matrix::matrix_text;
 pub use plan::{matrix_not_run_text, matrix_plan_text};
-pub use run::{pipeline_text, run_counts, run_headline};
+pub use run::{balance, pipeline_text, run_counts, run_headline};
 pub use size::size_text;
 pub use wire::{exchange_text, feed_line, gateway_line, wire_stages};
 
 use crate::pipeline::{MeasuredRow, not_run};
-use lowlat_pipeline::{Mode, PipelineParameters, StageFigures, Stages};
+use lowlat_pipeline::{Mode, PipelineParameters, PipelineRecord, StageFigures, Stages};
 use lowlat_text::columns::{Column, NONE};
 use lowlat_text::text::{BOLD, DIM, add_heading, add_wrapped, paint, wrap};
-use lowlat_text::units::{clean, duration};
+use lowlat_text::units::{clean, duration, rate};
 
 /// The stages with their names, in the order of a tick's path.
 pub fn stages(stages: &Stages) -> [(&'static str, &StageFigures); 4] {
@@ -70,6 +70,18 @@ pub fn mode_word(mode: Mode) -> &'static str {
 
 /// A load such as "80 strategies, 800 quotes/s, parked".
 pub fn load_words(parameters: &PipelineParameters) -> String {
+    load(parameters, "")
+}
+
+/// The load of a run, with the rate that it reached if that is another one.
+pub fn record_load_words(record: &PipelineRecord) -> String {
+    let is_less = record.is_late() || record.is_slow();
+    let reached =
+        if is_less { format!(" ({} reached)", rate(record.reached_per_s())) } else { String::new() };
+    load(&record.parameters, &reached)
+}
+
+fn load(parameters: &PipelineParameters, reached: &str) -> String {
     let strategies = usize::try_from(parameters.strategies).unwrap_or(usize::MAX);
     let strategies = match strategies {
         1 => "1 strategy".to_owned(),
@@ -77,8 +89,8 @@ pub fn load_words(parameters: &PipelineParameters) -> String {
     };
     let host = if parameters.host_core.is_some() { " in one host" } else { "" };
     let threads = if parameters.has_md_threads { ", md with a thread for each instrument" } else { "" };
-    let (rate, mode) = (trimmed(parameters.rate_per_s), mode_word(parameters.mode));
-    format!("{strategies}{host}, {rate} quotes/s, {mode}{threads}")
+    let (asked, mode) = (trimmed(parameters.rate_per_s), mode_word(parameters.mode));
+    format!("{strategies}{host}, {asked} quotes/s{reached}, {mode}{threads}")
 }
 
 /// A rate without superfluous digits: "0.333", "80", "8,000".
@@ -153,12 +165,17 @@ fn add_not_run(out: &mut String, rows: &[MeasuredRow<'_>], width: usize) {
 
 /// What makes figures doubtful; nothing if there are no doubts.
 fn add_warnings(out: &mut String, warnings: &[String], width: usize) {
-    if warnings.is_empty() {
+    add_sentences(out, "Caveats", warnings, width);
+}
+
+/// Sentences under a heading; nothing without any.
+fn add_sentences(out: &mut String, heading: &str, sentences: &[String], width: usize) {
+    if sentences.is_empty() {
         return;
     }
-    add_heading(out, "Caveats");
-    for warning in warnings {
-        add_wrapped(out, &clean(warning), 2, width);
+    add_heading(out, heading);
+    for sentence in sentences {
+        add_wrapped(out, &clean(sentence), 2, width);
     }
 }
 

@@ -1,10 +1,10 @@
 //! One run as text.
 
 use crate::pipeline::terminal::{
-    add_dim, add_headline, add_warnings, load_words, stage_columns, wire::add_wire,
+    add_dim, add_headline, add_sentences, add_warnings, record_load_words, stage_columns, wire::add_wire,
 };
 use columns::Column;
-use lowlat_pipeline::{PipelineDocument, PipelineRecord, ProcessUse};
+use lowlat_pipeline::{Balance, PipelineDocument, PipelineRecord, ProcessUse};
 use lowlat_text::columns;
 use lowlat_text::text::{YELLOW, add_heading, paint, usable};
 use lowlat_text::units::{count, duration, plural, rate, size};
@@ -16,6 +16,7 @@ pub fn pipeline_text(document: &PipelineDocument, width: usize) -> String {
     let mut out = String::new();
     add_headline(&mut out, &run_headline(record), width);
     add_dim(&mut out, &run_counts(record), width);
+    add_dim(&mut out, &balance(record), width);
     if document.is_interrupted {
         out.push_str(&paint(YELLOW, "The run was interrupted; the results so far are shown."));
         out.push('\n');
@@ -33,6 +34,7 @@ pub fn pipeline_text(document: &PipelineDocument, width: usize) -> String {
         out.push_str(&columns::table(use_columns(record), width));
     }
     add_dim(&mut out, &wakes(record), width);
+    add_sentences(&mut out, "Findings", &record.findings, width);
     add_warnings(&mut out, &record.warnings, width);
     out
 }
@@ -52,7 +54,7 @@ pub fn run_headline(record: &PipelineRecord) -> String {
         }
         (None, _, None) => "no order was measured".to_owned(),
     };
-    format!("{}: {said}", load_words(&record.parameters))
+    format!("{}: {said}", record_load_words(record))
 }
 
 fn number(count: u64, noun: &str) -> String {
@@ -71,6 +73,17 @@ pub fn run_counts(record: &PipelineRecord) -> String {
         number(record.answers, "answer"),
         count(record.rejected),
         count(record.lost)
+    )
+}
+
+/// Counts of the other side, such as "Strategies received 8,000 quotes and 16,000 answers, of which 8,000 are fills".
+pub fn balance(record: &PipelineRecord) -> String {
+    let Balance { quotes, answers, fills, .. } = &record.balance;
+    format!(
+        "Strategies received {} and {}; {}",
+        number(quotes.received, "quote"),
+        number(answers.received, "answer"),
+        number(*fills, "fill")
     )
 }
 
