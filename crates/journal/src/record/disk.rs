@@ -15,12 +15,14 @@ pub enum Job {
     Gap(BlockHead),
     /// A new stream.
     Stream(StreamEntry),
+    /// The end of the recording.
+    End,
 }
 
 /// Interval at which an idle thread checks whether a sync is due.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// Writes until the senders are dropped, then ends the recording. Writes pending jobs together. After an error
+/// Writes until the end of the recording, or until the senders are dropped without it, which cuts it short. Writes pending jobs together. After an error
 /// it accepts no more, so that the sender learns of it with its next block.
 pub fn run<S: Storage>(
     mut files: Files<S>,
@@ -30,12 +32,12 @@ pub fn run<S: Storage>(
     loop {
         let job = match jobs.try_recv() {
             Ok(job) => job,
-            Err(TryRecvError::Disconnected) => return files.finish(),
+            Err(TryRecvError::Disconnected) => break,
             Err(TryRecvError::Empty) => {
                 files.settle()?;
                 match jobs.recv_timeout(IDLE) {
                     Ok(job) => job,
-                    Err(RecvTimeoutError::Disconnected) => return files.finish(),
+                    Err(RecvTimeoutError::Disconnected) => break,
                     Err(RecvTimeoutError::Timeout) => continue,
                 }
             }
@@ -48,7 +50,10 @@ pub fn run<S: Storage>(
             }
             Job::Gap(head) => files.append_gap(&head)?,
             Job::Stream(entry) => files.add_stream(entry)?,
+            Job::End => return files.finish(),
         }
         files.sync_if_due(false)?;
     }
+    files.cut_short();
+    Ok(files.written())
 }

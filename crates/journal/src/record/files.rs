@@ -169,6 +169,13 @@ impl<S: Storage> Files<S> {
         Ok(self.written)
     }
 
+    /// Leaves the recording without an end, which readers report: its recorder failed.
+    pub fn cut_short(&mut self) {
+        // What cannot be written is missing, and readers say so anyway.
+        self.flush().ok();
+        self.give_up();
+    }
+
     fn note(&mut self, head: &BlockHead) {
         self.written.records += u64::from(head.records);
         let stream = usize::try_from(head.stream).ok().and_then(|at| self.place.streams.get_mut(at));
@@ -197,7 +204,7 @@ impl<S: Storage> Files<S> {
                 self.begin_file(next)
             }
             Err(error) => {
-                self.end_file(0).ok();
+                self.cut_short();
                 Err(error)
             }
         }

@@ -346,6 +346,7 @@ impl Recorder {
         for at in 0..self.streams.len() {
             self.hand_over(at)?;
         }
+        self.send(Job::End)?;
         self.jobs = None;
         self.recorded.written = self.join()?;
         Ok(self.recorded)
@@ -397,7 +398,7 @@ impl Recorder {
 }
 
 impl Drop for Recorder {
-    /// Dropping it without [`Recorder::stop`] still ends its recording; errors are lost.
+    /// Dropping it without [`Recorder::stop`] writes what it has, and leaves its recording without an end.
     fn drop(&mut self) {
         if self.thread.is_some() {
             for at in 0..self.streams.len() {

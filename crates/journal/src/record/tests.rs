@@ -409,6 +409,35 @@ fn whenever_a_disk_fails_written_records_are_intact_and_the_error_is_reported() 
     }
 }
 
+/// Damaged places of a recording, of which a clean end leaves none.
+fn damages(folder: &Path) -> Vec<crate::damage::Problem> {
+    let report = verify(&Recording::open(folder).unwrap(), true, &mut |_, _| ());
+    report.damages.into_iter().map(|damage| damage.problem).collect()
+}
+
+#[test]
+fn a_recording_that_is_cut_short_has_no_end() {
+    let cut = [crate::damage::Problem::Unfinished];
+    let folder = TempDir::new().unwrap();
+    let mut recorder = Recorder::open(folder.path(), options()).unwrap();
+    let stream = recorder.add_stream("one", 1, "test", Some(0)).unwrap();
+    recorder.record(stream, 1, &record(0, 0), &payload(0, 0)).unwrap();
+    // As its follower does after an error.
+    drop(recorder);
+    assert_eq!(damages(folder.path()), cut);
+
+    // The next file cannot be created, while there is room for an end in this one.
+    let folder = TempDir::new().unwrap();
+    let options = Options { file_bytes_max: 16 << 10, ..options() };
+    let mut recorder = Recorder::open_on(Disk, folder.path(), options).unwrap();
+    std::fs::create_dir(folder.path().join(crate::layout::data_name(2))).unwrap();
+    let stream = recorder.add_stream("one", 1, "test", Some(0)).unwrap();
+    let mut record = |sequence| recorder.record(stream, 1, &record(0, sequence), &payload(0, sequence));
+    assert!((0..1000).any(|sequence| record(sequence).is_err()) || recorder.stop().is_err());
+    std::fs::remove_dir(folder.path().join(crate::layout::data_name(2))).unwrap();
+    assert_eq!(damages(folder.path()), cut);
+}
+
 #[test]
 fn direct_writes_give_the_same_bytes() {
     fn make<S: Storage>(storage: S, folder: &Path) -> Vec<Vec<u8>> {
