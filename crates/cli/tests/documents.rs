@@ -69,6 +69,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("workload compare", "workload.rs"),
     ("workload article", "workload.rs"),
     ("pipeline run", "pipeline_run.rs"),
+    ("pipeline ps", "pipeline_run.rs"),
     ("pipeline matrix", "pipeline_run.rs"),
     ("pipeline exchange", "wire/mod.rs"),
 ];

@@ -97,6 +97,61 @@ fn two_concurrent_runs_both_warn() {
     assert!(!talk(&alone).contains(&first_said), "a run that has ended affects nothing: {alone:?}");
 }
 
+/// Asks a run from outside.
+fn ask(runs: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(crate::common::binary());
+    command.arg("pipeline").args(arguments).env("XDG_RUNTIME_DIR", runs).env("NO_COLOR", "1");
+    command.output().unwrap()
+}
+
+/// A node in the list of a run, once it is as wanted.
+fn node(runs: &Path, name: &str, is_wanted: fn(&Value) -> bool) -> Value {
+    let begun = Instant::now();
+    loop {
+        let listed = json(&ask(runs, &["ps", "--json"]));
+        assert_eq!(
+            (&listed["document"], &listed["schema_version"]),
+            (&"lowlat-pipeline-nodes".into(), &1.into())
+        );
+        let nodes = listed["nodes"].as_array().unwrap();
+        if let Some(node) = nodes.iter().find(|node| node["name"] == name && is_wanted(node)) {
+            return node.clone();
+        }
+        assert!(begun.elapsed() < PATIENCE, "{listed}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_run_is_listed_a_node_replaced_and_the_run_ended_from_outside() {
+    let runs = TempDir::new().unwrap();
+    let mut running = Running::start(runs.path());
+    let pid = node(runs.path(), "s1", |node| node["read"].as_u64() > Some(10))["pid"].as_u64().unwrap();
+    // It holds nobody up, and td's successor joins beside it.
+    let stopped = Pid::from_raw(i32::try_from(pid).unwrap()).unwrap();
+    kill_process(stopped, Signal::STOP).unwrap();
+    let dropped = ask(runs.path(), &["drop", "td"]);
+    assert!(dropped.status.success(), "{dropped:?}");
+    node(runs.path(), "td", |node| node["epoch"] == 2 && node["read"].as_u64() > Some(100));
+    assert!(ask(runs.path(), &["drop", "s1"]).status.success());
+    let successor = node(runs.path(), "s1", |node| node["epoch"] == 2 && node["standing"] == "running");
+    assert_ne!(successor["pid"], pid);
+    let unknown = ask(runs.path(), &["drop", "s7"]);
+    assert!(
+        unknown.status.code() == Some(2) && talk(&unknown).contains("no node s7 has joined"),
+        "{unknown:?}"
+    );
+    let text = ask(runs.path(), &["ps"]);
+    assert!(String::from_utf8_lossy(&text.stdout).contains("4 nodes"), "{text:?}");
+    assert!(ask(runs.path(), &["stop"]).status.success());
+    let ended = running.0.take().unwrap().wait_with_output().unwrap();
+    let document = json(&ended);
+    assert_eq!((ended.status.code(), &document["is_cut_short"]), (Some(1), &true.into()), "{document}");
+    assert_eq!(document["findings"], serde_json::json!(["2 restarts after the death of a process."]));
+    assert_eq!(document["orders"], document["answers"], "{document}");
+    assert_eq!(document["balance"]["quotes"]["published"], document["ticks_published"], "{document}");
+}
+
 #[test]
 fn an_interrupted_run_leaves_nothing_behind() {
     let runs = TempDir::new().unwrap();

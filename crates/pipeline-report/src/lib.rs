@@ -25,6 +25,6 @@ pub use pipeline::{
     matrix_warnings,
     terminal::{
         PipelineLive, exchange_text, load_words, matrix_not_run_text, matrix_plan_text, matrix_text,
-        pipeline_live_lines, pipeline_text, size_text,
+        nodes_text, pipeline_live_lines, pipeline_text, size_text,
     },
 };

@@ -9,6 +9,7 @@ mod figures;
 #[doc(hidden)]
 pub mod made_up;
 pub mod matrix;
+mod node;
 mod record;
 pub mod reference;
 pub mod size;
@@ -17,6 +18,7 @@ mod wire;
 pub use balance::{Balance, Delivered, SentOrders, findings};
 pub use figures::{StageFigures, Stages};
 pub use matrix::{MatrixDocument, MatrixRow, RowFigures, StageRange};
+pub use node::NodeRow;
 pub use record::{
     Mode, PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord, ProcessUse, QuoteOverrun,
     RecordedTicks,

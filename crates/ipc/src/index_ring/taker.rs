@@ -47,6 +47,12 @@ impl<R: Region> Taker<R> {
         Self { ring, head, gaps_taken, gaps: gaps_taken }
     }
 
+    /// Number of entries that are not taken yet, in a ring whose subscriber is elsewhere.
+    pub fn waiting(&self) -> u64 {
+        // Relaxed: a count for people.
+        self.ring.load(super::TAIL, Ordering::Relaxed).wrapping_sub(self.head)
+    }
+
     /// Number of entries that found the ring full: all losses of this subscriber, reported or not.
     pub fn refused(&self) -> u64 {
         self.ring.load(REFUSED, Ordering::Relaxed)

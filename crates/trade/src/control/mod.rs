@@ -22,6 +22,7 @@ pub(crate) use wire::timespec;
 pub use wire::{Incoming, Lent, Socket, WireError, parse};
 
 use crate::node::{Keys, Overrun, Strategies, Wait, Writes};
+use lowlat_pipeline::NodeRow;
 use serde::{Deserialize, Serialize};
 
 /// Version of the messages described here.
@@ -47,10 +48,32 @@ pub enum WithoutMaster {
     GoOn,
 }
 
+/// What the user of a run asks of its master from outside, instead of joining.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "kebab-case")]
+pub enum Request {
+    /// The nodes.
+    List,
+    /// That it drops a node.
+    Drop {
+        /// The node's name.
+        name: String,
+    },
+    /// That it ends the run.
+    Stop,
+}
+
 /// Messages from a node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "kebab-case")]
 pub enum ToMaster {
+    /// Asks instead of joining: the only message then.
+    Ask {
+        /// [`VERSION`] of the asking process.
+        version: u32,
+        /// What it asks.
+        request: Request,
+    },
     /// Identifies the node. Must be the first message.
     Hello {
         /// [`VERSION`] of the node.
@@ -124,6 +147,10 @@ pub enum ToMaster {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "message", rename_all = "kebab-case")]
 pub enum ToNode {
+    /// One node of the run, for [`Request::List`].
+    Listed(NodeRow),
+    /// What was asked is done; for a list, all nodes are sent.
+    Done,
     /// The node is accepted. With inbox, counters and master's page; if it writes, also its segment and
     /// interest table.
     Welcome {

@@ -61,6 +61,7 @@ impl Master {
             owner,
             pidfd: self.ready_list.add_process(pidfd(owner), Tag::Member(number)),
             standing: Standing::Joining,
+            admitted_ns: now_ns(),
             is_mapped: false,
             wait: join.wait,
             reads: join.reads.clone(),

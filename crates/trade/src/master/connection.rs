@@ -1,13 +1,16 @@
 //! Connections of nodes, and their messages.
 
-use super::{Happened, Master, MasterError, Standing, claims, links::ReconnectRequest, ready::Tag};
+use super::{
+    Happened, Master, MasterError, Standing, claims, links::ReconnectRequest, member::Member, ready::Tag,
+};
 use crate::{
     address::is_name,
     clock::now_ns,
-    control::{self, Incoming, Socket, ToMaster, ToNode, parse},
+    control::{self, Incoming, Request, Socket, ToMaster, ToNode, parse},
     node::{Join, Keys, Reads},
 };
 use lowlat_ipc::{liveness::Life, stream::Owner};
+use lowlat_pipeline::NodeRow;
 use rustix::{
     io::Errno,
     net::{SocketFlags, UCred, accept_with, sockopt::socket_peercred},
@@ -221,6 +224,9 @@ impl Master {
         let Some((_, join)) = hello else {
             let head: FirstMessage = parse(bytes).map_err(|error| error.to_string())?;
             connection.name = shown(&head.name).unwrap_or_else(|| connection.name.clone());
+            if head.message == "ask" {
+                return self.asked(id, bytes);
+            }
             check_version(&head)?;
             let ToMaster::Hello { pid, start_ticks, name, role, writes, wait, .. } =
                 parse(bytes).map_err(|error| error.to_string())?
@@ -261,6 +267,51 @@ impl Master {
                 "unexpected {other:?} before ready\nhint: use one lowlat version for all processes"
             )),
         }
+    }
+
+    /// Answers a request of the run's user. The error is a sentence.
+    fn asked(&mut self, id: u64, bytes: &[u8]) -> Result<(), String> {
+        let ToMaster::Ask { version, request } = parse(bytes).map_err(|error| error.to_string())? else {
+            return Err("the first message must be hello or ask".to_owned());
+        };
+        if version != control::VERSION {
+            return Err(other_version("the command", Some(version.into())));
+        }
+        let mut answer = Vec::new();
+        match request {
+            Request::List => answer.extend(self.rows(now_ns()).into_iter().map(ToNode::Listed)),
+            Request::Drop { name } => self.drop_asked(&name).map_err(|error| error.to_string())?,
+            Request::Stop => self.happened.push(Happened::AskedToStop),
+        }
+        let Some(connection) = self.connections.get_mut(&id) else { return Ok(()) };
+        // It is kept until everything is sent, or it closes.
+        connection.phase = Phase::Refused { since_ns: now_ns() };
+        for message in answer.iter().chain([&ToNode::Done]) {
+            connection.socket.send(message, Vec::new()).ok();
+        }
+        self.ready_list.follow(id, connection);
+        Ok(())
+    }
+
+    fn rows(&self, now_ns: u64) -> Vec<NodeRow> {
+        let row = |member: &Member| {
+            let figures = member.figures();
+            NodeRow {
+                name: member.name.clone(),
+                role: member.role.clone(),
+                pid: member.owner.pid,
+                epoch: member.epoch,
+                standing: member.standing.word().to_owned(),
+                is_there: member.is_there(),
+                joined_ns: now_ns.saturating_sub(member.admitted_ns),
+                published: self.published(member.number),
+                read: figures.read,
+                lost: figures.lost,
+                waiting: self.links.waiting(member.number),
+                silent_ns: now_ns.saturating_sub(member.counters.heartbeat_ns()),
+            }
+        };
+        self.members.iter().map(row).collect()
     }
 
     /// Refuses a connection, and closes it once the reason is sent.
@@ -342,18 +393,21 @@ fn shown(name: &str) -> Option<String> {
     (!name.is_empty()).then(|| if is_valid { name.to_owned() } else { quoted() })
 }
 
+fn other_version(who: &str, version: Option<u64>) -> String {
+    let version = version.map_or_else(|| "none".to_owned(), |version| version.to_string());
+    format!(
+        "{who} uses version {version} of the control messages, this master version {}\nhint: use one lowlat version for all processes",
+        control::VERSION
+    )
+}
+
 fn check_version(head: &FirstMessage) -> Result<(), String> {
     if head.message != "hello" {
         return Err(format!("the first message must be hello, found {:?}", head.message));
     }
     match head.version {
         Some(version) if version == u64::from(control::VERSION) => Ok(()),
-        version => Err(format!(
-            "node {} uses version {} of the control messages, this master version {}\nhint: use one lowlat version for all processes",
-            shown(&head.name).unwrap_or_default(),
-            version.map_or_else(|| "none".to_owned(), |version| version.to_string()),
-            control::VERSION
-        )),
+        version => Err(other_version(&format!("node {}", shown(&head.name).unwrap_or_default()), version)),
     }
 }
 

@@ -35,6 +35,11 @@ impl Channel {
             && index_ring::open(&*self.ring).is_some_and(|taker| taker.is_evicted())
     }
 
+    fn waiting(&self) -> u64 {
+        let is_ring = self.overrun != Overrun::Conflate;
+        is_ring.then(|| index_ring::open(&*self.ring)).flatten().map_or(0, |taker| taker.waiting())
+    }
+
     /// The first position that its reader, which has ended, has not taken.
     pub(super) fn first(&self) -> Option<u64> {
         if self.overrun == Overrun::Conflate {
@@ -125,6 +130,12 @@ impl Links {
     pub(super) fn remove(&mut self, publisher: u32, subscriber: u32) -> Option<Link> {
         self.again.remove(&(publisher, subscriber));
         self.links.remove(&(publisher, subscriber))
+    }
+
+    /// Records delivered to a subscriber that it has not taken. A table holds the latest only, and does not count.
+    pub(super) fn waiting(&self, subscriber: u32) -> u64 {
+        let links = self.links.iter().filter(|((_, to), _)| *to == subscriber);
+        links.flat_map(|(_, link)| &link.ways).map(Channel::waiting).sum()
     }
 
     /// Publishers of a subscriber.

@@ -42,6 +42,8 @@ pub(super) struct Member {
     pub(super) owner: Owner,
     pub(super) pidfd: Option<OwnedFd>,
     pub(super) standing: Standing,
+    /// When it was admitted, ns.
+    pub(super) admitted_ns: u64,
     /// Whether this process has mapped its memory.
     pub(super) is_mapped: bool,
     pub(super) wait: Wait,
@@ -74,7 +76,7 @@ pub(super) struct Last {
 impl Member {
     /// Whether its process is running.
     pub(super) fn is_there(&self) -> bool {
-        matches!(self.standing, Standing::Joining | Standing::Running | Standing::Silent)
+        self.standing.is_there()
     }
 
     /// Whether it has joined and not ended.

@@ -87,6 +87,24 @@ pub enum Standing {
     Left,
 }
 
+impl Standing {
+    /// As a word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Joining => "joining",
+            Self::Running => "running",
+            Self::Silent => "silent",
+            Self::Dead => "dead",
+            Self::Left => "left",
+        }
+    }
+
+    /// Whether the process is there.
+    pub fn is_there(self) -> bool {
+        matches!(self, Self::Joining | Self::Running | Self::Silent)
+    }
+}
+
 /// A node as seen by its master.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
@@ -134,6 +152,8 @@ pub enum Happened {
         /// The text.
         text: String,
     },
+    /// The run's user asked for its end.
+    AskedToStop,
     /// A node left.
     Left {
         /// Its name.

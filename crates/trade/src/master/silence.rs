@@ -49,6 +49,13 @@ impl Master {
         }
     }
 
+    /// Drops a node at the request of the run's user. A process that the master started is killed, and restarted.
+    pub(super) fn drop_asked(&mut self, name: &str) -> Result<(), super::MasterError> {
+        self.drop_node(name)?;
+        self.kill_program(name);
+        Ok(())
+    }
+
     /// Drops a node: it is fenced, and may be restarted under its name.
     pub fn drop_node(&mut self, name: &str) -> Result<(), super::MasterError> {
         let number = self.find(name)?;

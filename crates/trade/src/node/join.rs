@@ -7,7 +7,7 @@ use super::{
 use crate::{
     address::{Untrusted, is_name},
     clock::now_ns,
-    control::{self, Incoming, KEYS_MAX, Socket, ToMaster, ToNode, WireError, WithoutMaster, parse},
+    control::{self, Incoming, KEYS_MAX, Request, Socket, ToMaster, ToNode, WireError, WithoutMaster, parse},
     private,
 };
 use lowlat_ipc::{
@@ -19,6 +19,7 @@ use lowlat_ipc::{
     router::Router,
     stream::{Owner, Segment, Stamp, Writer},
 };
+use lowlat_pipeline::NodeRow;
 use rustix::{
     io::Errno,
     net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt},
@@ -75,6 +76,14 @@ pub enum JoinError {
         path: String,
         /// The node's name.
         name: String,
+        /// The master's reason.
+        reason: String,
+    },
+    /// The master did not do what was asked.
+    #[error("the master at {path} refuses: {reason}")]
+    Denied {
+        /// The socket.
+        path: String,
         /// The master's reason.
         reason: String,
     },
@@ -179,6 +188,22 @@ fn join_within(path: &Path, join: &Join, time_ns: u64) -> Result<Node, JoinError
     Ok(node)
 }
 
+/// Asks the master at this socket something for its run's user. Returns the nodes of a list.
+pub fn ask(path: &Path, request: Request) -> Result<Vec<NodeRow>, JoinError> {
+    let mut socket = connect(path)?;
+    say(&mut socket, &ToMaster::Ask { version: control::VERSION, request })?;
+    let until_ns = now_ns().saturating_add(ANSWER_NS_MAX);
+    let mut talk = JoinDialog { path, name: "", until_ns };
+    let mut rows = Vec::new();
+    loop {
+        match talk.next(&mut socket, "answer")?.0 {
+            ToNode::Listed(row) => rows.push(row),
+            ToNode::Done => return Ok(rows),
+            other => return Err(talk.unusable(format!("{other:?} as an answer"))),
+        }
+    }
+}
+
 fn check(join: &Join) -> Result<(), JoinError> {
     let stream = join.writes.iter().map(|writes| ("stream", writes.stream.as_str()));
     let reads = join.reads.iter().map(|reads| {
@@ -276,6 +301,9 @@ impl JoinDialog<'_> {
             Incoming::Nothing => Err(JoinError::Silent { path: self.path(), what }),
             Incoming::Closed => Err(JoinError::Closed { path: self.path() }),
             Incoming::Message(Received { bytes, descriptors }) => match parse(&bytes)? {
+                ToNode::Refused { reason } if self.name.is_empty() => {
+                    Err(JoinError::Denied { path: self.path(), reason })
+                }
                 ToNode::Refused { reason } => {
                     Err(JoinError::Refused { path: self.path(), name: self.name.to_owned(), reason })
                 }

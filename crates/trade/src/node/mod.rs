@@ -31,7 +31,7 @@ mod waiting;
 
 pub use counters::{Counters, Figures, Received};
 pub use incoming::StreamName;
-pub use join::JoinError;
+pub use join::{JoinError, ask};
 pub use overrun::Overrun;
 pub use publisher::{PublishError, Published, Publisher};
 

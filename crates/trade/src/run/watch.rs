@@ -86,6 +86,8 @@ struct Watch<'a> {
     told_ns: u64,
     progress: &'a mut dyn FnMut(&Progress),
     stop: &'a AtomicBool,
+    /// Whether another process of the user asked for its end.
+    is_asked: bool,
     incidents: Vec<String>,
     failed: BTreeSet<String>,
 }
@@ -121,6 +123,7 @@ pub(super) fn watch(
         told_ns: 0,
         progress,
         stop,
+        is_asked: false,
         incidents: Vec::new(),
         failed: BTreeSet::new(),
     };
@@ -132,7 +135,7 @@ pub(super) fn watch(
 impl Watch<'_> {
     fn is_stopped(&self) -> bool {
         // Relaxed: it does not order other memory.
-        self.stop.load(Ordering::Relaxed)
+        self.is_asked || self.stop.load(Ordering::Relaxed)
     }
 
     /// Starts all processes, strategies with an interval between them, and waits until they have joined.
@@ -279,6 +282,10 @@ impl Watch<'_> {
         for happened in self.master.turn(longest)? {
             match happened {
                 Happened::Joined { name, .. } => _ = self.joined.insert(name),
+                Happened::AskedToStop => {
+                    self.note("its user ended it (lowlat pipeline stop)".to_owned());
+                    self.is_asked = true;
+                }
                 Happened::Ended { name, is_failure: false, .. } if name == "md" => self.is_published = true,
                 // In one process with td it leaves, and the process continues.
                 Happened::Left { name } if name == "md" && !self.names.contains(&name) => {

@@ -7,7 +7,7 @@ mod ls;
 mod payload;
 mod record;
 mod replay;
-mod runs;
+pub mod runs;
 mod select;
 mod show;
 mod tail;

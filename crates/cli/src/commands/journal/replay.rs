@@ -3,7 +3,7 @@
 use super::{
     select::Select,
     show::{self, Printer},
-    tail::print,
+    tail::{is_read, print},
 };
 use crate::{
     output::{self, Exit},
@@ -14,7 +14,10 @@ use lowlat_journal::{
     read::Read,
     replay::{Speed, replay},
 };
-use std::ops::ControlFlow;
+use std::{
+    io::{self, BufWriter, IsTerminal, Write},
+    ops::ControlFlow,
+};
 
 #[derive(Debug, Args)]
 pub struct Replay {
@@ -40,12 +43,24 @@ fn speed(text: &str) -> Result<Speed, String> {
         .ok_or_else(expected)
 }
 
+/// Bytes written at once at full speed.
+const BLOCK_BYTES: usize = 1 << 16;
+
+/// Like [`print()`], in blocks or at once.
+fn line(out: &mut impl Write, line: Option<String>, in_blocks: bool) -> anyhow::Result<bool> {
+    match line {
+        Some(line) if in_blocks => is_read(writeln!(out, "{}", output::own_styles(&line))),
+        line => print(out, line),
+    }
+}
+
 pub fn run(arguments: &Replay) -> anyhow::Result<Exit> {
     let recording = arguments.select.open()?;
     let mut merge = arguments.select.merge(&recording)?;
     let printer = Printer::new(&recording, arguments.json);
     let stop = signals::stop_flag()?;
-    let mut out = anstream::stdout().lock();
+    let mut out = BufWriter::with_capacity(BLOCK_BYTES, anstream::stdout().lock());
+    let in_blocks = arguments.speed == Speed::Max && !io::stdout().is_terminal();
     let (mut failed, mut is_cut) = (None, false);
     let replayed = replay(
         |payload| match merge.next(payload) {
@@ -54,7 +69,7 @@ pub fn run(arguments: &Replay) -> anyhow::Result<Exit> {
         },
         arguments.speed,
         &stop,
-        |read, payload| match print(&mut out, printer.line(recording.streams(), read, payload)) {
+        |read, payload| match line(&mut out, printer.line(recording.streams(), read, payload), in_blocks) {
             Ok(true) => ControlFlow::Continue(()),
             Ok(false) => {
                 is_cut = true;
@@ -69,6 +84,7 @@ pub fn run(arguments: &Replay) -> anyhow::Result<Exit> {
     if let Some(error) = failed {
         return Err(error);
     }
+    is_cut |= !is_read(out.flush())?;
     if arguments.json {
         print(&mut out, Some(show::json_text(serde_json::json!({ "replayed": replayed }))))?;
     } else {

@@ -113,10 +113,15 @@ fn follow(
     Ok(findings)
 }
 
-/// Returns false if the reader of stdout has closed it.
+/// Prints a line at once. Returns false if the reader of stdout has closed it.
 pub fn print(out: &mut impl Write, line: Option<String>) -> anyhow::Result<bool> {
     let Some(line) = line else { return Ok(true) };
-    match writeln!(out, "{}", output::own_styles(&line)).and_then(|()| out.flush()) {
+    is_read(writeln!(out, "{}", output::own_styles(&line)).and_then(|()| out.flush()))
+}
+
+/// Whether the reader of stdout is still there.
+pub fn is_read(written: io::Result<()>) -> anyhow::Result<bool> {
+    match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         result => result.map(|()| true).context("cannot write to stdout"),
     }

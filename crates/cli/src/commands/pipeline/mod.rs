@@ -1,6 +1,7 @@
 //! `lowlat pipeline`: one file per subcommand.
 
 pub mod beside;
+mod control;
 mod exchange;
 pub mod huge_pages;
 mod live;
@@ -23,8 +24,16 @@ use lowlat_trade::node::Overrun;
 pub const COMMAND: Subcommand = Subcommand { name: "pipeline", declare, run };
 
 /// The subcommands of `lowlat pipeline`, in the order of the help.
-const COMMANDS: &[Subcommand] =
-    &[run::COMMAND, matrix::COMMAND, size::COMMAND, exchange::COMMAND, role::COMMAND];
+const COMMANDS: &[Subcommand] = &[
+    run::COMMAND,
+    control::PS,
+    control::DROP,
+    control::STOP,
+    matrix::COMMAND,
+    size::COMMAND,
+    exchange::COMMAND,
+    role::COMMAND,
+];
 
 /// How processes wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -2,6 +2,7 @@
 
 mod live;
 mod matrix;
+mod nodes;
 mod plan;
 mod run;
 mod size;
@@ -10,6 +11,7 @@ mod wire;
 
 pub use live::{PipelineLive, pipeline_live_lines};
 pub use matrix::matrix_text;
+pub use nodes::nodes_text;
 pub use plan::{matrix_not_run_text, matrix_plan_text};
 pub use run::{balance, pipeline_text, run_counts, run_headline};
 pub use size::size_text;
