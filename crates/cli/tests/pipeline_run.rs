@@ -153,6 +153,33 @@ fn a_run_is_listed_a_node_replaced_and_the_run_ended_from_outside() {
 }
 
 #[test]
+fn a_restarted_md_publishes_the_rest_of_its_quotes() {
+    for threads in [&[][..], &["--md-threads"]] {
+        let runs = TempDir::new().unwrap();
+        let arguments = [&["--duration", "4s"], threads].concat();
+        let running = run(runs.path(), &arguments).spawn().unwrap();
+        let begun = Instant::now();
+        while processes_of(runs.path()) < 4 {
+            assert!(begun.elapsed() < PATIENCE, "its processes did not start");
+            thread::sleep(Duration::from_millis(20));
+        }
+        node(runs.path(), "md", |node| node["published"].as_u64() > Some(50));
+        assert!(ask(runs.path(), &["drop", "md"]).status.success());
+        let ended = running.wait_with_output().unwrap();
+        let document = json(&ended);
+        assert_eq!(
+            (&document["ticks_scheduled"], &document["restarts"]),
+            (&400.into(), &1.into()),
+            "{document}"
+        );
+        let count = |name: &str| document[name].as_u64().unwrap();
+        let balance = &document["balance"]["quotes"];
+        assert_eq!((count("ticks_published"), &balance["lost"]), (400, &0.into()), "{document}");
+        assert_eq!((count("orders"), count("answers")), (400, 400), "{document}");
+    }
+}
+
+#[test]
 fn an_interrupted_run_leaves_nothing_behind() {
     let runs = TempDir::new().unwrap();
     let ended = Running::start(runs.path()).interrupted();

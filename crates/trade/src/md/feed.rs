@@ -32,6 +32,8 @@ pub struct Feed {
     origin: Origin,
     records: u64,
     instruments: u32,
+    /// The due time of its first quote, if some were left out; 0 otherwise.
+    skipped_ns: u64,
 }
 
 impl Feed {
@@ -41,20 +43,28 @@ impl Feed {
             schedule: Schedule::new(scenario),
             walk: Walk::new(seed, scenario.instruments),
         };
-        Self { origin, records: scenario.records(), instruments: scenario.instruments }
+        Self { origin, records: scenario.records(), instruments: scenario.instruments, skipped_ns: 0 }
     }
 
     /// Recorded ticks at a speed.
     pub fn recorded(ticks: Arc<Ticks>, speed: Speed) -> Self {
         let records = u64::try_from(ticks.count()).unwrap_or(u64::MAX);
         let instruments = u32::try_from(ticks.names().len()).unwrap_or(u32::MAX);
-        Self { origin: Origin::Recorded { ticks, speed, at: 0 }, records, instruments }
+        Self { origin: Origin::Recorded { ticks, speed, at: 0 }, records, instruments, skipped_ns: 0 }
     }
 
     /// Moments of something else than quotes, ns after the start: the instrument is their number.
     pub fn timed(times: Arc<[u64]>, speed: Speed) -> Self {
         let records = u64::try_from(times.len()).unwrap_or(u64::MAX);
-        Self { origin: Origin::Timed { times, speed, at: 0 }, records, instruments: 0 }
+        Self { origin: Origin::Timed { times, speed, at: 0 }, records, instruments: 0, skipped_ns: 0 }
+    }
+
+    /// Leaves out the first quotes. The times of the others count from the first that is left.
+    pub fn skip_first(&mut self, count: u64) {
+        if count > 0 {
+            (0..count).take_while(|_| self.next().is_some()).for_each(drop);
+            self.skipped_ns = self.clone().next().map_or(0, |due| due.due_ns);
+        }
     }
 
     /// Total number of quotes.
@@ -73,25 +83,26 @@ impl Iterator for Feed {
 
     #[inline]
     fn next(&mut self) -> Option<Due> {
-        match &mut self.origin {
+        let (due_ns, instrument, quote) = match &mut self.origin {
             Origin::Simulated { schedule, walk } => {
                 let due = schedule.next()?;
                 let quote = walk.quote(due.instrument, due.due_ns);
-                Some(Due { due_ns: due.due_ns, instrument: due.instrument, quote })
+                (due.due_ns, due.instrument, quote)
             }
             Origin::Timed { times, speed, at } => {
                 let after_ns = times.get(usize::try_from(*at).ok()?)?;
                 let due_ns = speed.due_ns(*after_ns);
                 *at += 1;
-                Some(Due { due_ns, instrument: *at - 1, quote: Quote::default() })
+                (due_ns, *at - 1, Quote::default())
             }
             Origin::Recorded { ticks, speed, at } => {
                 let tick = ticks.as_slice().get(*at)?;
                 *at += 1;
                 let due_ns = speed.due_ns(tick.after_ns);
-                Some(Due { due_ns, instrument: tick.instrument, quote: tick.quote(due_ns) })
+                (due_ns, tick.instrument, tick.quote(due_ns))
             }
-        }
+        };
+        Some(Due { due_ns: due_ns - self.skipped_ns, instrument, quote })
     }
 }
 
@@ -108,6 +119,17 @@ mod tests {
         assert_eq!((recorded.records(), recorded.instruments()), (3, 2));
         let given: Vec<_> = recorded.map(|due| (due.due_ns, due.instrument, due.quote.bid)).collect();
         assert_eq!(given, [(0, 0, 10_000), (0, 1, 10_000), (10, 0, 20_000)]);
+        // Every length of what was published before.
+        let scenario = Scenario::at_rate(3, 1000.0, 0.01).unwrap();
+        let whole: Vec<_> = Feed::simulated(&scenario, 5).collect();
+        for skipped in 0..=whole.len() {
+            let mut rest = Feed::simulated(&scenario, 5);
+            rest.skip_first(u64::try_from(skipped).unwrap());
+            let start_ns = whole.get(skipped).map_or(0, |due| due.due_ns);
+            let rest: Vec<_> = rest.map(|due| (due.due_ns + start_ns, due.instrument, due.quote)).collect();
+            let left = whole[skipped..].iter().map(|due| (due.due_ns, due.instrument, due.quote));
+            assert!(left.eq(rest), "{skipped}");
+        }
         let scenario = Scenario::at_rate(3, 3000.0, 0.01).unwrap();
         let feed = Feed::simulated(&scenario, 5);
         let records = usize::try_from(feed.records()).unwrap();

@@ -84,7 +84,7 @@ mod tests {
         ) {
             let scenario = Scenario {
                 name: String::new(), instruments, records_per_instrument: records,
-                interval_ns: interval, start_delay_ns: delay,
+                interval_ns: interval, start_delay_ns: delay, instruments_with_one_more: instruments / 2,
             };
             let expected: Vec<_> = Feed::simulated(&scenario, 1).map(|due| (due.due_ns, due.instrument)).collect();
             let mut pacer = Pacer::new(Feed::simulated(&scenario, 1), start);

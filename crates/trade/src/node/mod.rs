@@ -341,6 +341,11 @@ impl Node {
         self.waiting.wait
     }
 
+    /// Records in its stream, including those of its predecessors: see [`Publisher::published`].
+    pub fn published(&self) -> u64 {
+        self.publisher.published()
+    }
+
     /// Its outgoing stream.
     pub fn publisher(&mut self) -> &mut Publisher {
         &mut self.publisher

@@ -117,7 +117,7 @@ pub(super) struct Md {
 
 impl Md {
     pub(super) fn new(node: Node, options: &MdOptions) -> Self {
-        let feed = match &options.source {
+        let mut feed = match &options.source {
             Source::Simulated { scenario, seed } => Feed::simulated(scenario, *seed),
             Source::Recorded { ticks, speed } => Feed::recorded(Arc::clone(ticks), *speed),
         };
@@ -127,6 +127,8 @@ impl Md {
         if let Some(tally) = &tally {
             tally.set_scheduled(feed.records());
         }
+        // The quotes that a predecessor published.
+        feed.skip_first(node.published());
         let (feed, pacer) = (Some(feed), None);
         Self { node, tally, feed, pacer, until_poll: 0, has_begun: false, is_over: false }
     }

@@ -60,15 +60,25 @@ pub fn run(node: Node, scenario: &Scenario, seed: u64) -> Result<md::MdDone, Rol
     if let Some(tally) = &tally {
         tally.set_scheduled(scenario.records());
     }
-    let walk = Walk::new(seed, scenario.instruments);
+    let mut walk = Walk::new(seed, scenario.instruments);
+    // A predecessor published these, round after round, but for the last ones.
+    let (published, instruments) = (node.published(), u64::from(scenario.instruments.max(1)));
+    let done = |instrument: u32| {
+        let more = u64::from(u64::from(instrument) < published % instruments);
+        (published / instruments + more).min(scenario.records_of(instrument))
+    };
+    for instrument in 0..scenario.instruments {
+        (0..done(instrument)).for_each(|_| _ = walk.quote(instrument, 0));
+    }
     let (lateness, open) = (Lateness::default(), scenario.instruments);
     let desk = Mutex::new(Desk { node, tally, walk, lateness, open, failure: None });
     let shared = Shared { desk, is_over: AtomicBool::new(false) };
     if wait_for_begin(&shared) {
         let start_ns = now_ns() + md::LEAD_NS + LEAD_NS_EACH * u64::from(scenario.instruments);
         thread::scope(|scope| {
-            let threads: Vec<Thread> =
-                (0..scenario.instruments).map(|of| start(scope, &shared, scenario, start_ns, of)).collect();
+            let threads: Vec<Thread> = (0..scenario.instruments)
+                .map(|of| start(scope, &shared, scenario, start_ns, (of, done(of))))
+                .collect();
             while listen(&shared) {
                 thread::park_timeout(LISTEN);
             }
@@ -116,14 +126,14 @@ fn start<'s>(
     shared: &'s Shared,
     scenario: &'s Scenario,
     start_ns: u64,
-    instrument: u32,
+    (instrument, done): (u32, u64),
 ) -> Thread {
     let caller = thread::current();
     let body = move || {
         // Sleeps should end on time, not up to 50 µs later. If this is refused, the default slack remains.
         set_current_timer_slack(NonZeroU64::new(1)).ok();
         let first_ns = start_ns.saturating_add(scenario.start_delay_ns.saturating_mul(u64::from(instrument)));
-        for number in 0..scenario.records_per_instrument {
+        for number in 0..scenario.records_of(instrument) - done {
             let due_ns = first_ns.saturating_add(scenario.interval_ns.saturating_mul(number));
             if !sleep_until(shared, due_ns) {
                 return;

@@ -28,6 +28,9 @@ pub struct Scenario {
     pub interval_ns: u64,
     /// From the first quote of an instrument to the first one of the next instrument, ns. 0: all begin at once.
     pub start_delay_ns: u64,
+    /// So many instruments, the first ones, have one quote more.
+    #[serde(default)]
+    pub instruments_with_one_more: u32,
 }
 
 impl Scenario {
@@ -41,9 +44,8 @@ impl Scenario {
         parse_json(path, text, Self::check)
     }
 
-    /// So many quotes per second over all instruments, spread evenly, and no more than fit into that time: whole rounds
-    /// over all instruments, or one round over as many as get a quote in it, which is one at least. None when a number is
-    /// not above 0 or the times do not fit.
+    /// So many quotes per second over all instruments, spread evenly, and no more than fit into that time, but one at least.
+    /// None when a number is not above 0 or the times do not fit.
     pub fn at_rate(instruments: u32, rate_per_s: f64, duration_s: f64) -> Option<Self> {
         let is_positive = |number: f64| number.is_finite() && number > 0.0;
         if instruments == 0 || !is_positive(rate_per_s) || !is_positive(duration_s) {
@@ -54,6 +56,7 @@ impl Scenario {
         let rounds = (quotes / f64::from(instruments)).floor();
         let (instruments, records) =
             if rounds < 1.0 { (u32::try_from(whole(quotes)?).ok()?, 1.0) } else { (instruments, rounds) };
+        let more = quotes - f64::from(instruments) * records;
         let interval_ns = (f64::from(instruments) * 1e9 / rate_per_s).round();
         let scenario = Self {
             name: format!("{instruments} instruments, {rate_per_s}/s"),
@@ -61,20 +64,30 @@ impl Scenario {
             records_per_instrument: whole(records)?,
             interval_ns: whole(interval_ns)?,
             start_delay_ns: whole((1e9 / rate_per_s).round())?,
+            instruments_with_one_more: u32::try_from(whole(more)?).ok()?,
         };
         scenario.check().is_ok().then_some(scenario)
     }
 
     /// How many quotes it holds.
     pub fn records(&self) -> u64 {
-        u64::from(self.instruments) * self.records_per_instrument
+        u64::from(self.instruments) * self.records_per_instrument + u64::from(self.instruments_with_one_more)
+    }
+
+    /// How many quotes an instrument has.
+    pub fn records_of(&self, instrument: u32) -> u64 {
+        self.records_per_instrument + u64::from(instrument < self.instruments_with_one_more)
     }
 
     /// When the last quote is due, ns after the start.
     pub fn last_due_ns(&self) -> u64 {
         let last_start = self.start_delay_ns.saturating_mul(u64::from(self.instruments.saturating_sub(1)));
         let inside = self.interval_ns.saturating_mul(self.records_per_instrument.saturating_sub(1));
-        last_start.saturating_add(inside)
+        let more = self.instruments_with_one_more.checked_sub(1).map_or(0, |last| {
+            let rounds = self.interval_ns.saturating_mul(self.records_per_instrument);
+            self.start_delay_ns.saturating_mul(u64::from(last)).saturating_add(rounds)
+        });
+        last_start.saturating_add(inside).max(more)
     }
 
     /// Quotes per second once all instruments have begun; infinite when there is no time between them.
@@ -92,6 +105,10 @@ impl Scenario {
         let records_max = u64::MAX / u64::from(INSTRUMENTS_MAX);
         if self.records_per_instrument == 0 || self.records_per_instrument > records_max {
             return fault("records_per_instrument", self.records_per_instrument, "1 to 2^48 - 1");
+        }
+        if self.instruments_with_one_more >= self.instruments {
+            let found = u64::from(self.instruments_with_one_more);
+            return fault("instruments_with_one_more", found, "less than instruments");
         }
         let fits = |factor: u64, count: u64| factor.checked_mul(count).is_some_and(|ns| ns < u64::MAX / 4);
         let expected = "so much that the last quote is due within 146 years of the start";
@@ -175,7 +192,13 @@ mod tests {
         assert_eq!(of(80, 0.2, 5.0), (1, 1), "one quote in 5 s, and not 80 in 400 s");
         assert_eq!(of(80, 0.2, 1.0), (1, 1), "one at least");
         assert_eq!(of(80, 8.0, 3.0), (24, 24));
-        assert_eq!(of(80, 32.0, 4.0), (80, 80), "whole rounds only");
+        assert_eq!(of(80, 32.0, 4.0), (80, 128), "the first instruments have one more");
+        let scenario = Scenario::at_rate(1000, 800.0, 2.0).unwrap();
+        assert_eq!(
+            (scenario.records(), scenario.last_due_ns()),
+            (1600, 1_998_750_000),
+            "up to the end of the time"
+        );
         assert_eq!(of(1, 500.0, 5.0), (1, 2_500));
         for (instruments, rate, duration) in
             [(0, 1.0, 1.0), (1, 0.0, 1.0), (1, f64::NAN, 1.0), (1, 1.0, -1.0), (1, 1e-300, 1.0)]

@@ -26,20 +26,22 @@ pub struct Schedule {
     next: BinaryHeap<Reverse<Due>>,
     interval_ns: u64,
     records_per_instrument: u64,
+    instruments_with_one_more: u32,
 }
 
 impl Schedule {
     /// The schedule of a scenario.
     pub fn new(scenario: &Scenario) -> Self {
-        let instruments = if scenario.records_per_instrument == 0 { 0 } else { scenario.instruments };
+        let instruments = (0..scenario.instruments).filter(|of| scenario.records_of(*of) > 0);
         let first = |instrument| {
             let due_ns = scenario.start_delay_ns.saturating_mul(u64::from(instrument));
             Reverse(Due { due_ns, instrument, number: 0 })
         };
         Self {
-            next: (0..instruments).map(first).collect(),
+            next: instruments.map(first).collect(),
             interval_ns: scenario.interval_ns,
             records_per_instrument: scenario.records_per_instrument,
+            instruments_with_one_more: scenario.instruments_with_one_more,
         }
     }
 }
@@ -50,7 +52,8 @@ impl Iterator for Schedule {
     fn next(&mut self) -> Option<Due> {
         let mut top = self.next.peek_mut()?;
         let due = top.0;
-        if due.number + 1 < self.records_per_instrument {
+        let more = u64::from(due.instrument < self.instruments_with_one_more);
+        if due.number + 1 < self.records_per_instrument + more {
             top.0 =
                 Due { due_ns: due.due_ns.saturating_add(self.interval_ns), number: due.number + 1, ..due };
         } else {
@@ -70,7 +73,7 @@ mod tests {
         let mut all: Vec<_> = (0..scenario.instruments)
             .flat_map(|instrument| {
                 let start = u64::from(instrument) * scenario.start_delay_ns;
-                (0..scenario.records_per_instrument).map(move |number| Due {
+                (0..scenario.records_of(instrument)).map(move |number| Due {
                     due_ns: start + number * scenario.interval_ns,
                     instrument,
                     number,
@@ -88,7 +91,7 @@ mod tests {
         ) {
             let scenario = Scenario {
                 name: String::new(), instruments, records_per_instrument: records,
-                interval_ns: interval, start_delay_ns: delay,
+                interval_ns: interval, start_delay_ns: delay, instruments_with_one_more: instruments / 3,
             };
             let given: Vec<_> = Schedule::new(&scenario).collect();
             prop_assert_eq!(given, of_threads(&scenario));
@@ -98,7 +101,7 @@ mod tests {
         fn it_never_allocates_after_its_start(instruments in 1_u32..50, records in 1_u64..20) {
             let scenario = Scenario {
                 name: String::new(), instruments, records_per_instrument: records,
-                interval_ns: 7, start_delay_ns: 3,
+                interval_ns: 7, start_delay_ns: 3, instruments_with_one_more: 0,
             };
             let mut schedule = Schedule::new(&scenario);
             let room = schedule.next.capacity();

@@ -17,7 +17,14 @@ const RECORDS: u64 = 40;
 
 fn scenario(records_per_instrument: u64, interval_ns: u64) -> Scenario {
     let name = String::new();
-    Scenario { name, instruments: STRATEGIES, records_per_instrument, interval_ns, start_delay_ns: 250_000 }
+    Scenario {
+        name,
+        instruments: STRATEGIES,
+        records_per_instrument,
+        interval_ns,
+        start_delay_ns: 250_000,
+        instruments_with_one_more: 0,
+    }
 }
 
 #[test]
