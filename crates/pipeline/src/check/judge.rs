@@ -13,6 +13,8 @@ type Judgement = fn(&PipelineParameters, &RoomFacts) -> Option<Point>;
 /// Every point in the order of the report. A new one is a function and a line here.
 const POINTS: &[Judgement] = &[
     memory,
+    group_memory,
+    group_cpus,
     swap,
     cores::spinners,
     cores::pins,
@@ -70,6 +72,45 @@ fn memory(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
         Point { id, room: Room::Doubtful, found, action }
     } else {
         Point::fine(id, found)
+    })
+}
+
+fn group_memory(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
+    let id = "control group";
+    let left = match &facts.groups.memory_left_bytes {
+        Reading::Known(left) => (*left)?,
+        // Without control groups there is no limit.
+        Reading::Absent => return None,
+        other => return Some(unknown(id, other)),
+    };
+    let needed = Memory::of(parameters);
+    let bytes = needed.total_bytes() - needed.pooled_bytes;
+    (bytes > left).then(|| Point {
+        id,
+        room: Room::Impossible,
+        found: format!(
+            "{} are needed, its limit leaves {}: the kernel would kill processes",
+            mib(bytes),
+            mib(left)
+        ),
+        action: "Raise it (MemoryMax=, memory.max), or run fewer strategies.".to_owned(),
+    })
+}
+
+fn group_cpus(_: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
+    let id = "CPU quota";
+    let cpus = match &facts.groups.cpus {
+        Reading::Known(cpus) => (*cpus)?,
+        Reading::Absent => return None,
+        other => return Some(unknown(id, other)),
+    };
+    Some(Point {
+        id,
+        room: Room::Doubtful,
+        found: format!(
+            "the control group allows {cpus:.2} CPUs: once they are used up, every process stops until the next period"
+        ),
+        action: "Remove it for the run (CPUQuota=, cpu.max).".to_owned(),
     })
 }
 
@@ -218,7 +259,7 @@ pub fn came_beside(record: &PipelineRecord) -> Option<String> {
 mod tests {
     use super::*;
     use crate::Mode;
-    use crate::{check::doubts, check::hindrances};
+    use crate::{check::GroupLimits, check::doubts, check::hindrances};
     use std::collections::BTreeMap;
 
     fn parameters(mode: Mode) -> PipelineParameters {
@@ -243,6 +284,7 @@ mod tests {
             open_files_max: Reading::Known(Some(524_288)),
             huge_bytes_free: Reading::Known(0),
             running_master: Reading::Absent,
+            groups: GroupLimits { memory_left_bytes: Reading::Known(None), cpus: Reading::Known(None) },
             other_runs: Reading::Known(Vec::new()),
         }
     }
@@ -264,11 +306,17 @@ mod tests {
             locked_bytes_max: Reading::Known(Some(8 << 20)),
             open_files_max: Reading::Known(Some(256)),
             running_master: Reading::Known("process 4711".into()),
+            groups: GroupLimits {
+                memory_left_bytes: Reading::Known(Some(64 << 20)),
+                cpus: Reading::Known(Some(0.5)),
+            },
             ..facts(12)
         };
         let points = judge(&parameters(Mode::Parked), &small);
         let ids: Vec<&str> = hindrances(&points, true).iter().map(|point| point.id).collect();
-        assert_eq!(ids, ["memory", "open files", "master"]);
+        assert_eq!(ids, ["memory", "control group", "open files", "master"]);
+        let quota = of(&parameters(Mode::Parked), &small, "CPU quota");
+        assert!(quota.room == Room::Doubtful && quota.found.contains("0.50 CPUs"), "{quota:?}");
     }
 
     #[test]

@@ -28,8 +28,19 @@ pub struct RoomFacts {
     pub huge_bytes_free: Reading<u64>,
     /// Who is master already, by the run's name; `Absent` when nobody is.
     pub running_master: Reading<String>,
+    /// Limits of the control groups of this process.
+    pub groups: GroupLimits,
     /// Other runs of the pipeline on this machine, as "process 4711 (run monday)".
     pub other_runs: Reading<Vec<String>>,
+}
+
+/// What the control groups of a process leave to it; an inner none is no limit.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct GroupLimits {
+    /// Memory.
+    pub memory_left_bytes: Reading<Option<u64>>,
+    /// CPU time, in CPUs.
+    pub cpus: Reading<Option<f64>>,
 }
 
 /// How a point is judged.
@@ -50,7 +61,7 @@ pub enum Room {
 /// One point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Point {
-    /// `memory`, `swap`, `spinners`, `pins`, `pinned CPUs`, `locked memory`, `open files`, `huge pages`, `master`,
+    /// `memory`, `control group`, `CPU quota`, `swap`, `spinners`, `pins`, `pinned CPUs`, `locked memory`, `open files`, `huge pages`, `master`,
     /// [`OTHER_RUNS`].
     pub id: &'static str,
     /// How it is judged.

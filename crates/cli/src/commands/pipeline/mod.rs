@@ -2,6 +2,7 @@
 
 pub mod beside;
 mod control;
+mod control_group;
 mod exchange;
 pub mod huge_pages;
 mod live;

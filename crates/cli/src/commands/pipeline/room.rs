@@ -1,6 +1,6 @@
 //! Facts about what the host offers to a run.
 
-use super::beside;
+use super::{beside, control_group};
 use crate::output;
 use lowlat_host::Reading;
 use lowlat_measure::affinity;
@@ -35,6 +35,7 @@ pub fn read(root: &Root, folder: Option<&RunFolder>) -> RoomFacts {
         }),
         open_files_max: Reading::Known(getrlimit(Resource::Nofile).maximum),
         huge_bytes_free: root.read_as::<u64>(POOL, "a number of pages").map(|pages| pages * PAGE_BYTES),
+        groups: control_group::read(root),
         other_runs: beside::other_runs(root),
         running_master: folder.map_or(Reading::Absent, master_of),
     }

@@ -41,7 +41,7 @@ struct Arguments {
     #[arg(long, value_name = "GROUPS", value_delimiter = ',', value_parser = group)]
     strategies: Vec<StrategyGroup>,
     /// Numbers of strategies to run, to check the prediction
-    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_values_t = [10, 40, 80], value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', num_args = 1.., default_values_t = [10, 40, 80], value_parser = clap::value_parser!(u32).range(1..=1000))]
     check: Vec<u32>,
     /// Duration of each run
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration, allow_hyphen_values = true)]
