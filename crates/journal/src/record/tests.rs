@@ -430,11 +430,11 @@ fn a_recording_that_is_cut_short_has_no_end() {
     let folder = TempDir::new().unwrap();
     let options = Options { file_bytes_max: 16 << 10, ..options() };
     let mut recorder = Recorder::open_on(Disk, folder.path(), options).unwrap();
-    std::fs::create_dir(folder.path().join(crate::layout::data_name(2))).unwrap();
+    std::fs::create_dir(folder.path().join(data_name(2))).unwrap();
     let stream = recorder.add_stream("one", 1, "test", Some(0)).unwrap();
     let mut record = |sequence| recorder.record(stream, 1, &record(0, sequence), &payload(0, sequence));
     assert!((0..1000).any(|sequence| record(sequence).is_err()) || recorder.stop().is_err());
-    std::fs::remove_dir(folder.path().join(crate::layout::data_name(2))).unwrap();
+    std::fs::remove_dir(folder.path().join(data_name(2))).unwrap();
     assert_eq!(damages(folder.path()), cut);
 }
 

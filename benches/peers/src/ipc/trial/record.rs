@@ -62,6 +62,8 @@ pub fn of(scene: &Scene, board: &Board, measured_s: f64) -> anyhow::Result<Pipel
         backing_bytes: backing.into_iter().collect::<BTreeMap<_, _>>(),
         runs_beside: Vec::new(),
         failed: Vec::new(),
+        balance: lowlat_pipeline::Balance::default(),
+        findings: Vec::new(),
         warnings,
     })
 }
