@@ -52,7 +52,7 @@ pub enum Untrusted {
         mode: u32,
     },
     /// It has another type.
-    #[error("cannot use {path}: found {found}, expected {expected}\nhint: remove it, or name another path")]
+    #[error("cannot use {path}: found {found}, expected {expected}\nhint: name another path")]
     Kind {
         /// The checked path.
         path: String,

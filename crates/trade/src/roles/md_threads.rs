@@ -61,7 +61,7 @@ pub fn run(node: Node, scenario: &Scenario, seed: u64) -> Result<md::MdDone, Rol
         tally.set_scheduled(scenario.records());
     }
     let mut walk = Walk::new(seed, scenario.instruments);
-    // A predecessor published these, round after round, but for the last ones.
+    // What a predecessor published, round after round; its threads may have changed the order of the last few.
     let (published, instruments) = (node.published(), u64::from(scenario.instruments.max(1)));
     let done = |instrument: u32| {
         let more = u64::from(u64::from(instrument) < published % instruments);

@@ -268,7 +268,7 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Continues without an auxiliary process.
+    /// Continues without an auxiliary process, or without a strategy.
     fn lose(&mut self, name: &str, reason: &str) {
         self.note(format!("{name} ended: {reason}{}", self.last_words(name)));
         self.failed.insert(name.to_owned());
@@ -304,7 +304,9 @@ impl Watch<'_> {
                     }
                     self.note(format!("{name} ended ({reason}) and was restarted"));
                 }
-                Happened::Abandoned { name, reason } if self.begun_ns.is_some() && is_beside(&name) => {
+                Happened::Abandoned { name, reason }
+                    if self.begun_ns.is_some() && (is_beside(&name) || self.is_strategy(&name)) =>
+                {
                     self.lose(&name, &reason);
                 }
                 Happened::Abandoned { name, reason } => {
@@ -317,6 +319,9 @@ impl Watch<'_> {
                 }
                 Happened::Strained { reason } => self.note(reason.replace('\n', "; ")),
                 Happened::Said { name, text } => self.hear(&name, &text)?,
+                Happened::Died { name, reason } if !self.master.has_program(&name) => {
+                    self.note(format!("{name}, which the run did not start, died: {reason}"));
+                }
                 Happened::Died { .. }
                 | Happened::Left { .. }
                 | Happened::Back { .. }
@@ -324,6 +329,11 @@ impl Watch<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a node is that of one strategy, without which the others go on.
+    fn is_strategy(&self, name: &str) -> bool {
+        self.master.nodes().iter().any(|node| node.name == name && node.is_sender && node.role != "host")
     }
 
     /// Keeps a sentence for the record, once, up to a limit.

@@ -4,7 +4,7 @@ use super::{answered, area, master, start_strategy};
 use crate::master_thread::until;
 use crate::pipeline::threads::{RING_BYTES, STRATEGIES, start_td};
 use lowlat_trade::{
-    node::Wait,
+    node::{Counters, Wait},
     roles,
     run::tally::{self, Tally},
     scenario::Scenario,
@@ -63,8 +63,8 @@ fn threads_of_md_end_when_they_are_stopped() {
     let node = master.join(&roles::md::join(STRATEGIES, RING_BYTES, Wait::Parked));
     let md = thread::spawn(move || roles::md_threads::run(node, &scenario(2, HOUR_NS), 1).unwrap());
     master.begin();
-    let tally = Tally::new(area(&master, tally::MD_AREA)).unwrap();
-    until("the first quotes are published", || tally.published_ns().is_some_and(|ns| ns > 0));
+    let published = || master.with(|master, _| master.counters("md").map_or(0, Counters::published));
+    until("the first quotes are published", || published() == u64::from(STRATEGIES));
     master.with(|master, _| master.stop());
     assert_eq!(md.join().unwrap().lateness.quotes, u64::from(STRATEGIES));
 }

@@ -37,6 +37,7 @@ fn child() {
         ("md", rest) => pipeline::md(rest),
         ("td", rest) => pipeline::td(rest),
         ("strategy", rest) => pipeline::strategy(rest),
+        ("crashing", rest) => pipeline::crashing(rest),
         (other, _) => panic!("role {other}"),
     }
 }

@@ -34,7 +34,7 @@ pub enum Waiting {
     /// All sleep
     Parked,
     /// md and td spin, strategies sleep
-    Mixed,
+    PlatformFast,
     /// All spin
     Fast,
     /// All strategies in one process that spins; Kungfu, which has no such thing, parked
@@ -59,7 +59,7 @@ impl Cell {
     pub fn title(&self) -> String {
         let waiting = match self.waiting {
             Waiting::Parked => "parked",
-            Waiting::Mixed => "mixed",
+            Waiting::PlatformFast => "platform-fast",
             Waiting::Fast => "fast",
             Waiting::Host => "strategy host",
         };
@@ -76,7 +76,7 @@ impl Cell {
             Waiting::Fast if spinning > count => {
                 Some(format!("{spinning} processes would spin on {count} CPUs"))
             }
-            Waiting::Host | Waiting::Mixed if count < 2 => {
+            Waiting::Host | Waiting::PlatformFast if count < 2 => {
                 Some("who spins would keep the others from the only CPU".to_owned())
             }
             _ if self.is_pinned && count < 2 => Some("there is one CPU to pin to".to_owned()),
@@ -87,7 +87,7 @@ impl Cell {
     /// What is to be known when reading it.
     pub fn remark(&self, cpus: &[u32]) -> Option<&'static str> {
         match self.waiting {
-            Waiting::Mixed if cpus.len() < 3 => Some(
+            Waiting::PlatformFast if cpus.len() < 3 => Some(
                 "md and td spin, and there is no third CPU: they take turns with each other or the strategies",
             ),
             Waiting::Host if cpus.len() < 3 => {
@@ -101,9 +101,9 @@ impl Cell {
     pub fn parameters(&self, contestant: Contestant, cpus: &[u32], duration_s: f64) -> PipelineParameters {
         let is_hosted = self.waiting == Waiting::Host && contestant != Contestant::KungfuModel;
         let mode = match self.waiting {
-            Waiting::Mixed => Mode::Mixed,
+            Waiting::PlatformFast => Mode::PlatformFast,
             Waiting::Fast => Mode::Fast,
-            Waiting::Host if is_hosted && cpus.len() >= 3 => Mode::Mixed,
+            Waiting::Host if is_hosted && cpus.len() >= 3 => Mode::PlatformFast,
             Waiting::Parked | Waiting::Host => Mode::Parked,
         };
         PipelineParameters {
@@ -164,7 +164,7 @@ mod tests {
             (parameters.mode, parameters.host_core)
         };
         assert_eq!(of(Contestant::KungfuModel, &[0, 1, 2]), (Mode::Parked, None));
-        assert_eq!(of(Contestant::IpcStar, &[0, 1, 2]), (Mode::Mixed, Some(2)));
+        assert_eq!(of(Contestant::IpcStar, &[0, 1, 2]), (Mode::PlatformFast, Some(2)));
         assert_eq!(of(Contestant::Lowlat, &[0, 1]), (Mode::Parked, Some(1)));
     }
 

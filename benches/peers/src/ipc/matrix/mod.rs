@@ -82,7 +82,7 @@ impl Arguments {
         let all = if self.quick {
             vec![Waiting::Parked]
         } else {
-            vec![Waiting::Parked, Waiting::Mixed, Waiting::Fast, Waiting::Host]
+            vec![Waiting::Parked, Waiting::PlatformFast, Waiting::Fast, Waiting::Host]
         };
         let waitings = if self.waiting.is_empty() { all } else { self.waiting.clone() };
         let pinnings = match self.pinned {

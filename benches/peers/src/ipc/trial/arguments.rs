@@ -15,7 +15,7 @@ pub enum ModeArgument {
     /// All sleep until they are woken
     Parked,
     /// md and td spin, strategies sleep
-    Mixed,
+    PlatformFast,
 }
 
 impl From<ModeArgument> for Mode {
@@ -23,7 +23,7 @@ impl From<ModeArgument> for Mode {
         match mode {
             ModeArgument::Fast => Self::Fast,
             ModeArgument::Parked => Self::Parked,
-            ModeArgument::Mixed => Self::Mixed,
+            ModeArgument::PlatformFast => Self::PlatformFast,
         }
     }
 }

@@ -111,7 +111,8 @@ impl Scene {
         match self.parameters.mode {
             Mode::Fast => true,
             // A host spins: that is what it is for.
-            Mode::Mixed | Mode::PlatformFast => is_platform || role == Role::Host,
+            Mode::PlatformFast => is_platform || role == Role::Host,
+            Mode::Mixed => matches!(role, Role::Md | Role::Host),
             Mode::Parked | Mode::Adaptive => role == Role::Host,
         }
     }

@@ -69,8 +69,8 @@ impl Subject {
     /// All processes, those first that others need.
     pub fn roles(self, parameters: &PipelineParameters) -> anyhow::Result<Vec<Role>> {
         ensure!(
-            parameters.mode != Mode::Adaptive,
-            "{} waits spinning or parked: take --mode fast, parked or mixed",
+            !matches!(parameters.mode, Mode::Adaptive | Mode::Mixed),
+            "{} waits spinning or parked: take --mode fast, parked or platform-fast",
             self.name()
         );
         let mut roles = match self {
