@@ -27,7 +27,11 @@ fn a_restarted_sender_continues_with_the_next_number() {
     assert_eq!((first.epoch(), second.epoch()), (1, 2));
     md.poll(&mut |_, _| ());
     written.extend(publish(&mut md, 10));
-    send(&mut second);
+    // Its own ring is announced once md has connected it.
+    let until_ns = now_ns() + 30_000_000_000;
+    while second.counts().sent < 30 && now_ns() < until_ns {
+        send(&mut second);
+    }
     receive(&mut receiver, &queue.drain());
     let seen = read(&mut reader);
     assert_eq!(records(&seen), written, "each once, in order");
