@@ -55,7 +55,7 @@ fn assert_whole(document: &Value) {
 
 #[test]
 fn the_star_answers_every_quote_in_every_way_to_wait() {
-    for words in ["--mode parked", "--mode mixed", "--host-cpu 0"] {
+    for words in ["--mode parked", "--mode platform-fast", "--host-cpu 0"] {
         let document = document(&format!("ipc-star --strategies 3 --rate 100 --seconds 0.3 {words}"));
         assert_whole(&document);
         assert_eq!((&document["subject"], &document["is_model"]), (&"ipc-star".into(), &false.into()));
@@ -79,7 +79,7 @@ fn the_model_answers_every_quote_and_says_that_it_is_a_model() {
 
 #[test]
 fn nobody_tells_the_models_strategies_of_a_fast_platform() {
-    let output = run("kungfu-model --strategies 2 --rate 50 --seconds 0.6 --mode mixed");
+    let output = run("kungfu-model --strategies 2 --rate 50 --seconds 0.6 --mode platform-fast");
     if is_without_nanomsg(&output) {
         return;
     }
