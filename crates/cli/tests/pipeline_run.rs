@@ -28,7 +28,11 @@ fn run(runs: &Path, arguments: &[&str]) -> Command {
 impl Running {
     /// Starts a long run, and waits for its processes.
     fn start(runs: &Path) -> Self {
-        let running = Self(Some(run(runs, &["--duration", "100s"]).spawn().unwrap()));
+        Self::start_with(runs, &["--duration", "100s"])
+    }
+
+    fn start_with(runs: &Path, arguments: &[&str]) -> Self {
+        let running = Self(Some(run(runs, arguments).spawn().unwrap()));
         let begun = Instant::now();
         while processes_of(runs) < 4 {
             assert!(begun.elapsed() < PATIENCE, "its processes did not start");
@@ -157,15 +161,10 @@ fn a_restarted_md_publishes_the_rest_of_its_quotes() {
     for threads in [&[][..], &["--md-threads"]] {
         let runs = TempDir::new().unwrap();
         let arguments = [&["--duration", "4s"], threads].concat();
-        let running = run(runs.path(), &arguments).spawn().unwrap();
-        let begun = Instant::now();
-        while processes_of(runs.path()) < 4 {
-            assert!(begun.elapsed() < PATIENCE, "its processes did not start");
-            thread::sleep(Duration::from_millis(20));
-        }
+        let mut running = Running::start_with(runs.path(), &arguments);
         node(runs.path(), "md", |node| node["published"].as_u64() > Some(50));
         assert!(ask(runs.path(), &["drop", "md"]).status.success());
-        let ended = running.wait_with_output().unwrap();
+        let ended = running.0.take().unwrap().wait_with_output().unwrap();
         let document = json(&ended);
         assert_eq!(
             (&document["ticks_scheduled"], &document["restarts"]),

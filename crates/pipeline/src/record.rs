@@ -233,6 +233,11 @@ impl PipelineRecord {
         has_schedule && !self.is_cut_short && self.measured_s > (due_s * 1.05).max(due_s + 0.25)
     }
 
+    /// Whether its schedule was not kept in either way.
+    pub fn has_missed_schedule(&self) -> bool {
+        self.is_late() || self.is_slow()
+    }
+
     /// Quotes per second that md reached; 0 before the second one.
     pub fn reached_per_s(&self) -> f64 {
         if self.measured_s > 0.0 { self.ticks_published as f64 / self.measured_s } else { 0.0 }

@@ -22,8 +22,8 @@ pub enum Job {
 /// Interval at which an idle thread checks whether a sync is due.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// Writes until the end of the recording, or until the senders are dropped without it, which cuts it short. Writes pending jobs together. After an error
-/// it accepts no more, so that the sender learns of it with its next block.
+/// Writes until the end of the recording, or until the senders are dropped without it, which cuts it short. Writes
+/// pending jobs together. After an error it accepts no more, so that the sender learns of it with its next block.
 pub fn run<S: Storage>(
     mut files: Files<S>,
     jobs: &Receiver<Job>,

@@ -52,9 +52,7 @@ fn mib(bytes: u64) -> String {
 
 fn memory(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Point> {
     let id = "memory";
-    let needed = Memory::of(parameters);
-    // Pages of the pool are not part of what is available.
-    let bytes = needed.total_bytes() - needed.pooled_bytes;
+    let bytes = Memory::of(parameters).unpooled_bytes();
     let Some(available) = facts.memory_available_bytes.known() else {
         return Some(unknown(id, &facts.memory_available_bytes));
     };
@@ -83,8 +81,7 @@ fn group_memory(parameters: &PipelineParameters, facts: &RoomFacts) -> Option<Po
         Reading::Absent => return None,
         other => return Some(unknown(id, other)),
     };
-    let needed = Memory::of(parameters);
-    let bytes = needed.total_bytes() - needed.pooled_bytes;
+    let bytes = Memory::of(parameters).unpooled_bytes();
     (bytes > left).then(|| Point {
         id,
         room: Room::Impossible,

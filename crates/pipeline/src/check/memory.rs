@@ -105,6 +105,11 @@ impl Memory {
         self.shared_bytes + self.private_bytes
     }
 
+    /// The part that does not come from the pool, whose pages are no part of what is available.
+    pub fn unpooled_bytes(&self) -> u64 {
+        self.total_bytes() - self.pooled_bytes
+    }
+
     /// Pages of 2 MiB that it takes of the pool.
     pub fn huge_pages(&self) -> u64 {
         self.pooled_bytes.div_ceil(HUGE_PAGE_BYTES)

@@ -61,7 +61,8 @@ pub enum Room {
 /// One point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Point {
-    /// `memory`, `control group`, `CPU quota`, `swap`, `spinners`, `pins`, `pinned CPUs`, `locked memory`, `open files`, `huge pages`, `master`,
+    /// `memory`, `control group`, `CPU quota`, `swap`, `spinners`, `pins`, `pinned CPUs`, `locked memory`, `open files`,
+    /// `huge pages`, `master`,
     /// [`OTHER_RUNS`].
     pub id: &'static str,
     /// How it is judged.

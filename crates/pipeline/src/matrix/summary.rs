@@ -90,7 +90,7 @@ impl RowFigures {
             failures: sum(&|run| {
                 run.lost + run.missed_wakes + run.orders.abs_diff(run.answers) + run.balance.unsent()
             }),
-            late_runs: runs.iter().filter(|run| run.is_late() || run.is_slow()).count(),
+            late_runs: runs.iter().filter(|run| run.has_missed_schedule()).count(),
         }
     }
 }

@@ -53,8 +53,7 @@ impl CheckedPoint {
         let is_over = |ns: Option<u64>| ns.is_some_and(|ns| ns as f64 > goal.p99_ns);
         let figures = [run.stages.t2o.p99_ns, run.stages.t2o.p50_ns];
         if figures.into_iter().any(is_over)
-            || run.is_late()
-            || run.is_slow()
+            || run.has_missed_schedule()
             || run.lost > 0
             || run.answers < run.orders
             || run.balance.unsent() > 0

@@ -53,6 +53,7 @@ impl Master {
             Some(writes) => Some(self.make_stream(number, &join.name, epoch, owner, writes)?),
             None => None,
         };
+        let markers = stream.as_ref().map_or(0, |stream| stream.markers);
         let member = Member {
             number,
             name: join.name.clone(),
@@ -86,8 +87,6 @@ impl Master {
             connection.phase = Phase::Member(number);
         }
         let without_master = self.options.without_master;
-        let markers =
-            self.member(number).and_then(|member| member.stream.as_ref()).map_or(0, |stream| stream.markers);
         self.tell(
             number,
             &ToNode::Welcome { version: control::VERSION, number, epoch, without_master, markers },

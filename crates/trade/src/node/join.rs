@@ -196,10 +196,12 @@ pub fn ask(path: &Path, request: Request) -> Result<Vec<NodeRow>, JoinError> {
     let mut talk = JoinDialog { path, name: "", until_ns };
     let mut rows = Vec::new();
     loop {
-        match talk.next(&mut socket, "answer")?.0 {
-            ToNode::Listed(row) => rows.push(row),
-            ToNode::Done => return Ok(rows),
-            other => return Err(talk.unusable(format!("{other:?} as an answer"))),
+        match talk.next(&mut socket, "answer") {
+            Ok((ToNode::Listed(row), _)) => rows.push(row),
+            Ok((ToNode::Done, _)) => return Ok(rows),
+            Ok((other, _)) => return Err(talk.unusable(format!("{other:?} as an answer"))),
+            Err(JoinError::Refused { path, reason, .. }) => return Err(JoinError::Denied { path, reason }),
+            Err(error) => return Err(error),
         }
     }
 }
@@ -301,9 +303,6 @@ impl JoinDialog<'_> {
             Incoming::Nothing => Err(JoinError::Silent { path: self.path(), what }),
             Incoming::Closed => Err(JoinError::Closed { path: self.path() }),
             Incoming::Message(Received { bytes, descriptors }) => match parse(&bytes)? {
-                ToNode::Refused { reason } if self.name.is_empty() => {
-                    Err(JoinError::Denied { path: self.path(), reason })
-                }
                 ToNode::Refused { reason } => {
                     Err(JoinError::Refused { path: self.path(), name: self.name.to_owned(), reason })
                 }

@@ -12,6 +12,7 @@ use crate::{
     records::{Answer, Order, Outcome, Price, SCHEMA, kind},
     td::{Limits, Rules, tests::crash},
 };
+use fastrand::Rng;
 use lowlat_ipc::stream::Stamp;
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,19 +26,6 @@ const STRATEGIES: u32 = 3;
 const FILLS: u32 = 2;
 const QUANTITY: u32 = 5;
 const PRICE: Price = 100;
-
-/// A small random number generator (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit
-    }
-}
 
 /// A strategy's process, as driven by the test.
 struct Sender {
@@ -63,7 +51,7 @@ fn kill(mut node: Node) {
 
 struct World<'a> {
     socket: &'a Path,
-    random: Random,
+    random: Rng,
     senders: Vec<Sender>,
     td: Option<Td>,
     follower: Node,
@@ -158,10 +146,10 @@ impl World<'_> {
 
     /// One random action.
     fn act(&mut self) {
-        let at = usize::try_from(self.random.below(STRATEGIES.into())).unwrap();
-        match self.random.below(12) {
+        let at = usize::try_from(self.random.u64(..u64::from(STRATEGIES))).unwrap();
+        match self.random.u64(..12) {
             0..=3 => {
-                let count = 1 + self.random.below(3);
+                let count = 1 + self.random.u64(..3);
                 self.send(at, count);
             }
             4 => self.senders[at].is_silent = !self.senders[at].is_silent,
@@ -171,11 +159,11 @@ impl World<'_> {
             }
             _ if self.td.is_none() => {
                 // Most successors die early.
-                let steps = if self.random.below(3) == 0 { u64::MAX } else { self.random.below(12) };
+                let steps = if self.random.u64(..3) == 0 { u64::MAX } else { self.random.u64(..12) };
                 self.start_td(steps);
             }
             _ => {
-                let steps = if self.random.below(3) == 0 { u64::MAX } else { self.random.below(80) };
+                let steps = if self.random.u64(..3) == 0 { u64::MAX } else { self.random.u64(..80) };
                 self.poll_td(steps);
             }
         }
@@ -241,7 +229,7 @@ fn play(seed: u64) -> u32 {
             });
             let mut world = World {
                 socket: &socket,
-                random: Random(seed),
+                random: Rng::with_seed(seed),
                 senders: senders.collect(),
                 td: None,
                 follower,

@@ -79,17 +79,21 @@ pub(super) fn record(
     record
 }
 
+/// td's ledger; `None` if the master has none.
+fn look(master: &Master) -> Option<Ledger<Arc<Memfd>>> {
+    Ledger::look(Arc::clone(master.area(ledger::AREA)?)).ok()
+}
+
 /// What td has answered, by its ledger.
 pub(super) fn totals(master: &Master) -> Totals {
-    let ledger = master.area(ledger::AREA).cloned().and_then(|area| Ledger::look(area).ok());
-    ledger.map_or_else(Totals::default, |ledger| ledger.totals())
+    look(master).map_or_else(Totals::default, |ledger| ledger.totals())
 }
 
 /// What was sent, from the memory of the streams, and what arrived, from td's ledger and the counters of strategies.
 fn balance(asked: &PipelineOptions, ended: &Ended, td: Option<&Tally<Arc<Memfd>>>) -> Balance {
     let Ended { master, .. } = ended;
     let nodes = master.nodes();
-    let ledger = master.area(ledger::AREA).cloned().and_then(|area| Ledger::look(area).ok());
+    let ledger = look(master);
     let published = |name: &str| {
         let node = nodes.iter().find(|node| node.name == name);
         node.and_then(|node| master.published(node.number)).unwrap_or(0)
@@ -189,7 +193,7 @@ pub(super) fn of_figures(record: &PipelineRecord, cpus: Option<usize>) -> Vec<St
             "{spinners} processes spin on {cpus} CPUs: they take CPU time from each other, so latencies measure the scheduler. Run in parked mode, or on more CPUs."
         ));
     }
-    if record.is_late() || record.is_slow() {
+    if record.has_missed_schedule() {
         warnings.push(
             "Latencies from the write hide the delay of a late md: use tick to order from the due time."
                 .to_owned(),

@@ -65,25 +65,24 @@ pub fn td(socket: &str) {
     roles::td::run(node, &TdOptions { rules, gateway: None }).unwrap();
 }
 
-/// "SOCKET INSTRUMENT": sends an order for each quote.
-pub fn strategy(text: &str) {
+/// Joins as the strategy of "SOCKET INSTRUMENT".
+fn strategy_node(text: &str) -> (Node, u32) {
     let (socket, number) = text.split_once(' ').unwrap();
     let number = number.parse().unwrap();
-    let claim = Strategies::Only(vec![number]);
-    let join =
-        roles::strategy::join(&format!("s{number}"), "strategies", claim, &[number], 1 << 18, Wait::Parked);
-    let node = Node::join(Path::new(socket), &join).unwrap();
+    let (name, claim) = (format!("s{number}"), Strategies::Only(vec![number]));
+    let join = roles::strategy::join(&name, "strategies", claim, &[number], 1 << 18, Wait::Parked);
+    (Node::join(Path::new(socket), &join).unwrap(), number)
+}
+
+/// "SOCKET INSTRUMENT": sends an order for each quote.
+pub fn strategy(text: &str) {
+    let (node, number) = strategy_node(text);
     roles::strategy::run(node, &StrategyOptions { number }, &mut OnEachRecord::of(number)).unwrap();
 }
 
 /// "SOCKET INSTRUMENT": a strategy that ends with an error at its first quote.
 pub fn crashing(text: &str) {
-    let (socket, number) = text.split_once(' ').unwrap();
-    let number = number.parse().unwrap();
-    let claim = Strategies::Only(vec![number]);
-    let name = format!("s{number}");
-    let join = roles::strategy::join(&name, "strategies", claim, &[number], 1 << 18, Wait::Parked);
-    let mut node = Node::join(Path::new(socket), &join).unwrap();
+    let (mut node, _) = strategy_node(text);
     let mut is_over = false;
     while !is_over {
         node.wait(None);

@@ -77,7 +77,7 @@ pub fn load_words(parameters: &PipelineParameters) -> String {
 
 /// The load of a run, with the rate that it reached if that is another one.
 pub fn record_load_words(record: &PipelineRecord) -> String {
-    let is_less = record.is_late() || record.is_slow();
+    let is_less = record.has_missed_schedule();
     let reached =
         if is_less { format!(" ({} reached)", rate(record.reached_per_s())) } else { String::new() };
     load(&record.parameters, &reached)
