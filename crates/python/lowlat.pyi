@@ -63,7 +63,7 @@ def join(
     """Joins the master that listens at `socket` as a strategy.
 
     The master assigns an unused strategy number, which stays the same when the node restarts under its name. `number`
-    requests one below 1024, which is refused if another strategy has it.
+    requests one below 16384, which is refused if another strategy has it.
 
     The node reads the quotes of `instruments` and the answers to its orders, and writes "orders.NAME". `wait`: sleep until
     woken, spin, or spin as long as that pays. Raises JoinError, ValueError.

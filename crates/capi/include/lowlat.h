@@ -288,7 +288,7 @@ typedef struct lowlat_node_options {
     const char *socket;
     // The node's name, unique among the nodes of the master. A process restarted under it keeps its number.
     const char *name;
-    // Its role, for display.
+    // Its role, for display; NULL: "node".
     const char *role;
     // The stream that it writes; NULL: none.
     const char *writes;

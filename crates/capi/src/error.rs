@@ -113,7 +113,7 @@ fn words_of(panic: &(dyn Any + Send)) -> &str {
 }
 
 pub fn null(what: &str) -> Status {
-    fail(Status::Argument, &format_args!("{what} is NULL"))
+    fail(Status::Argument, &format_args!("{what} is NULL\nhint: give it a value"))
 }
 
 pub fn of_join(error: &JoinError) -> Status {

@@ -65,7 +65,7 @@ pub struct NodeOptions {
     pub socket: *const c_char,
     /// The node's name, unique among the nodes of the master. A process restarted under it keeps its number.
     pub name: *const c_char,
-    /// Its role, for display.
+    /// Its role, for display; NULL: "node".
     pub role: *const c_char,
     /// The stream that it writes; NULL: none.
     pub writes: *const c_char,
@@ -121,7 +121,7 @@ pub unsafe extern "C" fn lowlat_join(options: *const NodeOptions, node: *mut *mu
             (
                 path(options.socket)?,
                 text(options.name, "name")?,
-                text(options.role, "role")?,
+                optional(options.role, "role")?.unwrap_or("node"),
                 optional(options.writes, "writes")?,
             )
         };

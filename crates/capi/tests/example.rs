@@ -1,6 +1,6 @@
 //! The C example, compiled and run as a strategy of a pipeline, and the header alone.
 
-use crate::compile::{WARNINGS, compiler, folder, program, run};
+use crate::compile::{WARNINGS, compiler, folder, library_folder, program, run};
 use crate::master_thread::{MasterThread, until};
 use crate::threads::{QUOTES, STRATEGIES, start_md, start_td};
 use lowlat_trade::{master::Happened, roles};
@@ -31,6 +31,40 @@ fn the_header_compiles_alone_in_c_and_in_cpp() {
             run(command.args(["-fsyntax-only"]).arg(&file));
         }
     }
+}
+
+/// A program that is linked with the library's file looks for the library's name, not for that path.
+#[test]
+fn the_library_has_a_name() {
+    let test = "the_library_has_a_name";
+    let folder_of_it = tempfile::tempdir().unwrap();
+    let Some(compiler) = compiler(test, "CC", "cc") else { return };
+    let path = folder_of_it.path().join("program");
+    let mut command = Command::new(compiler);
+    command.arg("-I").arg(folder().join("include")).arg(folder().join("examples/strategy.c"));
+    run(command.arg(library_folder().join("liblowlat_capi.so")).arg("-o").arg(&path));
+    let Ok(output) = Command::new("readelf").arg("-d").arg(&path).output() else {
+        eprintln!("skipped: {test}: no readelf: install binutils");
+        return;
+    };
+    let needed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(needed.contains("[liblowlat_capi.so]"), "{needed}");
+}
+
+#[test]
+fn pkg_config_finds_the_header_and_the_library() {
+    let ask = |word: &str| {
+        Command::new("pkg-config").args([word, "lowlat"]).env("PKG_CONFIG_PATH", folder()).output()
+    };
+    let Ok(version) = ask("--modversion") else {
+        eprintln!("skipped: pkg_config_finds_the_header_and_the_library: no pkg-config: install pkg-config");
+        return;
+    };
+    assert_eq!(String::from_utf8_lossy(&version.stdout).trim(), env!("CARGO_PKG_VERSION"));
+    let flags = String::from_utf8(ask("--cflags").unwrap().stdout).unwrap();
+    assert!(folder().join("include/lowlat.h").is_file() && flags.contains("crates/capi/include"), "{flags}");
+    let libs = String::from_utf8(ask("--libs").unwrap().stdout).unwrap();
+    assert!(libs.contains("target/release") && libs.contains("-llowlat_capi"), "{libs}");
 }
 
 #[test]

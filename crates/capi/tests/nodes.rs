@@ -184,7 +184,8 @@ fn failed_joins_are_reported() {
     check(NodeOptions { abi_version: 99, ..good }, Status::Version, "interface 99");
     check(NodeOptions { size_bytes: 8, ..good }, Status::Version, "8 bytes");
     check(NodeOptions { socket: ptr::null(), ..good }, Status::Argument, "socket is NULL");
-    check(NodeOptions { name: ptr::null(), ..good }, Status::Argument, "name is NULL");
+    check(NodeOptions { name: ptr::null(), ..good }, Status::Argument, "name is NULL\nhint: give it a value");
+    check(NodeOptions { role: ptr::null(), ..good }, Status::Unreachable, "master.sock");
     check(NodeOptions { name: c"\xff".as_ptr(), ..good }, Status::Argument, "UTF-8");
     check(NodeOptions { wait: 3, ..good }, Status::Argument, "wait 3");
     check(NodeOptions { reads_count: 1, ..good }, Status::Argument, "reads is NULL");

@@ -82,6 +82,8 @@ fn place_of(path: &Path) -> Option<Place> {
 pub struct OutputFile {
     file: output::OutputFile,
     hint: String,
+    /// Whether the file was there before the run.
+    replaces: bool,
 }
 
 impl OutputFile {
@@ -90,7 +92,8 @@ impl OutputFile {
         let hint = format!("name another file with {option}");
         let file = output::OutputFile::new(path, Access::Shared).map_err(|error| in_words(&error, &hint))?;
         file.check().map_err(|error| in_words(&error, &hint))?;
-        Ok(Self { file, hint })
+        let replaces = file.replaces();
+        Ok(Self { file, hint, replaces })
     }
 
     /// Path of the file.
@@ -98,14 +101,14 @@ impl OutputFile {
         self.file.path()
     }
 
-    /// Returns the message to print after writing. Call it before writing.
+    /// Returns the message to print after writing.
     pub fn note(&self) -> String {
         format!("wrote {}", self.shown())
     }
 
-    /// Returns the path, and whether an earlier file will be replaced. Call it before writing.
+    /// Returns the path, and whether a file of before the run is replaced.
     pub fn shown(&self) -> String {
-        let replaced = if self.file.replaces() { ", replacing an earlier file" } else { "" };
+        let replaced = if self.replaces { ", replacing an earlier file" } else { "" };
         format!("{}{replaced}", self.path().display())
     }
 

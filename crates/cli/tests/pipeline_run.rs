@@ -332,7 +332,7 @@ fn a_scenario_is_published_by_threads_to_strategies_started_in_turn() {
     assert_eq!(document["parameters"]["has_md_threads"], true);
     assert_eq!(document["options"]["start_interval_ms"], 200);
 
-    let output = lowlat(&["matrix", "--groups", "A,S", "--repeats", "1", "--json", out.to_str().unwrap()]);
+    let output = lowlat(&["matrix", "--groups", "A,S", "--repeats", "1", "--result", out.to_str().unwrap()]);
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     let document: Value = serde_json::from_slice(&fs::read(&out).unwrap()).unwrap();
     let run = &document["rows"][0]["runs"][0];
@@ -340,6 +340,14 @@ fn a_scenario_is_published_by_threads_to_strategies_started_in_turn() {
         run["uses"].as_array().unwrap().iter().filter_map(|of| of["processes"].as_u64()).sum();
     assert_eq!((&run["orders"], processes), (&30.into(), 3 + 6), "{said}");
     assert!(said.contains("6 processes beside the strategies") && said.contains("3 instruments"), "{said}");
+    let written = talk(&output);
+    assert!(
+        written.contains("wrote ") && !written.contains("an earlier file"),
+        "it was there in part: {written}"
+    );
+    let mut again = Command::new(env!("CARGO_BIN_EXE_lowlat"));
+    again.args(["pipeline", "matrix", "--json", "--from"]).arg(&out);
+    assert_eq!(json(&again.output().unwrap())["rows"], document["rows"]);
     assert_eq!(folders(runs.path()), 0, "cached's state went with its run");
 
     for (words, said) in [

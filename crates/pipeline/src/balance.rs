@@ -49,6 +49,9 @@ pub struct Balance {
     pub not_orders: u64,
     /// Orders by sender.
     pub senders: Vec<SentOrders>,
+    /// Processes whose counters hold more than a process can count: something wrote over them. These counters are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub implausible: Vec<String>,
 }
 
 impl Balance {
@@ -101,6 +104,12 @@ impl Balance {
             findings.push(format!(
                 "{} could not be sent, because td had no room for them; their strategies were told.",
                 orders(self.unsent())
+            ));
+        }
+        if !self.implausible.is_empty() {
+            findings.push(format!(
+                "Counters of {} were overwritten: they are left out, and what they counted is unknown.",
+                self.implausible.join(", ")
             ));
         }
         let decided = answered + self.fills;
@@ -202,6 +211,8 @@ mod tests {
         assert_eq!(foreign.findings(8, 0).len(), 1);
         assert_eq!(balanced().findings(9, 0).len(), 2, "an answer to no order, and one not published");
         let unsent = SentOrders { unsent: 7, ..sender("s1", 3, 3) };
+        let overwritten = Balance { implausible: vec!["s1".to_owned()], ..balanced() };
+        assert!(overwritten.findings(8, 0)[0].starts_with("Counters of s1 were overwritten"));
         let unsent = Balance { senders: vec![sender("s0", 5, 5), unsent], ..balanced() };
         assert!(unsent.findings(8, 0)[0].starts_with("7 orders could not be sent"));
         let mut unread = balanced();

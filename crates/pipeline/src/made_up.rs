@@ -17,6 +17,7 @@ pub fn run(ticks: u64, t2o_ns: u64) -> PipelineRecord {
         host_core: None,
         may_use_huge_pages: false,
         has_md_threads: false,
+        strategy_cost_ns: 0,
     };
     run_of(parameters, ticks, t2o_ns)
 }
@@ -98,6 +99,7 @@ pub fn run_of(parameters: PipelineParameters, ticks: u64, t2o_ns: u64) -> Pipeli
             of(role, processes, ticks * 2),
         ],
         uses_s: measured_s,
+        others_cpu_s: Some(measured_s / 50.0),
         backing_bytes: [("pages of the usual size".to_owned(), 96 << 20)].into(),
         runs_beside: Vec::new(),
         failed: Vec::new(),

@@ -47,6 +47,9 @@ pub struct PipelineParameters {
     /// whatever the mode.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_md_threads: bool,
+    /// CPU time that each strategy computes per quote before its order, ns, beside what the built-in strategy takes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub strategy_cost_ns: u64,
 }
 
 impl PipelineParameters {
@@ -130,9 +133,8 @@ pub struct PipelineOptions {
     pub memory_bytes_max: Option<u64>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's shape")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
+fn is_zero<T: Default + PartialEq>(number: &T) -> bool {
+    *number == T::default()
 }
 
 /// What one process, or all processes of a role, used.
@@ -200,6 +202,9 @@ pub struct PipelineRecord {
     /// earlier lowlat, which did not tell.
     #[serde(default)]
     pub uses_s: f64,
+    /// CPU time that everything else on the machine took meanwhile (/proc/stat, in steps of 10 ms), seconds. `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others_cpu_s: Option<f64>,
     /// The memory that was really given, by kind of page (`2 MiB pages of the pool`, …), bytes.
     pub backing_bytes: BTreeMap<String, u64>,
     /// Runs of other pipelines that began while this one went on: "process 4711 (run a)". Its warnings tell of them too.
@@ -241,6 +246,11 @@ impl PipelineRecord {
     /// Quotes per second that md reached; 0 before the second one.
     pub fn reached_per_s(&self) -> f64 {
         if self.measured_s > 0.0 { self.ticks_published as f64 / self.measured_s } else { 0.0 }
+    }
+
+    /// CPUs that everything else on the machine kept busy on average, as a number of CPUs; `None` if unknown.
+    pub fn others_busy(&self) -> Option<f64> {
+        self.others_cpu_s.filter(|_| self.uses_s > 0.0).map(|cpu_s| cpu_s / self.uses_s)
     }
 
     /// The time by which CPU time becomes a share, seconds.

@@ -32,12 +32,14 @@ pub struct Wanted {
     pub goal: Goal,
     /// How processes wait.
     pub mode: Mode,
-    /// Time that a real strategy computes per quote, besides the measured cost.
-    pub strategy_cost_ns: f64,
+    /// CPU time that each strategy computes per quote, in every run, ns.
+    pub strategy_cost_ns: u64,
     /// Strategies of different rates to place; empty: as many as fit, at [`Wanted::rate_per_s`].
     pub strategies: Vec<StrategyGroup>,
     /// Numbers of strategies to run, to check the prediction.
     pub checks: Vec<u32>,
+    /// Runs of each of them.
+    pub repeats: u32,
     /// Duration of each run.
     pub duration: Duration,
     /// Whether runs start even if their figures would not be meaningful.
@@ -104,11 +106,13 @@ impl Sizing<'_> {
         let mut checked = Vec::new();
         if let Ok(costs) = &costs {
             let before = self.cost_runs();
-            for (at, number) in wanted.checks.iter().enumerate() {
+            // In rounds, so that a disturbance does not fall on all runs of one number.
+            let rounds = (0..wanted.repeats).flat_map(|_| &wanted.checks);
+            for (run, number) in (before + 1..).zip(rounds) {
                 if self.is_stopped() {
                     break;
                 }
-                match self.check(*number, costs, before + at + 1, runner, watch) {
+                match self.check(*number, costs, run, runner, watch) {
                     // A run that was interrupted before its first order does not count.
                     Ok(point) if point.measured.is_cut_short && point.measured.orders == 0 => {}
                     Ok(point) => {
@@ -125,6 +129,7 @@ impl Sizing<'_> {
             }
         }
         let huge_pages = self.huge_pages(&checked, runner, watch);
+        checked.sort_by_key(|point| point.load.strategies);
         if costs.is_err() && self.is_stopped() {
             return Err(SizeError::Interrupted);
         }
@@ -132,8 +137,10 @@ impl Sizing<'_> {
         warnings.dedup();
         let fit = Fit::of(&checked);
         let load = self.load(&self.parameters(1, wanted.rate_per_s, wanted.mode));
-        let capacity = capacity(&costs, &fit, &load, wanted.rate_per_s, &wanted.goal);
-        let answer = Answer::of(&checked, &wanted.goal, wanted.strategy_cost_ns, &capacity);
+        let by = |fit: &Fit| capacity(&costs, fit, &load, wanted.rate_per_s, &wanted.goal);
+        let capacity = by(&fit);
+        let range = fit.error_factor.map(|off| [off, 1.0 / off].map(|factor| by(&fit.slower(factor))));
+        let answer = Answer::of(&checked, &wanted.goal, &capacity, range);
         let groups = match wanted.strategies.as_slice() {
             [] => {
                 vec![StrategyGroup { strategies: capacity.strategies.max(1), rate_per_s: wanted.rate_per_s }]
@@ -149,7 +156,7 @@ impl Sizing<'_> {
             labels: lowlat_host::Labels::default(),
             host: host.to_owned(),
             costs,
-            strategy_extra_ns: wanted.strategy_cost_ns,
+            strategy_cost_ns: wanted.strategy_cost_ns,
             checked,
             fit,
             rate_each_per_s: wanted.rate_per_s,
@@ -225,7 +232,7 @@ impl Sizing<'_> {
             not_tried,
         };
         let usual = PipelineParameters { may_use_huge_pages: false, ..huge.clone() };
-        let before = self.cost_runs() + self.wanted.checks.len();
+        let before = self.cost_runs() + self.check_runs();
         for (number, parameters) in (before + 1..).zip([&huge, &usual, &huge]) {
             if tried.not_tried.is_some() || self.is_stopped() {
                 break;
@@ -244,6 +251,11 @@ impl Sizing<'_> {
     fn huge_runs(&self) -> usize {
         let can = self.on_huge_pages().is_some_and(|parameters| self.lacks_huge_pages(&parameters).is_none());
         if can { 3 } else { 0 }
+    }
+
+    /// Number of runs that check the prediction.
+    fn check_runs(&self) -> usize {
+        self.wanted.checks.len() * usize::try_from(self.wanted.repeats).unwrap_or(usize::MAX)
     }
 
     /// Number of runs that measure costs.
@@ -274,11 +286,10 @@ impl Sizing<'_> {
             ));
             None
         };
-        Costs::of(&parked, fast.as_ref(), self.wanted.strategy_cost_ns).map_err(SizeError::Costs)
+        Costs::of(&parked, fast.as_ref()).map_err(SizeError::Costs)
     }
 
-    /// Compares the prediction for this number of strategies with a run. The strategies of the run
-    /// compute nothing, so the prediction leaves their cost out too.
+    /// Compares the prediction for this number of strategies with a run.
     fn check(
         &self,
         number: u32,
@@ -287,17 +298,11 @@ impl Sizing<'_> {
         runner: &mut dyn Runner,
         watch: &mut Watch<'_>,
     ) -> Result<CheckedPoint, SizeError> {
-        let extra_ns = self.wanted.strategy_cost_ns;
-        let bare = Costs {
-            decide_ns: costs.decide_ns - extra_ns,
-            strategy_cpu_ns: costs.strategy_cpu_ns - extra_ns,
-            ..*costs
-        };
         let rate = self.wanted.rate_per_s * f64::from(number);
         let parameters = self.parameters(number, rate, self.wanted.mode);
         let load = self.load(&parameters);
         let measured = self.made(&parameters, &format!("check of {number}"), run, runner, watch)?;
-        Ok(CheckedPoint { load, predicted: predict(&bare, &load), measured })
+        Ok(CheckedPoint { load, predicted: predict(costs, &load), measured })
     }
 
     fn load(&self, parameters: &PipelineParameters) -> Load {
@@ -317,6 +322,7 @@ impl Sizing<'_> {
             host_core: None,
             may_use_huge_pages: false,
             has_md_threads: false,
+            strategy_cost_ns: self.wanted.strategy_cost_ns,
         }
     }
 
@@ -329,7 +335,7 @@ impl Sizing<'_> {
         watch: &mut Watch<'_>,
     ) -> Result<PipelineRecord, SizeError> {
         admit(parameters, self.facts, self.wanted.is_forced)?;
-        let total = self.cost_runs() + self.wanted.checks.len() + self.huge_runs();
+        let total = self.cost_runs() + self.check_runs() + self.huge_runs();
         let turn = Turn { number: run, total, name: title, parameters };
         runner.run(parameters, &mut |now| watch(&turn, now)).map_err(|why| SizeError::Run {
             number: run,

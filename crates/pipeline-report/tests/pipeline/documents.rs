@@ -183,7 +183,7 @@ pub fn size() -> SizeDocument {
     let fit = Fit::of(&checked);
     let goal = Goal { p99_ns: 500_000.0, utilisation: 0.6 };
     let capacity = capacity(&costs, &fit, &load(1), 100.0, &goal);
-    let answer = Answer::of(&checked, &goal, 0.0, &capacity);
+    let answer = Answer::of(&checked, &goal, &capacity, None);
     let group = StrategyGroup { strategies: capacity.strategies, rate_per_s: 100.0 };
     let pins = [
         ("master", vec![0]),
@@ -202,7 +202,7 @@ pub fn size() -> SizeDocument {
         labels: lowlat_host::Labels::default(),
         host: "Made-up server: made-up processor, 12 CPUs".into(),
         costs,
-        strategy_extra_ns: 0.0,
+        strategy_cost_ns: 0,
         checked,
         fit,
         rate_each_per_s: 100.0,

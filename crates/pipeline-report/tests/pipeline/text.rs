@@ -137,10 +137,15 @@ fn a_number_that_no_run_confirms_is_called_predicted() {
     );
     assert!(text.contains("--duration") && text.contains("too few orders for a p99"), "{text}");
 
-    let mut document = documents::size();
-    document.strategy_extra_ns = 2_000.0;
-    let text = answered(&mut document);
-    assert!(text.starts_with("Predicted, not checked") && text.contains("--strategy-cost"), "{text}");
+    document.answer.predicted_range = Some([640, 1_000]);
+    document.checked[0].measured.others_cpu_s = None;
+    let text = plain(&size_text(&document, 80), 80);
+    assert!(text.contains("(640 to\n1,000 by the spread of the runs)"), "{text}");
+    assert!(text.contains("other programs kept 0.02 CPUs busy during the runs"), "{text}");
+    for point in &mut document.checked {
+        point.measured.others_cpu_s = None;
+    }
+    assert!(size_text(&document, 80).contains("it is unknown what else ran on the machine"));
 }
 
 #[test]
@@ -158,8 +163,7 @@ fn a_run_that_missed_the_goal_is_in_the_headline() {
 /// The text, with the answer that its runs and model give.
 fn answered(document: &mut SizeDocument) -> String {
     document.fit = Fit::of(&document.checked);
-    document.answer =
-        Answer::of(&document.checked, &document.goal, document.strategy_extra_ns, &document.capacity);
+    document.answer = Answer::of(&document.checked, &document.goal, &document.capacity, None);
     plain(&size_text(document, 80), 80)
 }
 

@@ -82,6 +82,7 @@ impl Row {
             host_core: group.has_host.then(|| pins.host_core()),
             may_use_huge_pages: group.needs_huge_pages,
             has_md_threads: false,
+            strategy_cost_ns: 0,
         }
     }
 }

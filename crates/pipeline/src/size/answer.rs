@@ -10,7 +10,7 @@ pub enum Outcome {
     Kept,
     /// The run broke it: a latency above the limit, a late schedule, lost records or unanswered orders.
     Broken,
-    /// The run cannot show it: too few orders for a p99, or a load lighter than the one asked about.
+    /// The run cannot show it: too few orders for a p99, or busier CPUs than the goal allows.
     Open,
 }
 
@@ -23,18 +23,27 @@ pub struct Answer {
     pub broken: Option<u32>,
     /// The most strategies that the model predicts to keep the goal, fewer than `broken`.
     pub predicted: u32,
+    /// `predicted` if the host were as slow, and as fast, as the checked points lie off the corrected model; `None` with fewer than
+    /// two points, which show no spread.
+    #[serde(default)]
+    pub predicted_range: Option<[u32; 2]>,
     /// Whether `predicted` lies above `checked`, so that no run supports it.
     pub is_extrapolated: bool,
 }
 
 impl Answer {
-    /// The answer from the checked points and the model's capacity. `extra_ns` is the part of a strategy's work that
-    /// runs leave out: with it, a run that keeps the goal shows nothing.
-    pub fn of(points: &[CheckedPoint], goal: &Goal, extra_ns: f64, capacity: &Capacity) -> Self {
+    /// The answer from the checked points, the model's capacity, and the capacities of a slower and a faster host. A number of
+    /// strategies is kept if none of its runs broke the goal.
+    pub fn of(
+        points: &[CheckedPoint],
+        goal: &Goal,
+        capacity: &Capacity,
+        range: Option<[Capacity; 2]>,
+    ) -> Self {
         let with = |outcome: Outcome| {
             points
                 .iter()
-                .filter(move |point| point.outcome(goal, extra_ns) == outcome)
+                .filter(move |point| point.outcome(goal) == outcome)
                 .map(|point| point.load.strategies)
         };
         let broken = with(Outcome::Broken).min();
@@ -42,13 +51,20 @@ impl Answer {
         let checked = with(Outcome::Kept).filter(fewer).max();
         let below = broken.map_or(u32::MAX, |broken| broken.saturating_sub(1));
         let predicted = capacity.strategies.min(below);
-        Self { checked, broken, predicted, is_extrapolated: predicted > checked.unwrap_or(0) }
+        let predicted_range = range.map(|range| range.map(|of| of.strategies.min(below)));
+        Self {
+            checked,
+            broken,
+            predicted,
+            predicted_range,
+            is_extrapolated: predicted > checked.unwrap_or(0),
+        }
     }
 }
 
 impl CheckedPoint {
-    /// What this run shows about the goal, with `extra_ns` of work a tick that its strategies did not do.
-    pub fn outcome(&self, goal: &Goal, extra_ns: f64) -> Outcome {
+    /// What this run shows about the goal.
+    pub fn outcome(&self, goal: &Goal) -> Outcome {
         let run = &self.measured;
         let is_over = |ns: Option<u64>| ns.is_some_and(|ns| ns as f64 > goal.p99_ns);
         let figures = [run.stages.t2o.p99_ns, run.stages.t2o.p50_ns];
@@ -61,7 +77,7 @@ impl CheckedPoint {
             return Outcome::Broken;
         }
         let fits = self.predicted.is_some_and(|of| of.utilisation <= goal.utilisation);
-        if run.stages.t2o.p99_ns.is_some() && fits && extra_ns <= 0.0 { Outcome::Kept } else { Outcome::Open }
+        if run.stages.t2o.p99_ns.is_some() && fits { Outcome::Kept } else { Outcome::Open }
     }
 }
 
@@ -85,7 +101,7 @@ mod tests {
     }
 
     fn answer(points: &[CheckedPoint]) -> Answer {
-        Answer::of(points, &GOAL, 0.0, &capacity(1_000))
+        Answer::of(points, &GOAL, &capacity(1_000), None)
     }
 
     #[test]
@@ -93,9 +109,15 @@ mod tests {
         let checked = answer(&[point(10, 5_000, 20_000), point(40, 5_000, 20_000)]);
         assert_eq!(
             checked,
-            Answer { checked: Some(40), broken: None, predicted: 1_000, is_extrapolated: true }
+            Answer {
+                checked: Some(40),
+                broken: None,
+                predicted: 1_000,
+                predicted_range: None,
+                is_extrapolated: true
+            }
         );
-        let within = Answer::of(&[point(40, 5_000, 20_000)], &GOAL, 0.0, &capacity(30));
+        let within = Answer::of(&[point(40, 5_000, 20_000)], &GOAL, &capacity(30), None);
         assert!(!within.is_extrapolated && within.checked == Some(40));
     }
 
@@ -122,11 +144,27 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_a_lighter_load_or_a_busier_cpu_check_nothing() {
+    fn a_busier_cpu_checks_nothing() {
         let point = point(10, 5_000, 20_000);
-        assert_eq!(point.outcome(&GOAL, 0.0), Outcome::Kept);
-        assert_eq!(point.outcome(&GOAL, 20_000.0), Outcome::Open);
-        assert_eq!(point.outcome(&Goal { utilisation: 0.05, ..GOAL }, 0.0), Outcome::Open);
+        assert_eq!(point.outcome(&GOAL), Outcome::Kept);
+        assert_eq!(point.outcome(&Goal { utilisation: 0.05, ..GOAL }), Outcome::Open);
+    }
+
+    #[test]
+    fn a_number_is_kept_only_by_all_of_its_runs() {
+        let twice = |second_ns| {
+            answer(&[point(10, 5_000, 20_000), point(40, 5_000, 20_000), point(40, 5_000, second_ns)])
+        };
+        assert_eq!((twice(21_000).checked, twice(21_000).broken), (Some(40), None));
+        assert_eq!((twice(900_000).checked, twice(900_000).broken), (Some(10), Some(40)));
+    }
+
+    #[test]
+    fn the_range_never_passes_a_number_that_broke_the_goal() {
+        let range = Some([capacity(30), capacity(300)]);
+        let of = |points: &[CheckedPoint]| Answer::of(points, &GOAL, &capacity(100), range).predicted_range;
+        assert_eq!(of(&[point(10, 5_000, 20_000)]), Some([30, 300]));
+        assert_eq!(of(&[point(80, 5_000, 900_000)]), Some([30, 79]));
     }
 
     proptest! {
@@ -137,7 +175,7 @@ mod tests {
         ) {
             let points: Vec<CheckedPoint> =
                 runs.into_iter().map(|(strategies, ticks, ns)| point(strategies, ticks, ns)).collect();
-            let answer = Answer::of(&points, &GOAL, 0.0, &capacity(most));
+            let answer = Answer::of(&points, &GOAL, &capacity(most), None);
             if let Some(checked) = answer.checked {
                 prop_assert!(points.iter().any(|point| point.load.strategies == checked
                     && point.measured.stages.t2o.p99_ns.is_some_and(|ns| ns <= 500_000)));

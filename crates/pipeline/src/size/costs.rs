@@ -27,11 +27,11 @@ pub struct Costs {
 
 impl Costs {
     /// Costs out of a run of one strategy whose processes sleep, and out of one whose processes spin where the host has
-    /// the CPUs for it. `extra_ns` is what a real strategy computes for a tick beyond the measured one.
+    /// the CPUs for it.
     ///
     /// # Errors
     /// Which figure the sleeping run does not carry.
-    pub fn of(parked: &PipelineRecord, fast: Option<&PipelineRecord>, extra_ns: f64) -> Result<Self, String> {
+    pub fn of(parked: &PipelineRecord, fast: Option<&PipelineRecord>) -> Result<Self, String> {
         let stages = &parked.stages;
         let middle = |figures: &StageFigures, name: &str| {
             figures.p50_ns.map(|ns| ns as f64).ok_or_else(|| {
@@ -54,7 +54,7 @@ impl Costs {
             .unwrap_or(0.0)
             .min(hop);
         let p99 = stages.t2o.p99_ns.or(stages.t2o.max_ns).map_or(t2o, |ns| ns as f64);
-        let decide_ns = (t2o - md - order).max(0.0) + extra_ns;
+        let decide_ns = (t2o - md - order).max(0.0);
         Ok(Self {
             transfer_ns,
             wake_ns: hop - transfer_ns,
@@ -62,7 +62,7 @@ impl Costs {
             is_tail_from_max: stages.t2o.p99_ns.is_none(),
             decide_ns,
             md_cpu_ns: cpu_ns(parked, "md", parked.ticks_published)?,
-            strategy_cpu_ns: cpu_ns(parked, "strategies", parked.orders)? + extra_ns,
+            strategy_cpu_ns: cpu_ns(parked, "strategies", parked.orders)?,
             td_cpu_ns: cpu_ns(parked, "td", parked.orders)?,
         })
     }
@@ -88,27 +88,24 @@ mod tests {
     #[test]
     fn a_spinning_run_parts_the_transfer_from_the_wake() {
         let (parked, fast) = (run(Mode::Parked, 20_000), run(Mode::Fast, 1_000));
-        let costs = Costs::of(&parked, Some(&fast), 0.0).unwrap();
+        let costs = Costs::of(&parked, Some(&fast)).unwrap();
         assert!(costs.transfer_ns > 100.0 && costs.wake_ns > costs.transfer_ns, "{costs:?}");
-        let together = Costs::of(&parked, None, 0.0).unwrap();
+        let together = Costs::of(&parked, None).unwrap();
         assert!(together.transfer_ns == 0.0);
         assert!((together.wake_ns - costs.wake_ns - costs.transfer_ns).abs() < 1e-6);
         assert!(!together.is_tail_from_max);
         let mut short = parked.clone();
         short.stages.t2o.p99_ns = None;
-        assert!(Costs::of(&short, None, 0.0).unwrap().is_tail_from_max);
-        let slow = Costs::of(&parked, None, 5_000.0).unwrap();
-        assert!((slow.strategy_cpu_ns - together.strategy_cpu_ns - 5_000.0).abs() < 1e-6);
-        assert!((slow.decide_ns - together.decide_ns - 5_000.0).abs() < 1e-6);
+        assert!(Costs::of(&short, None).unwrap().is_tail_from_max);
     }
 
     #[test]
     fn a_run_that_carries_nothing_is_refused() {
-        let error = Costs::of(&made_up::run(3, 20_000), None, 0.0).unwrap_err();
+        let error = Costs::of(&made_up::run(3, 20_000), None).unwrap_err();
         assert!(error.contains("3 latencies of stage md carry no median"), "{error}");
-        assert!(Costs::of(&run(Mode::Fast, 1_000), None, 0.0).unwrap_err().contains("parked"));
+        assert!(Costs::of(&run(Mode::Fast, 1_000), None).unwrap_err().contains("parked"));
         let mut unused = run(Mode::Parked, 20_000);
         unused.uses.clear();
-        assert!(Costs::of(&unused, None, 0.0).unwrap_err().contains("CPU time md took"));
+        assert!(Costs::of(&unused, None).unwrap_err().contains("CPU time md took"));
     }
 }

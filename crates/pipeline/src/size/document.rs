@@ -16,14 +16,16 @@ pub struct CheckedPoint {
 }
 
 impl CheckedPoint {
-    /// Measured by predicted of the median and of the 99th percentile, where both are there.
+    /// Measured by predicted of the median and of the 99th percentile, where both are there: of what exceeds the strategy's
+    /// work, which takes its time on any host.
     pub fn ratios(&self) -> [Option<f64>; 2] {
         let t2o = &self.measured.stages.t2o;
+        let work_ns = self.measured.parameters.strategy_cost_ns as f64;
         let ratio = |measured: Option<u64>, predicted: Option<f64>| {
             measured
                 .zip(predicted)
-                .map(|(measured, predicted)| measured as f64 / predicted)
-                .filter(|of| *of > 0.0)
+                .map(|(measured, predicted)| (measured as f64 - work_ns) / (predicted - work_ns))
+                .filter(|of| *of > 0.0 && of.is_finite())
         };
         [
             ratio(t2o.p50_ns, self.predicted.map(|of| of.p50_ns)),
@@ -44,11 +46,14 @@ pub struct Fit {
     /// The largest factor, up or down, that a checked point's 99th percentile lies off the corrected prediction; none
     /// with fewer than two points, as one point is always met.
     pub error_factor: Option<f64>,
+    /// The strategy's work, which is not corrected, ns a quote.
+    #[serde(default)]
+    pub work_ns: f64,
 }
 
 impl Default for Fit {
     fn default() -> Self {
-        Self { points: 0, p50_factor: 1.0, p99_factor: 1.0, error_factor: None }
+        Self { points: 0, p50_factor: 1.0, p99_factor: 1.0, error_factor: None, work_ns: 0.0 }
     }
 }
 
@@ -69,15 +74,26 @@ impl Fit {
             p50_factor: mean(&ratios(0)),
             p99_factor,
             error_factor: off.reduce(f64::max).filter(|_| tails.len() > 1),
+            work_ns: points
+                .iter()
+                .map(|point| point.measured.parameters.strategy_cost_ns as f64)
+                .fold(0.0, f64::max),
         }
+    }
+
+    /// The same as if the host were by so much slower at the 99th percentile than the points show on average.
+    #[must_use]
+    pub fn slower(self, factor: f64) -> Self {
+        Self { p99_factor: self.p99_factor * factor, ..self }
     }
 
     /// A prediction corrected.
     pub fn correct(&self, of: &Prediction) -> Prediction {
+        let corrected = |ns: f64, factor: f64| self.work_ns + (ns - self.work_ns) * factor;
         Prediction {
-            mean_ns: of.mean_ns * self.p50_factor,
-            p50_ns: of.p50_ns * self.p50_factor,
-            p99_ns: of.p99_ns * self.p99_factor,
+            mean_ns: corrected(of.mean_ns, self.p50_factor),
+            p50_ns: corrected(of.p50_ns, self.p50_factor),
+            p99_ns: corrected(of.p99_ns, self.p99_factor),
             utilisation: of.utilisation,
         }
     }
@@ -103,8 +119,8 @@ pub struct SizeDocument {
     pub host: String,
     /// What was measured of one strategy.
     pub costs: Costs,
-    /// What a strategy was said to compute beyond that, ns a tick.
-    pub strategy_extra_ns: f64,
+    /// Work of each strategy in all runs (`--strategy-cost`), ns a quote. It is part of the costs.
+    pub strategy_cost_ns: u64,
     /// The points checked.
     pub checked: Vec<CheckedPoint>,
     /// What they say.
@@ -158,5 +174,22 @@ mod tests {
         assert!(fit.error_factor.is_some_and(|off| (off - 2.0).abs() < 1e-9), "each lies a factor of 2 off");
         assert_eq!(Fit::of(&[point(1.0, 3.0)]).error_factor, None, "one point is always met");
         assert_eq!(Fit::of(&[]), Fit::default());
+    }
+
+    #[test]
+    fn the_strategy_s_work_is_not_corrected() {
+        let mut working = point(1.0, 1.0);
+        working.measured.parameters.strategy_cost_ns = 100_000;
+        working.measured.stages.t2o.p99_ns = Some(340_000);
+        working.predicted =
+            Some(Prediction { p50_ns: 110_000.0, p99_ns: 120_000.0, ..Prediction::default() });
+        let fit = Fit::of(&[working.clone(), working]);
+        assert!(
+            (fit.p99_factor - 12.0).abs() < 1e-9,
+            "240 us beyond the work, where 20 were predicted: {fit:?}"
+        );
+        let of = fit.correct(&Prediction { p99_ns: 130_000.0, ..Prediction::default() });
+        assert!((of.p99_ns - 460_000.0).abs() < 1e-3, "{of:?}");
+        assert!((fit.slower(2.0).p99_factor - 24.0).abs() < 1e-9);
     }
 }

@@ -10,7 +10,9 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use state::{OrderKey, OrderState, Payload, Position, Progress, QuoteState, State, StreamRecord};
+pub use state::{
+    OrderKey, OrderState, Payload, Position, PositionKey, Progress, QuoteState, State, StreamRecord,
+};
 pub use store::{Opened, Store, StoreError};
 
 use std::path::Path;
@@ -34,6 +36,11 @@ impl Cached {
     /// restart; quotes and positions remain.
     pub fn begin_run(&mut self) {
         self.state.begin_run();
+    }
+
+    /// Says how many strategies the run has itself: their numbers name them.
+    pub fn reserve(&mut self, strategies: u32) {
+        self.state.reserved = strategies;
     }
 
     /// Applies a record to the state in memory.

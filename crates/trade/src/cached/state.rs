@@ -1,6 +1,7 @@
 //! State derived from records.
 
 use crate::records::{Answer, Order, Outcome, Price, Quote, Side};
+use crate::roles::ORDERS_PREFIX;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A record of the pipeline, with its stream.
@@ -86,6 +87,9 @@ impl OrderState {
     }
 }
 
+/// Which position: the strategy's name, and the instrument.
+pub type PositionKey = (String, u32);
+
 /// A strategy's position in an instrument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Position {
@@ -95,12 +99,23 @@ pub struct Position {
     pub cost: i128,
 }
 
+impl Position {
+    fn add(&mut self, more: &Self) {
+        self.quantity = self.quantity.saturating_add(more.quantity);
+        self.cost = self.cost.saturating_add(more.cost);
+    }
+}
+
 /// The state, and which parts of it are not saved yet.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct State {
     pub(super) quotes: BTreeMap<u32, QuoteState>,
     pub(super) orders: BTreeMap<OrderKey, OrderState>,
-    pub(super) positions: BTreeMap<(u32, u32), Position>,
+    pub(super) positions: BTreeMap<PositionKey, Position>,
+    /// Names of strategies by their number in this run.
+    pub(super) names: BTreeMap<u32, String>,
+    /// Numbers below are of the run's own strategies, wherever they run.
+    pub(super) reserved: u32,
     /// Number of the run of the orders and streams: both restart with a new master.
     pub(super) run: i64,
     /// The last record of each stream.
@@ -113,15 +128,18 @@ pub struct State {
 pub(super) struct Changed {
     pub(super) quotes: BTreeSet<u32>,
     pub(super) orders: BTreeSet<OrderKey>,
-    pub(super) positions: BTreeSet<(u32, u32)>,
+    pub(super) positions: BTreeSet<PositionKey>,
+    pub(super) names: BTreeSet<u32>,
     pub(super) records: u64,
 }
 
 impl State {
-    /// Starts a run: streams and order numbers restart, quotes and positions remain.
+    /// Starts a run: streams, order numbers and the numbers of strategies restart, quotes and positions remain.
     pub fn begin_run(&mut self) {
         self.run += 1;
         self.streams.clear();
+        self.names.clear();
+        self.changed.names.clear();
         self.orders.clear();
         self.changed.orders.clear();
     }
@@ -141,12 +159,46 @@ impl State {
                 self.changed.quotes.insert(key);
             }
             Payload::Order(order) => self.order(seen, &order),
-            Payload::Answer(answer) => self.answer(seen.key, &answer),
+            Payload::Answer(answer) => {
+                self.name(seen.key, seen.stream);
+                self.answer(seen.key, &answer);
+            }
         }
         true
     }
 
+    /// Names a strategy: one of the run's own by its number, another by the process that sends its orders, because its number
+    /// follows the order of joining. Fills that were read before its first order come to its name then.
+    fn name(&mut self, strategy: u32, stream: &str) {
+        if self.names.contains_key(&strategy) {
+            return;
+        }
+        let name = if strategy < self.reserved {
+            format!("s{strategy}")
+        } else if let Some(node) = stream.strip_prefix(ORDERS_PREFIX) {
+            node.to_owned()
+        } else {
+            return;
+        };
+        let unnamed = self.name_of(strategy);
+        let places: Vec<_> = self.positions.keys().filter(|(of, _)| *of == unnamed).cloned().collect();
+        for from in places {
+            let to = (name.clone(), from.1);
+            let moved = self.positions.remove(&from).unwrap_or_default();
+            self.positions.entry(to.clone()).or_default().add(&moved);
+            self.changed.positions.extend([from, to]);
+        }
+        self.names.insert(strategy, name);
+        self.changed.names.insert(strategy);
+    }
+
+    fn name_of(&self, strategy: u32) -> String {
+        let unnamed = || format!("strategy {strategy} of run {}", self.run);
+        self.names.get(&strategy).cloned().unwrap_or_else(unnamed)
+    }
+
     fn order(&mut self, seen: &StreamRecord<'_>, order: &Order) {
+        self.name(seen.source, seen.stream);
         let key = (seen.source, order.number);
         let Order { price, quantity, side, .. } = *order;
         let made = OrderState {
@@ -183,12 +235,11 @@ impl State {
             Outcome::Rejected(_) => order.progress = Progress::Rejected,
             Outcome::Filled => {
                 order.filled = order.filled.saturating_add(answer.quantity);
-                let place = (strategy, answer.instrument);
-                let position = self.positions.entry(place).or_default();
-                let (quantity, price) = (i64::from(answer.quantity), i128::from(answer.price));
-                let signed = if answer.side == Side::Buy { quantity } else { -quantity };
-                position.quantity = position.quantity.saturating_add(signed);
-                position.cost = position.cost.saturating_add(i128::from(signed) * price);
+                let place = (self.name_of(strategy), answer.instrument);
+                let bought = i64::from(answer.quantity);
+                let quantity = if answer.side == Side::Buy { bought } else { -bought };
+                let cost = i128::from(quantity) * i128::from(answer.price);
+                self.positions.entry(place.clone()).or_default().add(&Position { quantity, cost });
                 self.changed.positions.insert(place);
             }
         }
@@ -220,9 +271,10 @@ impl State {
         self.orders.range((strategy, 0)..=(strategy, u64::MAX)).map(|((_, number), order)| (*number, order))
     }
 
-    /// Positions of a strategy, by instrument.
+    /// Positions of a strategy of this run, by instrument.
     pub fn positions(&self, strategy: u32) -> impl Iterator<Item = (u32, &Position)> {
-        let all = (strategy, 0)..=(strategy, u32::MAX);
+        let name = self.name_of(strategy);
+        let all = (name.clone(), 0)..=(name, u32::MAX);
         self.positions.range(all).map(|((_, instrument), position)| (*instrument, position))
     }
 

@@ -10,7 +10,7 @@ use std::{
 use thiserror::Error;
 
 /// Version of the tables (`PRAGMA user_version`).
-const SCHEMA_VERSION: i64 = 1;
+const SCHEMA_VERSION: i64 = 2;
 /// Identifies the file as ours (`PRAGMA application_id`): "LLC1".
 const APPLICATION_ID: i64 = 0x4c4c_4331;
 /// How long to wait for another process's lock on the file.
@@ -23,8 +23,10 @@ create table quotes (instrument integer primary key, sequence integer not null, 
 create table orders (run integer not null, strategy integer not null, number integer not null, instrument integer not null,
     side text not null, price integer not null, quantity integer not null, filled integer not null,
     progress text not null, is_seen integer not null, primary key (run, strategy, number)) strict, without rowid;
-create table positions (strategy integer not null, instrument integer not null, quantity integer not null,
+create table positions (strategy text not null, instrument integer not null, quantity integer not null,
     cost text not null, primary key (strategy, instrument)) strict, without rowid;
+create table strategies (run integer not null, strategy integer not null, name text not null,
+    primary key (run, strategy)) strict, without rowid;
 create table runs (run integer primary key) strict;
 create table streams (name text primary key, sequence integer not null) strict, without rowid;
 ";
@@ -44,9 +46,9 @@ pub enum StoreError {
         /// The file.
         path: PathBuf,
     },
-    /// It was written by a later version of lowlat.
+    /// It was written by another version of lowlat.
     #[error(
-        "cannot read {}: found tables of version {found}, expected at most {SCHEMA_VERSION}\nhint: use the lowlat version that wrote it, or another file",
+        "cannot read {}: found tables of version {found}, expected {SCHEMA_VERSION}\nhint: use the lowlat version that wrote it, or another file",
         path.display()
     )]
     Version {
@@ -205,9 +207,19 @@ impl Store {
             }
             let mut positions =
                 batch.prepare_cached("insert or replace into positions values (?, ?, ?, ?)")?;
-            for ((strategy, instrument), position) in changed(&state.changed.positions, &state.positions) {
-                let Position { quantity, cost } = position;
-                positions.execute(params![strategy, instrument, quantity, cost.to_string()])?;
+            let mut moved =
+                batch.prepare_cached("delete from positions where strategy = ? and instrument = ?")?;
+            for place @ (strategy, instrument) in &state.changed.positions {
+                match state.positions.get(place) {
+                    Some(Position { quantity, cost }) => {
+                        positions.execute(params![strategy, instrument, quantity, cost.to_string()])?
+                    }
+                    None => moved.execute(params![strategy, instrument])?,
+                };
+            }
+            let mut names = batch.prepare_cached("insert or replace into strategies values (?, ?, ?)")?;
+            for (strategy, name) in changed(&state.changed.names, &state.names) {
+                names.execute(params![state.run, strategy, name])?;
             }
             batch.prepare_cached("insert or ignore into runs values (?)")?.execute([state.run])?;
             batch.prepare_cached("delete from streams")?.execute([])?;
@@ -290,6 +302,9 @@ fn read(connection: &mut Connection, which_orders: &str) -> rusqlite::Result<Sta
         Ok(((row.get(0)?, row.get(1)?), Position { quantity: row.get(2)?, cost }))
     })?;
     state.positions = positions.collect::<rusqlite::Result<_>>()?;
+    let mut statement = moment.prepare("select strategy, name from strategies where run = ?")?;
+    let names = statement.query_map([state.run], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    state.names = names.collect::<rusqlite::Result<_>>()?;
     let mut statement = moment.prepare("select * from streams")?;
     let streams = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?.cast_unsigned())))?;
     state.streams = streams.collect::<rusqlite::Result<_>>()?;

@@ -138,6 +138,42 @@ fn a_new_run_starts_with_the_positions_of_the_previous_one() {
     }
 }
 
+/// Numbers of strategies follow the order of joining; their names and positions do not.
+#[test]
+fn positions_follow_the_strategy_s_name_from_run_to_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cached.sqlite");
+    let of = |node: &'static str, source: u32, sequence: u64| StreamRecord {
+        stream: node,
+        source,
+        ..order(sequence, 0, sequence, 5)
+    };
+    let (momentum, carry) = ("orders.momentum", "orders.carry");
+    for (run, [first, second]) in [[momentum, carry], [carry, momentum]].into_iter().enumerate() {
+        let (mut cached, _) = Cached::open(&path).unwrap();
+        cached.begin_run();
+        cached.reserve(2);
+        // One fill is read, and saved, before the order that names the strategy.
+        let number = |node| if node == first { 2 } else { 3 };
+        cached.apply(&answer(1, number(momentum), 1, Outcome::Filled, 7));
+        cached.apply(&answer(2, 1, 1, Outcome::Filled, 9));
+        cached.flush().unwrap();
+        let (mut cached, _) = Cached::open(&path).unwrap();
+        cached.reserve(2);
+        cached.apply(&of(first, 2, 1));
+        cached.apply(&of(second, 3, 1));
+        cached.apply(&answer(3, number(carry), 1, Outcome::Filled, 1));
+        cached.flush().unwrap();
+        let runs = i64::try_from(run).unwrap() + 1;
+        let stored = Store::open_read_only(&path).unwrap().load().unwrap();
+        let found: Vec<_> =
+            stored.positions.iter().map(|((name, _), of)| (name.as_str(), of.quantity)).collect();
+        assert_eq!(found, [("carry", runs), ("momentum", 7 * runs), ("s1", 9 * runs)]);
+        let of_number = |strategy| stored.positions(strategy).next().unwrap().1.quantity;
+        assert_eq!((of_number(number(carry)), of_number(number(momentum))), (runs, 7 * runs));
+    }
+}
+
 #[test]
 fn a_damaged_file_is_set_aside_and_reported() {
     let folder = tempfile::tempdir().unwrap();
@@ -172,7 +208,7 @@ fn files_of_other_programs_are_left_alone() {
     drop(Cached::open(&path).unwrap());
     rusqlite::Connection::open(&path).unwrap().pragma_update(None, "user_version", 99).unwrap();
     let error = Cached::open(&path).unwrap_err().to_string();
-    assert!(error.contains("found tables of version 99, expected at most 1"), "{error}");
+    assert!(error.contains("found tables of version 99, expected 2"), "{error}");
     let error = Cached::open(Path::new("/nonexistent/x.sqlite")).unwrap_err().to_string();
     assert!(error.contains("/nonexistent/x.sqlite: "), "{error}");
 }

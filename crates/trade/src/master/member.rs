@@ -2,7 +2,7 @@
 
 use super::options::{Standing, Status};
 use crate::{
-    node::{Counters, Figures, Keys, Memory, Overrun, Reads, Wait, Writes},
+    node::{COUNT_MAX, Counters, Figures, Keys, Memory, Overrun, Reads, Wait, Writes},
     roles::ORDERS_PREFIX,
 };
 use lowlat_ipc::{
@@ -93,7 +93,13 @@ impl Member {
 
     pub(super) fn figures(&self) -> Figures {
         let (woken, missed) = Inbox::new(&*self.inbox).map_or((0, 0), |inbox| inbox.woken_and_missed());
-        self.past.plus(Figures { woken, missed, ..self.counters.figures() })
+        let mut now = self.counters.figures();
+        if woken.max(missed) <= COUNT_MAX {
+            (now.woken, now.missed) = (woken, missed);
+        } else {
+            now.implausible += 1;
+        }
+        self.past.plus(now)
     }
 
     pub(super) fn status(&self) -> Status {

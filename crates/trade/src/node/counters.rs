@@ -21,7 +21,6 @@ pub(crate) const COUNTERS_BYTES: u64 = 4096;
 
 const PUBLISHED: usize = 0;
 const READ: usize = 1;
-const LOST: usize = READ + 1;
 const REFUSED: usize = 3;
 const WAKES: usize = 4;
 const WOKEN: usize = 5;
@@ -33,6 +32,10 @@ const EVICTED: usize = 10;
 const QUOTES: usize = 11;
 const ANSWERS: usize = 13;
 const FENCED: usize = 32;
+
+/// The most that a counter holds if its node counted: a billion a second for three days. A process that writes beyond its memory
+/// leaves more.
+pub const COUNT_MAX: u64 = 1 << 48;
 
 /// Whose records a stream has, for a node's counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,6 +104,8 @@ pub struct Figures {
     pub quotes: Received,
     /// Answers among the records read and lost.
     pub answers: Received,
+    /// Counters above [`COUNT_MAX`], which are left out of the others.
+    pub implausible: u64,
 }
 
 impl Figures {
@@ -120,6 +125,7 @@ impl Figures {
             evicted: self.evicted + other.evicted,
             quotes: self.quotes.plus(other.quotes),
             answers: self.answers.plus(other.answers),
+            implausible: self.implausible + other.implausible,
         }
     }
 }
@@ -143,32 +149,7 @@ impl Counters {
 
     /// Records read.
     pub fn read(&self) -> u64 {
-        [READ, QUOTES, ANSWERS].into_iter().map(|at| self.get(at)).sum()
-    }
-
-    /// Records that this node lost.
-    pub fn lost(&self) -> u64 {
-        [LOST, QUOTES + 1, ANSWERS + 1].into_iter().map(|at| self.get(at)).sum()
-    }
-
-    /// Deliveries of its records that found a subscriber's ring full.
-    pub fn refused(&self) -> u64 {
-        self.get(REFUSED)
-    }
-
-    /// Sleeping subscribers woken by its records.
-    pub fn wakes(&self) -> u64 {
-        self.get(WAKES)
-    }
-
-    /// Number of times it was woken, as of its last heartbeat.
-    pub fn woken(&self) -> u64 {
-        self.get(WOKEN)
-    }
-
-    /// Number of times the safety net woke it, as of its last heartbeat. Must be 0.
-    pub fn missed(&self) -> u64 {
-        self.get(MISSED)
+        self.figures().read
     }
 
     /// When it last polled or waited, in the pipeline's clock, to within 100 ms of polling.
@@ -176,26 +157,32 @@ impl Counters {
         self.get(HEARTBEAT)
     }
 
-    /// Values of all of them.
+    /// Values of all of them. Those that no node reaches count as 0 and in [`Figures::implausible`].
     pub fn figures(&self) -> Figures {
+        let mut implausible = 0;
+        let mut count = |at: usize| {
+            let value = self.get(at);
+            implausible += u64::from(value > COUNT_MAX);
+            if value > COUNT_MAX { 0 } else { value }
+        };
+        let [others, quotes, answers] =
+            [READ, QUOTES, ANSWERS].map(|at| Received { read: count(at), lost: count(at + 1) });
+        let of_all = others.plus(quotes).plus(answers);
         Figures {
-            published: self.published(),
-            read: self.read(),
-            lost: self.lost(),
-            refused: self.refused(),
-            wakes: self.wakes(),
-            woken: self.woken(),
-            missed: self.missed(),
-            uncredited: self.get(UNCREDITED),
-            conflated: self.get(CONFLATED),
-            evicted: self.get(EVICTED),
-            quotes: self.received(QUOTES),
-            answers: self.received(ANSWERS),
+            published: count(PUBLISHED),
+            read: of_all.read,
+            lost: of_all.lost,
+            refused: count(REFUSED),
+            wakes: count(WAKES),
+            woken: count(WOKEN),
+            missed: count(MISSED),
+            uncredited: count(UNCREDITED),
+            conflated: count(CONFLATED),
+            evicted: count(EVICTED),
+            quotes,
+            answers,
+            implausible,
         }
-    }
-
-    fn received(&self, at: usize) -> Received {
-        Received { read: self.get(at), lost: self.get(at + 1) }
     }
 
     /// Whether the master dropped this process.
@@ -262,5 +249,36 @@ impl Counters {
 
     fn add(&self, at: usize, count: u64) {
         self.set(at, self.get(at).wrapping_add(count));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn counters(words: &[u64]) -> Counters {
+        let memory = Memory::new(lowlat_ipc::region::Memfd::create("counters", COUNTERS_BYTES).unwrap());
+        let counters = Counters::new(memory);
+        words.iter().enumerate().for_each(|(at, value)| counters.set(at, *value));
+        counters
+    }
+
+    #[test]
+    fn what_no_node_can_count_is_left_out_and_told() {
+        let mut words = [5; 15];
+        (words[WOKEN], words[ANSWERS + 1]) = (17_858_662_253_317_750_711, u64::MAX);
+        let figures = counters(&words).figures();
+        assert_eq!((figures.woken, figures.answers.lost, figures.lost, figures.implausible), (0, 0, 10, 2));
+        assert_eq!(figures.plus(figures).implausible, 4);
+    }
+
+    proptest! {
+        #[test]
+        fn any_memory_gives_sums_that_fit(words in proptest::collection::vec(any::<u64>(), 15), nodes in 1_u64..1_000) {
+            let figures = counters(&words).figures();
+            let all = (0..nodes).fold(Figures::default(), |all, _| all.plus(figures));
+            prop_assert!(all.read <= 3 * nodes * COUNT_MAX && all.published == nodes * figures.published);
+        }
     }
 }

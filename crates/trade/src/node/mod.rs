@@ -29,7 +29,7 @@ mod rehearsal;
 mod slice;
 mod waiting;
 
-pub use counters::{Counters, Figures, Received};
+pub use counters::{COUNT_MAX, Counters, Figures, Received};
 pub use incoming::StreamName;
 pub use join::{JoinError, ask};
 pub use overrun::Overrun;

@@ -21,6 +21,8 @@ const RETRY_NS: u64 = 1_000_000_000;
 pub struct CachedOptions {
     /// Path of the store.
     pub path: PathBuf,
+    /// Strategies of the run itself.
+    pub strategies: u32,
     /// Saves after this many unsaved records,
     pub records_max: u64,
     /// or when one of them is this old, ns.
@@ -28,9 +30,9 @@ pub struct CachedOptions {
 }
 
 impl CachedOptions {
-    /// Defaults, with this file.
-    pub fn new(path: PathBuf) -> Self {
-        Self { path, records_max: 10_000, age_ns_max: 100_000_000 }
+    /// Defaults, with this file, for a run of so many strategies of its own.
+    pub fn new(path: PathBuf, strategies: u32) -> Self {
+        Self { path, strategies, records_max: 10_000, age_ns_max: 100_000_000 }
     }
 }
 
@@ -86,6 +88,7 @@ pub fn run(
     if node.epoch() == 1 {
         cached.begin_run();
     }
+    cached.reserve(options.strategies);
     let mut done = CachedDone::default();
     let mut saver = Saver { options, since_ns: None, retry_ns: 0, has_told: false };
     let (mut is_over, mut events) = (false, 0);

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     master::Master,
-    node::{Figures, Received},
+    node::{COUNT_MAX, Figures, Received},
     roles::{MD_STREAM, TD_STREAM},
     stages::StageRecorder,
     td::ledger::{self, Ledger, Totals},
@@ -18,6 +18,9 @@ use lowlat_pipeline::{
     Stages, WireRecord, check::spinning,
 };
 use std::{sync::Arc, thread};
+
+/// CPUs that others may keep busy before the run's figures are in doubt.
+const OTHERS_BUSY_MAX: f64 = 0.25;
 
 /// All results, with doubts about them.
 pub(super) fn record(
@@ -49,6 +52,9 @@ pub(super) fn record(
         gateway: td_tally.as_ref().filter(|_| asked.gateway.is_some()).map(Tally::gateway),
         stages: stages.as_ref().map(StageRecorder::wire_stages).unwrap_or_default(),
     });
+    let uses = uses::between(&ended.before, &ended.after, &ended.private);
+    let uses_s = ended.uses_ns as f64 / 1e9;
+    let [idle_before, idle_after] = ended.idle;
     let mut record = PipelineRecord {
         parameters,
         measured_s: measured_ns as f64 / 1e9,
@@ -65,8 +71,9 @@ pub(super) fn record(
         restarts: ended.master.restarts(),
         stages: stages.map_or_else(Stages::default, |stages| stages.stages()),
         wire,
-        uses: uses::between(&ended.before, &ended.after, &ended.private),
-        uses_s: ended.uses_ns as f64 / 1e9,
+        others_cpu_s: uses::others_cpu_s(idle_before, idle_after, uses_s, &uses),
+        uses,
+        uses_s,
         backing_bytes: ended.master.backing_bytes().clone(),
         runs_beside: Vec::new(),
         failed: ended.failed.iter().cloned().collect(),
@@ -94,9 +101,14 @@ fn balance(asked: &PipelineOptions, ended: &Ended, td: Option<&Tally<Arc<Memfd>>
     let Ended { master, .. } = ended;
     let nodes = master.nodes();
     let ledger = look(master);
+    // What is in a stream is counted in its writer's memory too.
+    let in_stream = |number| master.published(number).filter(|count| *count <= COUNT_MAX);
+    let overwritten = nodes.iter().filter(|node| {
+        node.figures.implausible > 0 || master.published(node.number).is_some_and(|count| count > COUNT_MAX)
+    });
     let published = |name: &str| {
         let node = nodes.iter().find(|node| node.name == name);
-        node.and_then(|node| master.published(node.number)).unwrap_or(0)
+        node.and_then(|node| in_stream(node.number)).unwrap_or(0)
     };
     let senders: Vec<_> = nodes.iter().filter(|node| node.is_sender).collect();
     let delivered = |name: &str, of: fn(&Figures) -> Received| {
@@ -118,11 +130,12 @@ fn balance(asked: &PipelineOptions, ended: &Ended, td: Option<&Tally<Arc<Memfd>>
             .iter()
             .map(|node| SentOrders {
                 name: node.name.clone(),
-                sent: master.published(node.number).unwrap_or(0),
+                sent: in_stream(node.number).unwrap_or(0),
                 answered: ledger.as_ref().map_or(0, |ledger| ledger.answered_of(node.number)),
                 unsent: node.figures.uncredited,
             })
             .collect(),
+        implausible: overwritten.map(|node| node.name.clone()).collect(),
     }
 }
 
@@ -198,6 +211,11 @@ pub(super) fn of_figures(record: &PipelineRecord, cpus: Option<usize>) -> Vec<St
             "Latencies from the write hide the delay of a late md: use tick to order from the due time."
                 .to_owned(),
         );
+    }
+    if let Some(busy) = record.others_busy().filter(|busy| *busy > OTHERS_BUSY_MAX) {
+        warnings.push(format!(
+            "Other programs kept {busy:.2} CPUs of this machine busy during the run: the figures are those of a shared machine."
+        ));
     }
     for used in record.uses.iter().filter(|used| used.major_faults > 0) {
         warnings.push(format!(

@@ -47,7 +47,8 @@ pub fn programs(parameters: &PipelineParameters, options: &PipelineOptions, prog
         });
     }
     if let Some(store) = &options.cached_store {
-        programs.push(role(CACHED, CACHED, "parked", pins(CACHED), &[("store", store.clone())]));
+        let more = [("store", store.clone()), ("strategies", count.to_string())];
+        programs.push(role(CACHED, CACHED, "parked", pins(CACHED), &more));
     }
     for number in 0..options.followers {
         let more = [("instrument", number.to_string())];
@@ -75,9 +76,14 @@ pub fn programs(parameters: &PipelineParameters, options: &PipelineOptions, prog
         QuoteOverrun::Conflate => "conflate",
     };
     let quotes_per_order = options.quotes_per_order.map(|quotes| ("quotes-per-order", quotes.to_string()));
+    let cost_ns = parameters.strategy_cost_ns;
+    let work: Vec<_> = quotes_per_order
+        .into_iter()
+        .chain((cost_ns > 0).then(|| ("strategy-cost-ns", cost_ns.to_string())))
+        .collect();
     if let Some(cpu) = parameters.host_core {
         let mut more = vec![("strategies", count.to_string()), ("overrun", overrun.to_owned())];
-        more.extend(quotes_per_order);
+        more.extend(work);
         programs.push(role("host", "host", "fast", vec![cpu], &more));
     } else {
         let cpus = pins("strategies");
@@ -87,7 +93,7 @@ pub fn programs(parameters: &PipelineParameters, options: &PipelineOptions, prog
             let cpu = turn.and_then(|turn| cpus.get(turn)).copied();
             let mut more = vec![("instrument", number.to_string()), ("overrun", overrun.to_owned())];
             more.extend(options.cached_store.clone().map(|store| ("store", store)));
-            more.extend(quotes_per_order.clone());
+            more.extend(work.clone());
             let name = format!("s{number}");
             programs.push(role("strategy", &name, waits.strategies, cpu.into_iter().collect(), &more));
         }
@@ -192,6 +198,7 @@ mod tests {
             host_core,
             may_use_huge_pages: false,
             has_md_threads: false,
+            strategy_cost_ns: 0,
         }
     }
 
@@ -255,7 +262,11 @@ mod tests {
 
     #[test]
     fn the_report_s_platform_has_followers_and_threads() {
-        let parameters = PipelineParameters { has_md_threads: true, ..parameters(Mode::PlatformFast, None) };
+        let parameters = PipelineParameters {
+            has_md_threads: true,
+            strategy_cost_ns: 20_000,
+            ..parameters(Mode::PlatformFast, None)
+        };
         let options = PipelineOptions {
             followers: 2,
             scenario: Some("/tmp/a11.json".to_owned()),
@@ -268,6 +279,7 @@ mod tests {
         let said = |at: usize| programs[at].arguments.join(" ");
         assert_eq!(said(1), "pipeline role follower --master {master} --wait parked --instrument 1");
         assert!(said(2).contains("--wait fast") && said(3).contains("--wait parked"));
+        assert!(said(3).ends_with("--overrun gap --strategy-cost-ns 20000"), "{}", said(3));
         assert!(said(6).ends_with("--wait fast --strategies 3 --scenario /tmp/a11.json --md-threads"));
     }
 

@@ -22,6 +22,7 @@ fn parameters() -> PipelineParameters {
         host_core: None,
         may_use_huge_pages: false,
         has_md_threads: false,
+        strategy_cost_ns: 0,
     }
 }
 
@@ -44,6 +45,7 @@ fn clean() -> PipelineRecord {
         wire: None,
         uses: vec![ProcessUse { role: "md".to_owned(), ..ProcessUse::default() }],
         uses_s: 1.0,
+        others_cpu_s: Some(0.1),
         backing_bytes: BTreeMap::new(),
         runs_beside: Vec::new(),
         failed: Vec::new(),
@@ -73,6 +75,7 @@ fn each_fault_is_a_finding_each_doubt_a_warning_and_a_clean_run_has_neither() {
     doubt(|record| record.parameters.mode = Mode::Fast, "4 processes spin on 3 CPUs");
     doubt(|record| record.ticks_published = 99, "hide the delay");
     doubt(|record| record.uses[0].major_faults = 3, "3 pages from a disk");
+    doubt(|record| record.others_cpu_s = Some(1.5), "kept 1.50 CPUs of this machine busy");
     let fault = |change, words: &str| {
         let findings = findings(&changed(change));
         assert!(findings.len() == 1 && findings[0].contains(words), "{words}: {findings:?}");

@@ -56,6 +56,8 @@ pub(super) struct Ended {
     pub(super) after: Uses,
     /// From the first start of a process until all had joined.
     pub(super) ready_ns: u64,
+    /// Idle time of the machine at the same two moments.
+    pub(super) idle: [Option<(f64, usize)>; 2],
     pub(super) private: Private,
     pub(super) swapped_pages: Option<u64>,
     pub(super) stopped: Stopped,
@@ -191,6 +193,7 @@ impl Watch<'_> {
         asked: &PipelineOptions,
     ) -> Result<PipelineRecord, RunError> {
         let (before, before_ns) = (uses::read(&self.master), now_ns());
+        let idle_before = uses::machine_idle();
         let swapped_before = uses::swapped_pages();
         let begun_ns = now_ns();
         self.begun_ns = Some(begun_ns);
@@ -213,6 +216,7 @@ impl Watch<'_> {
         let elapsed_ns = now_ns() - begun_ns;
         self.rest()?;
         let (after, uses_ns) = (uses::read(&self.master), now_ns() - before_ns);
+        let idle = [idle_before, uses::machine_idle()];
         let private = uses::private(&self.master);
         let swapped_pages = swapped_before.zip(uses::swapped_pages()).map(|(before, after)| after - before);
         self.tell(Phase::Ending, true);
@@ -228,6 +232,7 @@ impl Watch<'_> {
             uses_ns,
             before,
             after,
+            idle,
             ready_ns,
             private,
             swapped_pages,

@@ -10,9 +10,10 @@ fn wanted() -> Wanted {
         rate_per_s: 10.0,
         goal: Goal { p99_ns: 500_000.0, utilisation: 0.6 },
         mode: Mode::Parked,
-        strategy_cost_ns: 0.0,
+        strategy_cost_ns: 0,
         strategies: Vec::new(),
         checks: vec![10, 40, 80],
+        repeats: 1,
         duration: Duration::from_secs(5),
         is_forced: false,
     }
@@ -66,6 +67,20 @@ fn costs_are_measured_then_points_checked_then_cpus_proposed() {
     assert_eq!(document.placement.pins["strategies"].len(), document.capacity.strategies as usize);
     let read: SizeDocument = serde_json::from_value(serde_json::to_value(&document).unwrap()).unwrap();
     assert_eq!(read.placement, document.placement);
+}
+
+#[test]
+fn checks_go_in_rounds_and_every_run_does_the_strategy_s_work() {
+    let mut runner = Fake::default();
+    let wanted = Wanted { repeats: 2, checks: vec![40, 10], strategy_cost_ns: 20_000, ..wanted() };
+    let document = find(&wanted, 8, &mut runner);
+    let asked: Vec<u32> = runner.asked.iter().map(|of| of.strategies).collect();
+    assert_eq!(asked, [1, 1, 40, 10, 40, 10]);
+    assert!(runner.asked.iter().all(|of| of.strategy_cost_ns == 20_000));
+    let checked: Vec<u32> = document.checked.iter().map(|point| point.load.strategies).collect();
+    assert_eq!((checked, document.strategy_cost_ns), (vec![10, 10, 40, 40], 20_000));
+    let [low, high] = document.answer.predicted_range.unwrap();
+    assert!(low <= document.answer.predicted && document.answer.predicted <= high, "{:?}", document.answer);
 }
 
 #[test]

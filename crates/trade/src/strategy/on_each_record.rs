@@ -14,6 +14,8 @@ pub struct OnEachRecord {
     pub instrument: Option<u32>,
     /// Quotes per order; 0 or 1: an order for each quote.
     pub quotes_per_order: u32,
+    /// CPU time that it computes for each quote of its instrument, ns.
+    pub cost_ns: u64,
     /// Quotes of its instrument.
     pub quotes: u64,
     /// Orders sent, plus 1 if it started with a piece that its predecessor had bought.
@@ -37,6 +39,25 @@ impl OnEachRecord {
     pub fn per_quotes(self, quotes_per_order: u32) -> Self {
         Self { quotes_per_order, ..self }
     }
+
+    /// The same with so much work for each quote.
+    #[must_use]
+    pub fn costing(self, cost_ns: u64) -> Self {
+        Self { cost_ns, ..self }
+    }
+}
+
+/// Computes until this thread has used so much CPU time: a preemption adds to it as to real work, which a wait by the clock would
+/// hide.
+fn compute(cost_ns: u64) {
+    let used_ns = || {
+        let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+        used.tv_sec.cast_unsigned() * 1_000_000_000 + used.tv_nsec.cast_unsigned()
+    };
+    let until_ns = used_ns() + cost_ns;
+    while used_ns() < until_ns {
+        std::hint::spin_loop();
+    }
 }
 
 impl Strategy for OnEachRecord {
@@ -45,6 +66,9 @@ impl Strategy for OnEachRecord {
             return;
         }
         self.quotes += 1;
+        if self.cost_ns > 0 {
+            compute(self.cost_ns);
+        }
         if !self.quotes.is_multiple_of(u64::from(self.quotes_per_order.max(1))) {
             return;
         }

@@ -72,7 +72,7 @@ fn every_quote_causes_an_order_and_every_order_an_answer() {
     let md = start_md(&master);
     let td = start_td(&master);
     let node = master.join(&roles::cached::join());
-    let options = roles::cached::CachedOptions::new(store.clone());
+    let options = roles::cached::CachedOptions::new(store.clone(), STRATEGIES);
     let cached = thread::spawn(move || roles::cached::run(node, &options, &mut |note| panic!("{note}")));
     let strategies: Vec<_> = (0..STRATEGIES)
         .map(|number| {

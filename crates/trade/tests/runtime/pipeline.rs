@@ -104,6 +104,7 @@ fn parameters(strategies: u32) -> PipelineParameters {
         host_core: None,
         may_use_huge_pages: false,
         has_md_threads: false,
+        strategy_cost_ns: 0,
     }
 }
 

@@ -36,6 +36,7 @@ use std::{path::PathBuf, time::Duration};
 pub const COMMAND: Subcommand = Subcommand { name: "matrix", declare, run };
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 struct Arguments {
     /// Time for all rows together: 10m, 2h
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration, allow_hyphen_values = true)]
@@ -67,9 +68,12 @@ struct Arguments {
     html: Option<PathBuf>,
     #[command(flatten)]
     language: PageArgs,
-    /// Write a JSON document, which --from reads
+    /// Print the JSON document on stdout instead of the tables
+    #[arg(long, conflicts_with = "plan")]
+    json: bool,
+    /// Write the JSON document, which --from reads: after each round, too
     #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    result: Option<PathBuf>,
     /// Show an existing JSON document instead of measuring
     #[arg(long, value_name = "FILE", conflicts_with_all = ["budget", "rows", "groups", "repeats", "reserve_huge_pages", "scenario", "md_threads", "start_interval", "force", "plan"])]
     from: Option<PathBuf>,
@@ -197,7 +201,8 @@ fn wanted(arguments: &Arguments, scenario: Option<&Scenario>) -> Wanted {
 struct Outputs {
     html: Option<OutputFile>,
     language: PageArgs,
-    json: Option<OutputFile>,
+    prints_json: bool,
+    result: Option<OutputFile>,
 }
 
 impl Outputs {
@@ -208,32 +213,39 @@ impl Outputs {
         Ok(Self {
             html: file(&arguments.html, "--html")?,
             language: arguments.language.clone(),
-            json: file(&arguments.json, "--json")?,
+            prints_json: arguments.json,
+            result: file(&arguments.result, "--result")?,
         })
     }
 
     /// Writes the document between rounds. Errors are ignored here: the final write reports them.
     fn keep(&self, document: &MatrixDocument) {
-        if let Some(file) = &self.json {
+        if let Some(file) = &self.result {
             let _ = file.write_json(document);
         }
     }
 
     fn write(&self, document: &MatrixDocument) -> anyhow::Result<()> {
-        output::print(&matrix_text(document, output::width()))?;
-        let json = self.json.iter().map(|file| (file, output::json_line(document)));
+        if self.prints_json {
+            output::print_json(document)?;
+        } else {
+            output::print(&matrix_text(document, output::width()))?;
+        }
+        let result = self.result.iter().map(|file| (file, output::json_line(document)));
         let html = self
             .html
             .iter()
             .map(|file| (file, Ok(self.language.page(matrix_html(document), &document.labels))));
-        results::write_all(json.chain(html))
+        results::write_all(result.chain(html))
     }
 }
 
 fn read(path: &std::path::Path) -> anyhow::Result<MatrixDocument> {
     let shown = path.display();
     let not = || {
-        format!("cannot read {shown} as a matrix\nhint: name a file written by lowlat pipeline matrix --json")
+        format!(
+            "cannot read {shown} as a matrix\nhint: name a file written by lowlat pipeline matrix --result"
+        )
     };
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {shown}"))?;
     let document: MatrixDocument = serde_json::from_slice(&bytes).with_context(not)?;

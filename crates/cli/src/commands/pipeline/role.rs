@@ -93,6 +93,9 @@ struct Arguments {
     /// Largest distance of a price from the middle of the last quote, in thousandths
     #[arg(long, value_name = "PER_MILLE")]
     price_deviation: Option<u32>,
+    /// CPU time that a strategy computes per quote, in ns
+    #[arg(long, value_name = "NS", default_value_t = 0)]
+    strategy_cost_ns: u64,
     #[command(flatten)]
     wire: WireArguments,
     /// File of cached's state, which a restarted strategy reads
@@ -263,14 +266,18 @@ fn strategy(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
         wait,
     );
     let node = join(&arguments.master, &roles::strategy::with_overrun(asked, arguments.overrun.into()))?;
-    let quotes_per_order = arguments.wire.quotes_per_order.unwrap_or(1);
-    let (options, mut strategy) =
-        (StrategyOptions { number }, OnEachRecord::of(number).per_quotes(quotes_per_order));
+    let (options, mut strategy) = (StrategyOptions { number }, built_in(arguments, number));
     if let Some(store) = &arguments.store {
         roles::strategy::restore(&node, &options, store, &mut strategy)?;
     }
     roles::strategy::run(node, &options, &mut strategy)?;
     Ok(())
+}
+
+/// The strategy of a run, with the work that was asked of it.
+fn built_in(arguments: &Arguments, number: u32) -> OnEachRecord {
+    let quotes_per_order = arguments.wire.quotes_per_order.unwrap_or(1);
+    OnEachRecord::of(number).per_quotes(quotes_per_order).costing(arguments.strategy_cost_ns)
 }
 
 fn host(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
@@ -283,10 +290,9 @@ fn host(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
     let queue_max = (HOST_RECORDS / numbers.len().max(1)).clamp(HOST_QUEUE_MIN, HOST_QUEUE_MAX);
     let budget = Budget { call_ns_max: HOST_CALL_NS_MAX, queue_max, ..Budget::default() };
     let mut host = Host::new(budget);
-    let quotes_per_order = arguments.wire.quotes_per_order.unwrap_or(1);
     // Without those that were already moved out before the restart.
     for number in node.strategies().to_vec() {
-        host.add(number, &[number], Box::new(OnEachRecord::of(number).per_quotes(quotes_per_order)))?;
+        host.add(number, &[number], Box::new(built_in(arguments, number)))?;
     }
     roles::host::run(node, &mut host, &mut |number| {
         output::talk(&format!("strategy {number} is being moved out"));
@@ -297,7 +303,9 @@ fn host(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
 fn cached(arguments: &Arguments) -> anyhow::Result<()> {
     let node = join(&arguments.master, &roles::cached::join())?;
     let store = arguments.store.clone().context("missing --store FILE, the file of cached's state")?;
-    roles::cached::run(node, &CachedOptions::new(store), &mut |note| output::talk(note))?;
+    roles::cached::run(node, &CachedOptions::new(store, arguments.strategies), &mut |note| {
+        output::talk(note);
+    })?;
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use super::{
     wire::WireArguments,
 };
 use crate::{
-    arguments::{PageArgs, bytes, duration},
+    arguments::{PageArgs, bytes, duration, time_ns},
     commands::{Subcommand, examples},
     labels::host_name,
     output::{self, Exit},
@@ -68,6 +68,9 @@ pub struct Arguments {
     /// How long to publish quotes: 10s, 5m
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration, allow_hyphen_values = true)]
     duration: Duration,
+    /// CPU time that each strategy computes per quote: 20us
+    #[arg(long, value_name = "TIME", default_value = "0us", value_parser = time_ns)]
+    strategy_cost: u64,
     /// CPUs of roles: md=0,td=1,strategies=2-5; platform=0 runs md and td in one process; also
     /// master, cached, recorder
     #[arg(long, value_name = "ROLE=CPU", value_parser = pins::parse)]
@@ -235,6 +238,7 @@ fn parameters(arguments: &Arguments) -> anyhow::Result<PipelineParameters> {
         host_core: arguments.host_core,
         may_use_huge_pages: arguments.huge_pages,
         has_md_threads: arguments.scenario.md_threads,
+        strategy_cost_ns: arguments.strategy_cost,
     })
 }
 

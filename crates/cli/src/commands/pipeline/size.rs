@@ -34,7 +34,7 @@ struct Arguments {
     /// How processes wait
     #[arg(long, value_enum, default_value_t = ModeWord::Parked)]
     mode: ModeWord,
-    /// Time that a real strategy computes per quote, in addition to the measured cost
+    /// CPU time that each strategy computes per quote, in every run: 20us
     #[arg(long, value_name = "TIME", default_value = "0us", value_parser = time_ns)]
     strategy_cost: u64,
     /// Strategies of different rates to place, as COUNTxRATE: 60x10,20x100 [default: as many as fit, at --rate]
@@ -43,6 +43,9 @@ struct Arguments {
     /// Numbers of strategies to run, to check the prediction
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',', num_args = 1.., default_values_t = [10, 40, 80], value_parser = clap::value_parser!(u32).range(1..=1000))]
     check: Vec<u32>,
+    /// Runs of each of these numbers
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100))]
+    repeats: u32,
     /// Duration of each run
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration, allow_hyphen_values = true)]
     duration: Duration,
@@ -163,9 +166,10 @@ fn wanted(arguments: &Arguments) -> Wanted {
         rate_per_s: arguments.rate,
         goal: Goal { p99_ns: arguments.goal as f64, utilisation: f64::from(arguments.utilisation) / 100.0 },
         mode: arguments.mode.into(),
-        strategy_cost_ns: arguments.strategy_cost as f64,
+        strategy_cost_ns: arguments.strategy_cost,
         strategies: arguments.strategies.clone(),
         checks: arguments.check.clone(),
+        repeats: arguments.repeats,
         duration: arguments.duration,
         is_forced: arguments.force,
     }
@@ -185,7 +189,7 @@ mod tests {
         let words =
             ["--rate", "10", "--goal", "5ms", "--strategy-cost", "20us", "--strategies", "6x10,2x100"];
         let of = wanted(&arguments(&words).unwrap());
-        assert_eq!((of.rate_per_s, of.goal.p99_ns, of.strategy_cost_ns), (10.0, 5e6, 2e4));
+        assert_eq!((of.rate_per_s, of.goal.p99_ns, of.strategy_cost_ns), (10.0, 5e6, 20_000));
         assert_eq!((of.strategies.len(), of.checks.as_slice()), (2, [10, 40, 80].as_slice()));
         assert!((of.goal.utilisation - 0.6).abs() < 1e-9);
     }

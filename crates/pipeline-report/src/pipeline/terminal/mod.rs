@@ -91,8 +91,12 @@ fn load(parameters: &PipelineParameters, reached: &str) -> String {
     };
     let host = if parameters.host_core.is_some() { " in one host" } else { "" };
     let threads = if parameters.has_md_threads { ", md with a thread for each instrument" } else { "" };
+    let cost = match parameters.strategy_cost_ns {
+        0 => String::new(),
+        cost_ns => format!(", {} of work a quote", duration(cost_ns)),
+    };
     let (asked, mode) = (trimmed(parameters.rate_per_s), mode_word(parameters.mode));
-    format!("{strategies}{host}, {asked} quotes/s{reached}, {mode}{threads}")
+    format!("{strategies}{host}, {asked} quotes/s{reached}, {mode}{threads}{cost}")
 }
 
 /// A rate without superfluous digits: "0.333", "80", "8,000".

@@ -28,7 +28,7 @@ pub fn size_text(document: &SizeDocument, width: usize) -> String {
         out.push('\n');
     }
     add_heading(&mut out, "Costs of one strategy");
-    for (label, text) in costs(&document.costs, document.strategy_extra_ns) {
+    for (label, text) in costs(&document.costs, document.strategy_cost_ns) {
         add_field(&mut out, label, &text, LABEL_WIDTH, width);
     }
     add_heading(&mut out, "Prediction compared with runs");
@@ -97,7 +97,7 @@ fn in_order(pins: &BTreeMap<String, Vec<CpuId>>) -> Vec<(&String, &Vec<CpuId>)> 
     pins
 }
 
-fn costs(costs: &Costs, extra_ns: f64) -> Vec<(&'static str, String)> {
+fn costs(costs: &Costs, work_ns: u64) -> Vec<(&'static str, String)> {
     let ns = |ns: f64| duration(whole(ns));
     let wake = if costs.transfer_ns > 0.0 {
         format!(
@@ -108,8 +108,10 @@ fn costs(costs: &Costs, extra_ns: f64) -> Vec<(&'static str, String)> {
     } else {
         format!("{} to a sleeping process; the transfer alone was not measured", ns(costs.wake_ns))
     };
-    let extra =
-        if extra_ns > 0.0 { format!(", {} of it from --strategy-cost", ns(extra_ns)) } else { String::new() };
+    let extra = match work_ns {
+        0 => String::new(),
+        work_ns => format!(", {} of it for --strategy-cost", duration(work_ns)),
+    };
     vec![
         ("hop", wake),
         ("decision", format!("{}{extra}", ns(costs.decide_ns))),
@@ -157,18 +159,19 @@ fn checked(points: &[CheckedPoint]) -> Vec<Column> {
 /// The prediction's error, and how the answer is corrected for it.
 fn fit(document: &SizeDocument) -> String {
     let fit = &document.fit;
+    let of = if document.strategy_cost_ns > 0 { " of what exceeds --strategy-cost" } else { "" };
     let corrected = format!("the answer is corrected by {:.2} at p50", fit.p50_factor);
     match (fit.points, fit.error_factor) {
         (0, _) => format!(
-            "Ratio: run / model; {corrected}, but not at p99: no run had enough ticks. Measure longer \
+            "Ratio: run / model{of}; {corrected}, but not at p99: no run had enough ticks. Measure longer \
              (--duration), or with more strategies (--check)."
         ),
         (_, None) => format!(
-            "Ratio: run / model; {corrected} and {:.2} at p99. A single point at p99 gives no error range.",
+            "Ratio: run / model{of}; {corrected} and {:.2} at p99. A single point at p99 gives no error range.",
             fit.p99_factor
         ),
         (_, Some(factor)) => format!(
-            "Ratio: run / model; {corrected} and {:.2} at p99. The worst point then still differs by a factor of \
+            "Ratio: run / model{of}; {corrected} and {:.2} at p99. The worst point then still differs by a factor of \
              {factor:.2} at p99.",
             fit.p99_factor
         ),

@@ -17,7 +17,8 @@ pub fn headline(document: &SizeDocument) -> String {
             mode_word(document.load.mode)
         )
     };
-    let predicted = || format!("predicted, not checked: {}", strategies_words(answer.predicted));
+    let predicted =
+        || format!("predicted, not checked: {}{}", strategies_words(answer.predicted), interval(document));
     match (answer.checked, answer.broken) {
         (Some(checked), _) => {
             let more = if answer.is_extrapolated { format!("; {}", predicted()) } else { String::new() };
@@ -31,7 +32,31 @@ pub fn headline(document: &SizeDocument) -> String {
             "Predicted, not checked: not even one strategy of {} quotes/s meets the goal",
             trimmed(document.rate_each_per_s)
         ),
-        (None, None) => format!("Predicted, not checked: {}", load(answer.predicted)),
+        (None, None) => format!("Predicted, not checked: {}{}", load(answer.predicted), interval(document)),
+    }
+}
+
+/// How far the prediction reaches by the spread of the runs.
+fn interval(document: &SizeDocument) -> String {
+    match document.answer.predicted_range {
+        Some([low, high]) if low < high => {
+            format!(" ({} to {} by the spread of the runs)", count(low.into()), count(high.into()))
+        }
+        _ => String::new(),
+    }
+}
+
+/// What else ran on the machine while the checks did.
+fn others(document: &SizeDocument) -> String {
+    let busy: Vec<f64> = document.checked.iter().filter_map(|point| point.measured.others_busy()).collect();
+    let ends =
+        [f64::min, f64::max].map(|of| busy.iter().copied().reduce(of).map(|cpus| format!("{cpus:.2}")));
+    match ends {
+        [Some(low), Some(high)] if low == high => {
+            format!("other programs kept {low} CPUs busy during the runs")
+        }
+        [Some(low), Some(high)] => format!("other programs kept {low} to {high} CPUs busy during the runs"),
+        _ => "it is unknown what else ran on the machine".to_owned(),
     }
 }
 
@@ -46,6 +71,7 @@ pub fn notes(document: &SizeDocument) -> Vec<String> {
     notes.extend(unchecked(document).map(str::to_owned));
     notes.extend(broken(document));
     notes.push(expected(document));
+    notes.extend((!document.checked.is_empty()).then(|| others(document)));
     notes
 }
 
@@ -57,8 +83,6 @@ fn unchecked(document: &SizeDocument) -> Option<&'static str> {
     let has_p99 = document.checked.iter().any(|point| point.measured.stages.t2o.p99_ns.is_some());
     Some(if document.checked.is_empty() {
         "no run was checked"
-    } else if document.strategy_extra_ns > 0.0 {
-        "runs leave out the time of --strategy-cost, so they cannot confirm the goal"
     } else if has_p99 {
         "the model predicts busier CPUs than the goal allows for every checked number"
     } else {
