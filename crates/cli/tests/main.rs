@@ -27,6 +27,7 @@ mod lang;
 mod net;
 mod onload;
 mod packages;
+mod pipeline_kills;
 mod pipeline_run;
 mod plan;
 mod redfish;
