@@ -36,7 +36,9 @@ impl Master {
             .collect();
         for (reader, keys) in readers {
             let channel = self.add_channel(number, reader, &keys)?;
-            self.tell_in(number, reader, &channel);
+            if self.member(reader).is_some_and(|member| member.is_mapped) {
+                self.tell_in(number, reader, &channel);
+            }
             self.tell_out(number, reader, &channel);
             // Connected before anything is published: the node gets all of it before it learns that it has
             // joined.
@@ -114,11 +116,12 @@ impl Master {
         }
     }
 
-    /// Whether to link a joining stream to a node: the node is running, or records are kept for it. A node that
-    /// has not mapped its memory is linked later.
+    /// Whether to link a joining stream to a node: the node is running, or records are kept for it. One that has not mapped
+    /// its memory learns of the ring when it has; before the begin, when nothing is published, it is linked then.
     fn is_served(&self, member: &Member) -> bool {
         let keeps = self.options.dead_readers == super::DeadReaders::Keep;
-        (member.is_there() && member.is_mapped) || (keeps && member.standing == Standing::Dead)
+        (member.is_there() && (member.is_mapped || self.has_begun))
+            || (keeps && member.standing == Standing::Dead)
     }
 
     fn add_channel(&mut self, writer: u32, reader: u32, keys: &Keys) -> Result<Channel, String> {

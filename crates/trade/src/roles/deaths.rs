@@ -100,10 +100,29 @@ impl World<'_> {
             });
             while !joining.is_finished() {
                 self.poll();
+                if join.role == "td" && !self.sent.is_empty() {
+                    self.beside();
+                }
                 thread::sleep(Duration::from_micros(200));
             }
             joining.join().unwrap()
         })
+    }
+
+    /// A strategy sends, dies, or comes back and sends at once, at any moment of td's joining.
+    fn beside(&mut self) {
+        let at = usize::try_from(self.random.u64(..u64::from(STRATEGIES))).unwrap();
+        match (self.random.u64(..6), self.senders[at].node.take()) {
+            (0, Some(node)) => kill(node),
+            (0 | 1, None) => {
+                self.restart(at);
+                self.send(at, 2);
+            }
+            (turn, node) => {
+                self.senders[at].node = node;
+                self.send(at, u64::from(turn == 2));
+            }
+        }
     }
 
     fn start_td(&mut self, steps: u64) {
