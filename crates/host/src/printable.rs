@@ -46,7 +46,8 @@ pub fn json(text: &str) -> Cow<'_, str> {
 }
 
 fn replaced(text: &str, is_bad: impl Fn(char) -> bool, replace: impl Fn(char, &mut String)) -> Cow<'_, str> {
-    if !text.contains(&is_bad) {
+    // Nearly every text is printable ASCII, which the first test sees many bytes at a time.
+    if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) || !text.contains(&is_bad) {
         return text.into();
     }
     let mut out = String::with_capacity(text.len() + 16);

@@ -17,7 +17,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 /// Rounds of killing; more on request.
@@ -25,25 +25,12 @@ fn rounds() -> u32 {
     env::var("LOWLAT_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(6)
 }
 
-/// A small random number generator (splitmix64), so that a run can be repeated by its seed.
-struct Random(u64);
-
-impl Random {
-    fn seeded() -> Self {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-        let given = env::var("LOWLAT_SEED").ok().and_then(|text| text.parse().ok());
-        let seed = given.unwrap_or_else(|| u64::from(now.subsec_nanos()));
-        eprintln!("seed: LOWLAT_SEED={seed}");
-        Self(seed)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit
-    }
+/// So that a run can be repeated by its seed.
+fn seeded() -> fastrand::Rng {
+    let given = env::var("LOWLAT_SEED").ok().and_then(|text| text.parse().ok());
+    let seed = given.unwrap_or_else(|| fastrand::u64(..1_000_000));
+    eprintln!("seed: LOWLAT_SEED={seed}");
+    fastrand::Rng::with_seed(seed)
 }
 
 /// Reads in a thread of the test. Returns the sequences, and the number of lost records.
@@ -71,7 +58,7 @@ fn follow(mut node: Node, is_over: Arc<AtomicBool>) -> thread::JoinHandle<(Vec<u
 
 #[test]
 fn writer_and_reader_are_killed_at_random_and_nothing_committed_is_lost() {
-    let mut random = Random::seeded();
+    let mut random = seeded();
     let master = MasterThread::start(|_| {});
     let socket = master.socket().display().to_string();
     let file = master.socket().with_file_name("read");
@@ -97,8 +84,8 @@ fn writer_and_reader_are_killed_at_random_and_nothing_committed_is_lost() {
     running("reader", 1);
     running("writer", 1);
     for _ in 0..rounds() {
-        thread::sleep(Duration::from_micros(random.below(60_000)));
-        let who = usize::try_from(random.below(2)).unwrap();
+        thread::sleep(Duration::from_micros(random.u64(..60_000)));
+        let who = random.usize(..2);
         let name = ["writer", "reader"][who];
         let processes = master.with(|master, _| master.processes());
         let pid = processes.iter().find(|(other, ..)| other == name).unwrap().2;
