@@ -145,11 +145,8 @@ fn no_shell_finds_fault_with_a_script_of_any_host() {
             }
         }
     }
-    // The playbook carries the service's script along.
-    let is_script = |name: &str| {
-        let ending = Path::new(name).extension().unwrap_or_default();
-        (ending == "sh" && !name.contains("/ansible/")) || ending == "cfg"
-    };
+    let is_script =
+        |name: &str| Path::new(name).extension().is_some_and(|ending| ending == "sh" || ending == "cfg");
     let scripts: Vec<String> = below(directory.path()).into_iter().filter(|name| is_script(name)).collect();
     assert!(scripts.len() > 30, "{}", scripts.len());
     for script in &scripts {
@@ -282,22 +279,6 @@ fn tuned_loads_the_profile_and_makes_the_expected_line() {
 }
 
 #[test]
-fn ansible_accepts_the_playbook() {
-    let directory = tempfile::tempdir().expect("a directory");
-    for profile in Profile::ALL {
-        let below = directory.path().join(profile.name());
-        write(&HostWithRole::of(&stock(), profile, true).files("ansible"), &below);
-        let arguments = ["--syntax-check", "-i", "localhost,", "lowlat.yml"];
-        if let Some(output) = run_if_there("ansible-playbook", &arguments, &below) {
-            assert_success(&output);
-        }
-        if let Some(output) = run_if_there("ansible-lint", &["--offline", "lowlat.yml"], &below) {
-            assert_success(&output);
-        }
-    }
-}
-
-#[test]
 fn the_command_writes_prints_and_refuses() {
     let root = stock().display().to_string();
     let directory = tempfile::tempdir().expect("a directory");
@@ -327,7 +308,7 @@ fn the_command_writes_prints_and_refuses() {
     for name in ["tune.sh", "desk7.yml"] {
         let path = directory.path().join(name);
         let before = fs::read(&path).ok();
-        let refused = export(&["--format", "ansible", "--out", &path.display().to_string()]);
+        let refused = export(&["--format", "tuned", "--out", &path.display().to_string()]);
         let message = common::text(&refused.stderr);
         assert_eq!(refused.status.code(), Some(2), "{message}");
         assert!(
@@ -338,11 +319,11 @@ fn the_command_writes_prints_and_refuses() {
     }
     assert_success(&export(&[
         "--format",
-        "ansible",
+        "tuned",
         "--out",
         &directory.path().join("desk7.yml/").display().to_string(),
     ]));
-    assert!(directory.path().join("desk7.yml/lowlat.yml").exists());
+    assert!(directory.path().join("desk7.yml/lowlat-trading/tuned.conf").exists());
     let nowhere = directory.path().join("missing/tune.sh");
     let refused = export(&["--format", "shell", "--out", &nowhere.display().to_string()]);
     assert_eq!(refused.status.code(), Some(2), "as every other --out: {}", common::text(&refused.stderr));

@@ -89,7 +89,6 @@ const COMMANDS: &[&[&str]] = &[
     &["tune", "plan", "--json", "--root", "{tree}"],
     &["tune", "export", "--format", "shell", "--root", "{tree}"],
     &["tune", "export", "--format", "tuned", "--root", "{tree}"],
-    &["tune", "export", "--format", "ansible", "--root", "{tree}"],
     &["tune", "export", "--format", "sysctl", "--root", "{tree}"],
     &["tune", "status", "--root", "{tree}"],
     &["host", "capture", "{named}", "--root", "{host}"],
@@ -300,13 +299,12 @@ fn nothing_acts_from_files_that_lowlat_writes() {
         let folder = tempfile::tempdir().unwrap();
         let bait = bait(payload, folder.path());
         let tree = bait["{tree}"].to_str().unwrap();
-        let commands: [&[&str]; 7] = [
+        let commands: [&[&str]; 6] = [
             &["assess", "--no-measure", "--root", tree],
             &["tune", "plan", "--out", "plan.json", "--root", tree],
             &["tune", "export", "--format", "shell", "--out", "shell", "--root", tree],
             &["tune", "export", "--format", "tuned", "--out", "tuned", "--root", tree],
             &["tune", "export", "--format", "systemd", "--out", "systemd", "--root", tree],
-            &["tune", "export", "--format", "ansible", "--out", "ansible", "--root", tree],
             &["man", "--dir", "."],
         ];
         let before: Vec<PathBuf> = files(folder.path());

@@ -1,11 +1,8 @@
-//! A plan as files of other tools: TuneD, sysctl.d, systemd, a shell script, Ansible. Nothing here writes;
-//! each format is a deterministic function from the host and its plan to texts.
+//! A plan as files of other tools: TuneD, sysctl.d, systemd, a shell script. Nothing here writes; each format is a deterministic function from the host and its plan to texts.
 //!
 //! Permanent formats (sysctl, TuneD, systemd) contain every value of the profile that the host supports,
-//! including those that are already correct, because nothing else may keep them. The shell script and the
-//! playbook apply the plan.
+//! including those that are already correct, because nothing else may keep them. The shell script applies the plan.
 
-mod ansible;
 mod boot_words;
 mod brief;
 mod grub;
@@ -47,8 +44,7 @@ pub struct Format {
 }
 
 /// Every format, in the order of the help.
-pub const FORMATS: &[Format] =
-    &[tuned::FORMAT, sysctl::FORMAT, systemd::FORMAT, shell::FORMAT, ansible::FORMAT];
+pub const FORMATS: &[Format] = &[tuned::FORMAT, sysctl::FORMAT, systemd::FORMAT, shell::FORMAT];
 
 impl Format {
     /// The format of this name.

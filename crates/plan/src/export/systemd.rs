@@ -32,7 +32,7 @@ fn files(brief: &Brief<'_>) -> Vec<ExportedFile> {
     files
 }
 
-/// The unit, its script, and the drop-in that keeps irqbalance from undoing it. A playbook includes them too.
+/// The unit, its script, and the drop-in that keeps irqbalance from undoing it.
 pub(super) fn service(brief: &Brief<'_>, steps: &[Step]) -> Vec<ExportedFile> {
     let file = |path: &str, is_program, text| ExportedFile { path: path.to_owned(), is_program, text };
     let mut files = vec![

@@ -232,11 +232,10 @@ fn interrupts_of_one_name_are_told_apart() {
 #[test]
 fn what_stands_on_the_line_already_is_replaced() {
     let bench = Bench::trading().line("ro nohz_full=1-3 quiet");
-    let ansible = files(&bench, "ansible");
-    let drop_in = text(&ansible, "zz-lowlat.cfg");
-    assert!(drop_in.contains("nohz-full | nohz_full) ;;"), "{drop_in}");
-    assert!(drop_in.contains("nohz_full=1-7,9-15"), "{drop_in}");
-    assert!(files(&bench, "shell")[0].text.contains("        nohz_full \\\n        nohz_full=1-3\n"));
+    let script = &files(&bench, "shell")[0].text;
+    assert!(script.contains("nohz-full | nohz_full) ;;"), "{script}");
+    assert!(script.contains("nohz_full=1-7,9-15"), "{script}");
+    assert!(script.contains("        nohz_full \\\n        nohz_full=1-3\n"));
 }
 
 #[test]

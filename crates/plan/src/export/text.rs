@@ -75,16 +75,6 @@ pub(super) fn here_document(text: &str) -> String {
     format!("<< '{mark}'\n{text}{break_}{mark}\n")
 }
 
-/// A YAML scalar in single quotes. Text that Jinja would evaluate is marked as data.
-pub(super) fn yaml(text: &str) -> String {
-    let quoted = format!("'{}'", one_line(text).replace('\'', "''"));
-    if text.contains("{{") || text.contains("{%") || text.contains("{#") {
-        format!("!unsafe {quoted}")
-    } else {
-        quoted
-    }
-}
-
 /// Adds to a text.
 pub(super) fn put(text: &mut String, what: Arguments<'_>) {
     // Writing to a String cannot fail.

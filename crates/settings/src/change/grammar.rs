@@ -180,7 +180,7 @@ pub fn is_profile(name: &str) -> bool {
 }
 
 /// Whether a word of a command line is safe to export: it contains nothing that a shell, a boot loader,
-/// TuneD or Ansible expands, and its quotes are closed.
+/// TuneD expands, and its quotes are closed.
 pub fn is_boot_word(word: &str) -> bool {
     let is_byte = |byte: u8| is_boot_byte(byte) || matches!(byte, b'"' | b' ' | b'(' | b')');
     word.len() <= LINE_BYTES_MAX

@@ -45,7 +45,7 @@ fn declare(command: Command) -> Command {
 ",
     );
     Arguments::augment_args(command)
-        .about("Write the plan for other tools: TuneD, sysctl.d, systemd, a shell script, Ansible")
+        .about("Write the plan for other tools: TuneD, sysctl.d, systemd, a shell script")
         .after_help(format!(
             "Formats:\n{formats}\n\nThe same host always gives the same files. Exit codes: 0 done, 2 error.\n\n{}",
             examples(&[

@@ -30,7 +30,7 @@ const PAYLOADS: &[&str] = &[
     "\u{2028}-\u{202e}'LLMARK",
     "<(LLMARK>)\\",
 ];
-const FORMAT_NAMES: &[&str] = &["tuned", "sysctl", "systemd", "shell", "ansible"];
+const FORMAT_NAMES: &[&str] = &["tuned", "sysctl", "systemd", "shell"];
 const PROFILES: &[&str] = &["trading", "guide-57037"];
 
 /// A name, and what puts a payload into a host.

@@ -18,7 +18,7 @@ const LOOKING: [&[&str]; 15] = [
     &["apply"],
     &["export", "--format", "sysctl"],
     &["export", "--format", "shell"],
-    &["export", "--format", "ansible"],
+    &["export", "--format", "tuned"],
 ];
 
 #[track_caller]
