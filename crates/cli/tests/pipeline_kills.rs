@@ -84,6 +84,44 @@ fn disturb(run: u32, random: &mut Rng, until: Instant) -> Vec<String> {
     done
 }
 
+/// A run whose processes are all there.
+fn start(runs: &TempDir, duration: &str) -> Running {
+    let mut command = Command::new(binary());
+    command.args(["pipeline", "run", "--strategies", &STRATEGIES.to_string(), "--rate", "600", "--json"]);
+    command.args(["--duration", duration]).env("XDG_RUNTIME_DIR", runs.path());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (begun, run) = (Instant::now(), child.id());
+    let running = Running(Some(child));
+    while processes(run).len() < 5 {
+        assert!(begun.elapsed() < Duration::from_secs(120), "its processes did not start");
+        thread::sleep(Duration::from_millis(5));
+    }
+    running
+}
+
+/// td's successor has not joined yet when md has published everything: the run waits for it.
+#[test]
+fn a_run_does_not_end_while_orders_wait_for_td() {
+    let runs = TempDir::new().unwrap();
+    let mut running = start(&runs, "2s");
+    let run = running.0.as_ref().unwrap().id();
+    thread::sleep(Duration::from_millis(1_000));
+    let td = processes(run)["td"];
+    kill_process(td, Signal::KILL).unwrap();
+    let next = successor(run, "td", td).unwrap();
+    kill_process(next, Signal::STOP).unwrap();
+    while processes(run).contains_key("md") {
+        thread::sleep(Duration::from_millis(5));
+    }
+    thread::sleep(Duration::from_secs(1));
+    kill_process(next, Signal::CONT).unwrap();
+    let output = running.0.take().unwrap().wait_with_output().unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&document["orders"], &document["answers"]), (&1_200.into(), &1_200.into()), "{document}");
+    let findings = document["findings"].as_array().unwrap();
+    assert_eq!(findings, &["1 restart after the death of a process."], "its answers are read, too");
+}
+
 /// What a run may find that was disturbed so: everything else is unexplained.
 const EXPLAINED: [&str; 5] = [
     "after the death of a process",
@@ -101,17 +139,8 @@ fn every_order_is_answered_once_whoever_dies_and_whenever() {
     for seed in (first..).take(given("LOWLAT_KILLS").map_or(2, |runs| usize::try_from(runs).unwrap())) {
         let mut random = Rng::with_seed(seed);
         let runs = TempDir::new().unwrap();
-        let mut command = Command::new(binary());
-        command.args(["pipeline", "run", "--strategies", &STRATEGIES.to_string(), "--rate", "600", "--json"]);
-        command.args(["--duration", "3s"]).env("XDG_RUNTIME_DIR", runs.path());
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let run = child.id();
-        let mut running = Running(Some(child));
-        let begun = Instant::now();
-        while processes(run).len() < 5 {
-            assert!(begun.elapsed() < Duration::from_secs(120), "its processes did not start");
-            thread::sleep(Duration::from_millis(5));
-        }
+        let mut running = start(&runs, "3s");
+        let run = running.0.as_ref().unwrap().id();
         // A death before the begin ends the run.
         thread::sleep(Duration::from_millis(700));
         let done = disturb(run, &mut random, Instant::now() + Duration::from_millis(2_200));

@@ -178,6 +178,55 @@ fn a_restarted_md_publishes_the_rest_of_its_quotes() {
     }
 }
 
+/// A run's recording, and its export, are what another run publishes.
+#[test]
+fn a_recording_and_its_export_are_published_again() {
+    let runs = TempDir::new().unwrap();
+    let (recording, table) = (runs.path().join("monday"), runs.path().join("monday.csv"));
+    let shown = [&recording, &table].map(|path| path.display().to_string());
+    let first = json(&run(runs.path(), &["--duration", "1s", "--record", &shown[0]]).output().unwrap());
+    let export = |more: &[&str]| {
+        let mut command = Command::new(crate::common::binary());
+        command.args(["journal", "export", &shown[0]]).args(more);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    export(&["--out", &shown[1]]);
+    for source in &shown {
+        let mut command = Command::new(crate::common::binary());
+        command.args(["pipeline", "run", "--json", "--ticks", source]).env("XDG_RUNTIME_DIR", runs.path());
+        let document = json(&command.output().unwrap());
+        assert_eq!(document["ticks_published"], first["ticks_published"], "{source}");
+        assert_eq!(
+            (&document["orders"], &document["parameters"]["strategies"]),
+            (&first["orders"], &2.into())
+        );
+    }
+    // What is selected: orders of an instrument, in the second half of the time of day.
+    let rows = |more: &[&str]| -> Vec<String> { export(more).lines().map(str::to_owned).collect() };
+    let all = rows(&["--symbols", "AAPL,MSFT"]);
+    let at = |name: &str| all[0].split(',').position(|column| column == name).unwrap();
+    let cell = |row: &str, name: &str| row.split(',').nth(at(name)).unwrap().to_owned();
+    assert_eq!(cell(&all[1], "generated_at").len(), "2026-01-02T03:04:05.123456789Z".len(), "{}", all[1]);
+    let names = |symbol: &str, number: &str| {
+        all.iter()
+            .skip(1)
+            .filter(|row| cell(row, "record") != "answer")
+            .all(|row| (cell(row, "symbol") == symbol) == (cell(row, "instrument") == number))
+    };
+    assert!(names("AAPL", "0") && names("MSFT", "1"));
+    let middle = cell(&all[all.len() / 2], "generated_at");
+    let later = rows(&["--kind", "order", "--instrument", "1", "--from", &middle]);
+    let wanted = all.iter().skip(1).filter(|row| {
+        (cell(row, "record"), cell(row, "instrument")) == ("order".to_owned(), "1".to_owned())
+            && cell(row, "generated_at") >= middle
+    });
+    assert_eq!(later.len() - 1, wanted.count());
+    assert!(later.len() > 5);
+    assert_eq!(rows(&["--to", "1970-01-02T00:00:00Z"]).len(), 1, "the header alone");
+}
+
 #[test]
 fn an_interrupted_run_leaves_nothing_behind() {
     let runs = TempDir::new().unwrap();

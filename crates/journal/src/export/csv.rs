@@ -1,6 +1,6 @@
 //! Comma-separated values according to RFC 4180, with a head line.
 
-use super::{Cell, Column, ExportError, Table, decimal};
+use super::{Cell, Column, ExportError, Table, decimal, instant};
 use std::io::Write;
 
 /// A table as CSV.
@@ -23,6 +23,7 @@ impl<W: Write> Table for CsvTable<W> {
             match cell {
                 Cell::Empty => self.out.write_field(""),
                 Cell::Unsigned(value) => self.out.write_field(value.to_string()),
+                Cell::Instant(ns) => self.out.write_field(instant(*ns)),
                 Cell::TenThousandths(value) => self.out.write_field(decimal(*value)),
                 Cell::Text(text) => self.out.write_field(text),
             }

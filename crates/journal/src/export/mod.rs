@@ -26,6 +26,8 @@ use thiserror::Error;
 pub enum ColumnKind {
     /// Unsigned 64-bit numbers.
     Unsigned,
+    /// Nanoseconds since 1970, UTC, shown as RFC 3339.
+    Instant,
     /// Signed ten-thousandths, shown with four decimals: prices.
     TenThousandths,
     /// Text.
@@ -49,6 +51,8 @@ pub enum Cell {
     Empty,
     /// A number.
     Unsigned(u64),
+    /// Nanoseconds since 1970.
+    Instant(i64),
     /// Ten-thousandths.
     TenThousandths(i64),
     /// A text.
@@ -84,7 +88,7 @@ const fn unsigned(name: &'static str) -> Column {
 }
 
 /// Columns of every record.
-pub const RECORD_COLUMNS: [Column; 13] = [
+pub const RECORD_COLUMNS: [Column; 14] = [
     Column { name: "stream", kind: ColumnKind::Text },
     unsigned("epoch"),
     unsigned("position_bytes"),
@@ -94,6 +98,7 @@ pub const RECORD_COLUMNS: [Column; 13] = [
     unsigned("instrument"),
     unsigned("source"),
     unsigned("generated_ns"),
+    Column { name: "generated_at", kind: ColumnKind::Instant },
     unsigned("trigger_ns"),
     unsigned("cause_sequence"),
     unsigned("payload_bytes"),
@@ -210,23 +215,23 @@ fn fill(
     let at = crate::bytes::narrow(record.stream.into());
     let entry = recording.streams().get(at);
     let stamp = &record.record.stamp;
-    let numbers = [
-        record.epoch,
-        record.record.position,
-        record.record.sequence,
-        stamp.kind.into(),
-        stamp.schema.into(),
-        stamp.instrument.into(),
-        stamp.source.into(),
-        stamp.generated,
-        stamp.trigger,
-        stamp.cause,
-        crate::bytes::wide(payload.len()),
+    let real_ns = recording.realtime_offset_ns().map(|offset| i128::from(stamp.generated) + offset);
+    let values = [
+        Cell::Text(entry.map_or_else(String::new, |entry| entry.name.clone())),
+        Cell::Unsigned(record.epoch),
+        Cell::Unsigned(record.record.position),
+        Cell::Unsigned(record.record.sequence),
+        Cell::Unsigned(stamp.kind.into()),
+        Cell::Unsigned(stamp.schema.into()),
+        Cell::Unsigned(stamp.instrument.into()),
+        Cell::Unsigned(stamp.source.into()),
+        Cell::Unsigned(stamp.generated),
+        real_ns.and_then(|ns| i64::try_from(ns).ok()).map_or(Cell::Empty, Cell::Instant),
+        Cell::Unsigned(stamp.trigger),
+        Cell::Unsigned(stamp.cause),
+        Cell::Unsigned(crate::bytes::wide(payload.len())),
     ];
-    if let [name, middle @ .., _] = first {
-        *name = Cell::Text(entry.map_or_else(String::new, |entry| entry.name.clone()));
-        middle.iter_mut().zip(numbers).for_each(|(cell, number)| *cell = Cell::Unsigned(number));
-    }
+    first.iter_mut().zip(values).for_each(|(cell, value)| *cell = value);
     rest.fill(Cell::Empty);
     let schema = entry.map_or("", |entry| entry.schema.as_str());
     let is_decoded = decoder.decode(schema, record, payload, rest);
@@ -243,6 +248,11 @@ fn fill(
 pub fn hex_of(bytes: &[u8]) -> String {
     let digit = |half: u8| char::from_digit(half.into(), 16).unwrap_or('?');
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}
+
+/// Formats nanoseconds since 1970 as RFC 3339, in UTC, with all of their digits.
+pub fn instant(ns: i64) -> String {
+    jiff::Timestamp::from_nanosecond(ns.into()).map_or_else(|_| ns.to_string(), |time| format!("{time:.9}"))
 }
 
 /// Formats ten-thousandths exactly, with four decimals.

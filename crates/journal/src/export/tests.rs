@@ -59,6 +59,8 @@ fn wanted(stream: u32, sequence: u64) -> HashMap<&'static str, String> {
         ("epoch", "1".to_owned()),
         ("sequence", sequence.to_string()),
         ("generated_ns", (10 * sequence + u64::from(stream)).to_string()),
+        // 1 us later, by the clocks in the head of the file.
+        ("generated_at", format!("1970-01-01T00:00:00.{:09}Z", 1_000 + 10 * sequence + u64::from(stream))),
         ("payload_bytes", bytes.len().to_string()),
     ]);
     if stream == 0 {
@@ -124,7 +126,9 @@ fn parquet_is_read_back() {
                 Field::Null => String::new(),
                 Field::Str(text) => text.clone(),
                 Field::ULong(value) => value.to_string(),
-                Field::Decimal(value) => decimal(i64::from_be_bytes(value.data().try_into().unwrap())),
+                // A timestamp in nanoseconds.
+                Field::Long(ns) => instant(*ns),
+                Field::Double(value) => format!("{value:.4}"),
                 other => panic!("{other:?}"),
             };
             row.unwrap().get_column_iter().map(|(name, field)| (name.clone(), text(field))).collect()

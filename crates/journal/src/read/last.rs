@@ -6,18 +6,22 @@ use crate::{
     damage::Damage,
     layout::{BlockHead, BlockKind},
 };
+use lowlat_ipc::stream::Stamp;
+
+/// Whether a record is wanted, by its stamp and payload, or a gap, by the generation time before it.
+pub type IsChosen<'a> = dyn Fn(u64, Option<(&Stamp, &[u8])>) -> bool + 'a;
 
 /// An item with its place in the order of a merge, and its payload.
 type Keyed = ((u64, u32, u64), Read, Vec<u8>);
 
-/// The last `count` records of some streams whose generation time `is_chosen` accepts, in the order of a merge,
-/// with the gaps and damage among them, including that of files; the last file's damage is always included.
+/// The last `count` records of some streams that `is_chosen` accepts, in the order of a merge, with the gaps and damage
+/// among them, including that of files; the last file's damage is always included.
 /// Memory: up to `count` records per stream.
 pub fn last_records(
     recording: &Recording,
     streams: &[u32],
     count: usize,
-    is_chosen: &dyn Fn(u64) -> bool,
+    is_chosen: &IsChosen<'_>,
 ) -> Vec<(Read, Vec<u8>)> {
     let last = recording.files().len().saturating_sub(1);
     let (mut all, mut lowest): (Vec<Keyed>, _) = (Vec::new(), last);
@@ -47,7 +51,7 @@ fn of_stream(
     recording: &Recording,
     stream: u32,
     count: usize,
-    is_chosen: &dyn Fn(u64) -> bool,
+    is_chosen: &IsChosen<'_>,
 ) -> (Vec<Keyed>, usize) {
     let (mut found, mut records, mut block) = (Vec::new(), 0, Block::default());
     for at in (0..recording.files().len()).rev() {
@@ -64,7 +68,7 @@ fn of_stream(
             if head.kind == BlockKind::Gap {
                 let (from, to) = (head.first_sequence, head.last_sequence + 1);
                 let gap = Gap { stream, from, to, reason: head.gap_reason() };
-                if is_chosen(head.generated_max) {
+                if is_chosen(head.generated_max, None) {
                     found.push(((head.generated_max, stream, from), Read::Gap(gap), Vec::new()));
                 }
                 continue;
@@ -76,7 +80,9 @@ fn of_stream(
             }
             while let Some(read) = block.next(&file) {
                 match read {
-                    Ok((record, payload)) if is_chosen(record.stamp.generated) => {
+                    Ok((record, payload))
+                        if is_chosen(record.stamp.generated, Some((&record.stamp, payload))) =>
+                    {
                         last = record.sequence;
                         let key = (record.stamp.generated, stream, record.sequence);
                         let record = Record { stream, epoch: head.epoch, record };
@@ -163,7 +169,7 @@ mod tests {
     }
 
     fn last(recording: &Recording, streams: &[u32], count: usize) -> Vec<Read> {
-        last_records(recording, streams, count, &|_| true).into_iter().map(|(read, _)| read).collect()
+        last_records(recording, streams, count, &|_, _| true).into_iter().map(|(read, _)| read).collect()
     }
 
     #[test]
@@ -174,7 +180,7 @@ mod tests {
         let all = read_all(&recording);
         let known = sequences(&all);
         for count in [0, 1, 2, 3, 19, 20, 21, 150, 1000, known.len() - 1, known.len(), known.len() + 1] {
-            let found = last_records(&recording, &[0, 1], count, &|_| true);
+            let found = last_records(&recording, &[0, 1], count, &|_, _| true);
             let reads: Vec<_> = found.iter().map(|(read, _)| read.clone()).collect();
             assert_eq!(sequences(&reads), known[known.len() - count.min(known.len())..], "{count}");
             for (read, bytes) in found {
@@ -218,14 +224,16 @@ mod tests {
             .filter(|(stream, sequence)| range.contains(&record(*stream, *sequence).stamp.generated))
             .collect();
         let chosen = |count| {
-            let found = last_records(&recording, &[0, 1], count, &|generated| range.contains(&generated));
+            let found = last_records(&recording, &[0, 1], count, &|generated, _| range.contains(&generated));
             sequences(&found.into_iter().map(|(read, _)| read).collect::<Vec<_>>())
         };
         assert!(known.len() > 60);
         assert_eq!(chosen(usize::MAX), known);
         assert_eq!(chosen(60), known[known.len() - 60..]);
         assert!(
-            last_records(&recording, &[0, 1], 5, &|_| false).iter().all(|(read, _)| *read == Read::Nothing)
+            last_records(&recording, &[0, 1], 5, &|_, _| false)
+                .iter()
+                .all(|(read, _)| *read == Read::Nothing)
         );
     }
 

@@ -22,7 +22,7 @@ mod write_indexes;
 pub use block::Block;
 pub use choose::fits;
 pub use inspect::inspect;
-pub use last::last_records;
+pub use last::{IsChosen, last_records};
 pub use merge::Merge;
 pub(crate) use recording::list;
 pub use recording::{FileStart, OpenError, Recording};

@@ -166,6 +166,14 @@ impl Master {
         Some(member.stream.as_ref()?.published(member.epoch))
     }
 
+    /// Records delivered to a node that it has not taken; 0 if it does not exist.
+    pub fn waiting(&self, name: &str) -> u64 {
+        self.members
+            .iter()
+            .find(|member| member.name == name)
+            .map_or(0, |member| self.links.waiting(member.number))
+    }
+
     /// Counters of a node's present process; `None` if the node does not exist.
     pub fn counters(&self, name: &str) -> Option<&Counters> {
         self.members.iter().find(|member| member.name == name).map(|member| &member.counters)

@@ -250,7 +250,7 @@ mod tests {
             programs.iter().map(|program| (program.name.as_str(), program.role.as_str())).collect();
         assert_eq!(told, [("cached", "cached"), ("td", "platform"), ("host", "host")]);
         let said = |at: usize| programs[at].arguments.join(" ");
-        assert!(said(0).ends_with("--store state.sqlite"));
+        assert!(said(0).ends_with("--store state.sqlite --strategies 3"));
         assert!(
             said(1).contains("--price-deviation 50 --rate-per-s 0.5") && said(1).ends_with("--wake-core 3")
         );

@@ -245,11 +245,11 @@ impl Watch<'_> {
         Ok(outcome::record(parameters, asked, &ended))
     }
 
-    /// Waits until nothing is counted any more.
+    /// Waits until nothing is counted any more, and no order waits for td, whose successor may be joining.
     fn rest(&mut self) -> Result<(), RunError> {
         let until_ns = now_ns() + REST_NS_MAX;
         let mut last = (self.counted(), now_ns());
-        while now_ns() < until_ns && now_ns() - last.1 < REST_NS {
+        while now_ns() < until_ns && (now_ns() - last.1 < REST_NS || self.master.waiting("td") > 0) {
             self.turn(Duration::from_millis(20))?;
             self.tell(Phase::Ending, false);
             let counted = self.counted();

@@ -8,10 +8,7 @@ use crate::{
 };
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
-use lowlat_journal::{
-    export::{ExportError, Table, columns, export},
-    read::Read,
-};
+use lowlat_journal::export::{ExportError, Table, columns, export};
 use lowlat_sys::output::{Access, OutputError, OutputFile};
 use std::{
     io::{self, BufWriter, IsTerminal, Write},
@@ -47,6 +44,9 @@ impl Format {
 pub struct Export {
     #[command(flatten)]
     select: Select,
+    /// Names of the instruments 0, 1, ..., for the column symbol
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    symbols: Vec<String>,
     /// Output file; - writes to stdout
     #[arg(long, value_name = "FILE", default_value = "-")]
     out: PathBuf,
@@ -64,8 +64,9 @@ pub fn run(arguments: &Export) -> anyhow::Result<Exit> {
         bail!("cannot print the table and the summary of --json on stdout\nhint: name a file with --out");
     }
     let format = format(arguments)?;
-    let recording = arguments.select.open()?;
-    let mut merge = arguments.select.merge(&recording)?;
+    let selection = arguments.select.open()?;
+    let (recording, mut merge) = (&selection.recording, selection.merge()?);
+    let decoder = TradeDecoder { symbols: arguments.symbols.clone() };
     let stop = signals::stop_flag()?;
     let failed = |error: OutputError| results::in_words(&error, "name another file with --out");
     // Private mode: recordings hold orders.
@@ -84,15 +85,14 @@ pub fn run(arguments: &Export) -> anyhow::Result<Exit> {
     let progress = (!is_stdout).then(Progress::new);
     let (mut rows, mut is_stopped) = (0_u64, false);
     let exported = table(format, sink).and_then(|table| {
-        export(&recording, |payload| merge.next(payload), &TradeDecoder, table, &mut |read| {
+        export(recording, |payload| selection.next(&mut merge, payload), &decoder, table, &mut |_| {
             rows += 1;
             if let Some(progress) = progress.as_ref().filter(|_| rows % 10_000 == 1) {
                 progress.say(format!("{} records", rows - 1));
             }
             // Relaxed: a lone flag.
             is_stopped = stop.load(Ordering::Relaxed);
-            let is_behind = matches!(read, Read::Record(record) if arguments.select.is_behind(record.record.stamp.generated));
-            !is_behind && !is_stopped
+            !is_stopped
         })
     });
     if let Some(progress) = &progress {
@@ -127,7 +127,7 @@ pub fn run(arguments: &Export) -> anyhow::Result<Exit> {
             show::missing(exported.lost, exported.missed, exported.damages)
         ));
     }
-    show::talk_if_live(&recording);
+    show::talk_if_live(recording);
     Ok(match exported {
         _ if is_stopped => Exit::Interrupted,
         exported if !exported.is_complete() => Exit::Findings,
@@ -150,7 +150,7 @@ fn format(arguments: &Export) -> anyhow::Result<Format> {
 }
 
 fn table(format: Format, sink: Box<dyn Write + Send>) -> Result<Box<dyn Table>, ExportError> {
-    let columns = columns(&TradeDecoder);
+    let columns = columns(&TradeDecoder::default());
     match format {
         #[cfg(feature = "csv")]
         Format::Csv => Ok(Box::new(lowlat_journal::export::CsvTable::new(sink, &columns)?)),

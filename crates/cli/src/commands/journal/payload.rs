@@ -1,18 +1,25 @@
 //! Payloads of the pipeline as columns.
 
+use lowlat_ipc::stream::Stamp;
 use lowlat_journal::{
-    export::{Cell, Column, ColumnKind, Decoder, decimal, hex_of},
+    export::{Cell, Column, ColumnKind, Decoder, decimal, hex_of, instant},
     read::Record,
 };
-use lowlat_trade::records::{Answer, Order, Outcome, Quote, Reject, SCHEMA, Side, kind};
+use lowlat_trade::records::{Answer, Order, Origin, Outcome, Quote, Reject, SCHEMA, Side, kind};
 
 /// Decodes quotes, orders and answers of the pipeline, by kind and schema.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct TradeDecoder;
+#[derive(Debug, Clone, Default)]
+pub struct TradeDecoder {
+    /// Names of the instruments by number; a recording has the numbers only.
+    pub symbols: Vec<String>,
+}
 
 /// Columns of quotes, orders and answers; columns that a kind lacks stay empty.
-const COLUMNS: [Column; 14] = [
+const COLUMNS: [Column; 17] = [
     column("record", ColumnKind::Text),
+    column("symbol", ColumnKind::Text),
+    column("packet_ns", ColumnKind::Unsigned),
+    column("feed_sequence", ColumnKind::Unsigned),
     column("scheduled_ns", ColumnKind::Unsigned),
     column("received_ns", ColumnKind::Unsigned),
     column("bid", ColumnKind::TenThousandths),
@@ -52,7 +59,9 @@ impl Decoder for TradeDecoder {
             kind::ANSWER => Answer::decode(payload).map(|answer| answer_fields(&answer)),
             _ => return false,
         };
-        let Ok(fields) = fields else { return false };
+        let Ok(mut fields) = fields else { return false };
+        let number = usize::try_from(instrument(stamp, payload)).ok();
+        fields.extend(number.and_then(|at| self.symbols.get(at)).map(|symbol| ("symbol", word(symbol))));
         for (name, value) in fields {
             let at = COLUMNS.iter().position(|column| column.name == name);
             if let Some(cell) = at.and_then(|at| cells.get_mut(at)) {
@@ -63,10 +72,36 @@ impl Decoder for TradeDecoder {
     }
 }
 
+/// Parses a kind of records: its name in exports, or its number.
+pub fn kind(text: &str) -> Result<u16, String> {
+    match text {
+        "quote" => Ok(kind::QUOTE),
+        "order" => Ok(kind::ORDER),
+        "answer" => Ok(kind::ANSWER),
+        _ => text.parse().map_err(|_| format!("\"{text}\": expected quote, order, answer or a number")),
+    }
+}
+
+/// The instrument of a record. An answer's stamp has its strategy instead.
+pub fn instrument(stamp: &Stamp, payload: &[u8]) -> u32 {
+    let answer = (stamp.kind == kind::ANSWER).then(|| Answer::decode(payload).ok()).flatten();
+    answer.map_or(stamp.instrument, |answer| answer.instrument)
+}
+
 type Fields = Vec<(&'static str, Cell)>;
 
+/// Where a quote came from, if it came in a packet.
+fn origin_fields(origin: &Origin) -> Fields {
+    let found = [("packet_ns", origin.packet_ns), ("feed_sequence", origin.sequence)];
+    found
+        .into_iter()
+        .filter(|(_, value)| *value > 0)
+        .map(|(name, value)| (name, Cell::Unsigned(value)))
+        .collect()
+}
+
 fn quote_fields(quote: &Quote) -> Fields {
-    vec![
+    let fields = vec![
         ("record", word("quote")),
         ("scheduled_ns", Cell::Unsigned(quote.scheduled_ns)),
         ("bid", Cell::TenThousandths(quote.bid)),
@@ -74,11 +109,12 @@ fn quote_fields(quote: &Quote) -> Fields {
         ("last", Cell::TenThousandths(quote.last)),
         ("bid_size", Cell::Unsigned(quote.bid_size.into())),
         ("ask_size", Cell::Unsigned(quote.ask_size.into())),
-    ]
+    ];
+    [fields, origin_fields(&quote.origin)].concat()
 }
 
 fn order_fields(order: &Order) -> Fields {
-    vec![
+    let fields = vec![
         ("record", word("order")),
         ("scheduled_ns", Cell::Unsigned(order.scheduled_ns)),
         ("received_ns", Cell::Unsigned(order.received_ns)),
@@ -86,7 +122,8 @@ fn order_fields(order: &Order) -> Fields {
         ("side", word(side(order.side))),
         ("price", Cell::TenThousandths(order.price)),
         ("quantity", Cell::Unsigned(order.quantity.into())),
-    ]
+    ];
+    [fields, origin_fields(&order.origin)].concat()
 }
 
 fn answer_fields(answer: &Answer) -> Fields {
@@ -130,12 +167,13 @@ fn outcome(outcome: Outcome) -> &'static str {
 /// Names and values of a payload's fields, or its bytes if it cannot be decoded.
 pub fn fields(stream_schema: &str, record: &Record, payload: &[u8]) -> Vec<(String, String)> {
     let mut cells = vec![Cell::Empty; COLUMNS.len()];
-    if !TradeDecoder.decode(stream_schema, record, payload, &mut cells) {
+    if !TradeDecoder::default().decode(stream_schema, record, payload, &mut cells) {
         return vec![("payload".to_owned(), hex_of(payload))];
     }
     let shown = |cell| match cell {
         Cell::Empty => None,
         Cell::Unsigned(value) => Some(value.to_string()),
+        Cell::Instant(ns) => Some(instant(ns)),
         Cell::TenThousandths(value) => Some(decimal(value)),
         Cell::Text(text) => Some(text),
     };

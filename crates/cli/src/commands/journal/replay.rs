@@ -10,10 +10,7 @@ use crate::{
     signals,
 };
 use clap::Args;
-use lowlat_journal::{
-    read::Read,
-    replay::{Speed, replay},
-};
+use lowlat_journal::replay::{Speed, replay};
 use std::{
     io::{self, BufWriter, IsTerminal, Write},
     ops::ControlFlow,
@@ -55,18 +52,15 @@ fn line(out: &mut impl Write, line: Option<String>, in_blocks: bool) -> anyhow::
 }
 
 pub fn run(arguments: &Replay) -> anyhow::Result<Exit> {
-    let recording = arguments.select.open()?;
-    let mut merge = arguments.select.merge(&recording)?;
-    let printer = Printer::new(&recording, arguments.json);
+    let selection = arguments.select.open()?;
+    let (recording, mut merge) = (&selection.recording, selection.merge()?);
+    let printer = Printer::new(recording, arguments.json);
     let stop = signals::stop_flag()?;
     let mut out = BufWriter::with_capacity(BLOCK_BYTES, anstream::stdout().lock());
     let in_blocks = arguments.speed == Speed::Max && !io::stdout().is_terminal();
     let (mut failed, mut is_cut) = (None, false);
     let replayed = replay(
-        |payload| match merge.next(payload) {
-            Read::Record(record) if arguments.select.is_behind(record.record.stamp.generated) => Read::Ended,
-            read => read,
-        },
+        |payload| selection.next(&mut merge, payload),
         arguments.speed,
         &stop,
         |read, payload| match line(&mut out, printer.line(recording.streams(), read, payload), in_blocks) {
@@ -100,7 +94,7 @@ pub fn run(arguments: &Replay) -> anyhow::Result<Exit> {
             show::missing(replayed.lost, replayed.missed, replayed.damages)
         ));
     }
-    show::talk_if_live(&recording);
+    show::talk_if_live(recording);
     Ok(match replayed {
         replayed if replayed.is_stopped && !is_cut => Exit::Interrupted,
         replayed if !replayed.is_complete() => Exit::Findings,

@@ -1,8 +1,11 @@
 //! Selection of records of a recording.
 
-use anyhow::{Context, bail};
+use super::payload;
+use anyhow::{Context, ensure};
 use clap::Args;
-use lowlat_journal::read::{Merge, Recording};
+use jiff::Timestamp;
+use lowlat_ipc::stream::Stamp;
+use lowlat_journal::read::{Merge, Read, Recording};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -13,42 +16,100 @@ pub struct Select {
     /// Stream to read, or a prefix: orders.*; may be repeated [default: all]
     #[arg(long, value_name = "NAME")]
     pub stream: Vec<String>,
-    /// Skip records generated before this time, in ns of the stream's clock
-    #[arg(long, value_name = "NS")]
-    pub from_ns: Option<u64>,
+    /// Only records of this instrument; may be repeated
+    #[arg(long, value_name = "N")]
+    instrument: Vec<u32>,
+    /// Only records of this kind: quote, order, answer, or a number; may be repeated
+    #[arg(long, value_name = "KIND", value_parser = payload::kind)]
+    kind: Vec<u16>,
+    /// Skip records generated before this time, such as 2026-01-02T09:30:00Z
+    #[arg(long, value_name = "TIME")]
+    from: Option<Timestamp>,
     /// Stop at records generated at or after this time
-    #[arg(long, value_name = "NS")]
-    pub to_ns: Option<u64>,
+    #[arg(long, value_name = "TIME")]
+    to: Option<Timestamp>,
+    /// The same as --from, in ns of the stream's clock
+    #[arg(long, value_name = "NS", conflicts_with = "from")]
+    from_ns: Option<u64>,
+    /// The same as --to, in ns of the stream's clock
+    #[arg(long, value_name = "NS", conflicts_with = "to")]
+    to_ns: Option<u64>,
 }
 
 impl Select {
-    pub fn open(&self) -> anyhow::Result<Recording> {
-        Ok(Recording::open(&self.folder)?)
+    /// Opens the recording, whose clocks the times need.
+    pub fn open(&self) -> anyhow::Result<Selection<'_>> {
+        let recording = Recording::open(&self.folder)?;
+        let in_ns = |time: Timestamp, option: &str| {
+            let offset = recording.realtime_offset_ns().with_context(|| {
+                format!("cannot use {option}: no file of the recording tells its time of day\nhint: use {option}-ns")
+            })?;
+            let ns = (time.as_nanosecond() - offset).clamp(0, u64::MAX.into());
+            anyhow::Ok(u64::try_from(ns).unwrap_or(u64::MAX))
+        };
+        let from_ns = self.from.map(|time| in_ns(time, "--from")).transpose()?.or(self.from_ns);
+        let to_ns = self.to.map(|time| in_ns(time, "--to")).transpose()?.or(self.to_ns);
+        if let (Some(from), Some(to)) = (from_ns, to_ns) {
+            ensure!(
+                from < to,
+                "the selected time is empty: it ends {} ns before it starts\nhint: swap its two ends",
+                from - to
+            );
+        }
+        Ok(Selection { select: self, recording, from_ns, to_ns })
     }
+}
 
+/// A selection of records of an open recording.
+pub struct Selection<'s> {
+    select: &'s Select,
+    pub recording: Recording,
+    from_ns: Option<u64>,
+    to_ns: Option<u64>,
+}
+
+impl Selection<'_> {
     /// Numbers of the selected streams.
-    pub fn streams(&self, recording: &Recording) -> anyhow::Result<Vec<u32>> {
-        if self.stream.is_empty() {
-            return Ok((0..).take(recording.streams().len()).collect());
+    pub fn streams(&self) -> anyhow::Result<Vec<u32>> {
+        if self.select.stream.is_empty() {
+            return Ok((0..).take(self.recording.streams().len()).collect());
         }
-        recording.choose(&self.stream).context("--stream")
+        self.recording.choose(&self.select.stream).context("--stream")
     }
 
-    /// The selected records in order of time.
-    pub fn merge<'r>(&self, recording: &'r Recording) -> anyhow::Result<Merge<'r>> {
-        if let (Some(from), Some(to)) = (self.from_ns, self.to_ns)
-            && from >= to
-        {
-            bail!("--from-ns {from} is not before --to-ns {to}\nhint: swap them");
-        }
-        let mut merge = Merge::new(recording, &self.streams(recording)?);
+    /// The streams in order of time, for [`Selection::next`].
+    pub fn merge(&self) -> anyhow::Result<Merge<'_>> {
+        let mut merge = Merge::new(&self.recording, &self.streams()?);
         if let Some(from) = self.from_ns {
             merge.seek_time(from);
         }
         Ok(merge)
     }
 
-    /// Whether a record of this time is past the end of the selection.
+    /// The next selected record. Gaps and damage are never skipped: what is missing may have been selected.
+    pub fn next(&self, merge: &mut Merge<'_>, payload: &mut Vec<u8>) -> Read {
+        loop {
+            match merge.next(payload) {
+                Read::Record(record) if self.is_behind(record.record.stamp.generated) => return Read::Ended,
+                Read::Record(record) if !self.takes(&record.record.stamp, payload) => {}
+                read => return read,
+            }
+        }
+    }
+
+    /// Whether this is a record of a selected kind and instrument.
+    pub fn takes(&self, stamp: &Stamp, payload: &[u8]) -> bool {
+        let Select { instrument, kind, .. } = self.select;
+        (kind.is_empty() || kind.contains(&stamp.kind))
+            && (instrument.is_empty() || instrument.contains(&payload::instrument(stamp, payload)))
+    }
+
+    /// Whether a time is in the selection.
+    pub fn is_within(&self, generated: u64) -> bool {
+        self.from_ns.is_none_or(|from| generated >= from) && !self.is_behind(generated)
+    }
+
+    /// Whether a time is past the end of the selection.
     pub fn is_behind(&self, generated: u64) -> bool {
         self.to_ns.is_some_and(|to| generated >= to)
     }

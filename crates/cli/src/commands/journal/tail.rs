@@ -1,13 +1,17 @@
 //! `lowlat journal tail`.
 
-use super::{select::Select, show::Printer};
+use super::{
+    select::{Select, Selection},
+    show::Printer,
+};
 use crate::{
     output::{self, Exit},
     signals,
 };
 use anyhow::Context;
 use clap::Args;
-use lowlat_journal::read::{self, Read, Recording, last_records};
+use lowlat_ipc::stream::Stamp;
+use lowlat_journal::read::{self, Read, last_records};
 use std::{
     io::{self, Write},
     sync::atomic::Ordering,
@@ -35,21 +39,21 @@ pub struct Tail {
 }
 
 pub fn run(arguments: &Tail) -> anyhow::Result<Exit> {
-    let recording = arguments.select.open()?;
-    let streams = arguments.select.streams(&recording)?;
-    let printer = Printer::new(&recording, arguments.json);
+    let selection = arguments.select.open()?;
+    let (recording, streams) = (&selection.recording, selection.streams()?);
+    let printer = Printer::new(recording, arguments.json);
     let mut out = anstream::stdout().lock();
     // Taken before the last records are read, so that none falls between.
-    let tail = read::Tail::from_now(&recording);
+    let tail = read::Tail::from_now(recording);
     let lines = usize::try_from(arguments.lines).unwrap_or(usize::MAX);
-    let is_chosen = |generated: u64| {
-        arguments.select.from_ns.is_none_or(|from| generated >= from)
-            && !arguments.select.is_behind(generated)
+    let is_chosen = |generated: u64, record: Option<(&Stamp, &[u8])>| {
+        selection.is_within(generated)
+            && record.is_none_or(|(stamp, payload)| selection.takes(stamp, payload))
     };
     // Earlier damage counts too: the exit code is the same as that of every other command.
-    let elsewhere = read::inspect(&recording).count();
+    let elsewhere = read::inspect(recording).count();
     let (mut findings, mut shown) = (0, 0);
-    for (read, payload) in last_records(&recording, &streams, lines, &is_chosen) {
+    for (read, payload) in last_records(recording, &streams, lines, &is_chosen) {
         shown += usize::from(matches!(read, Read::Damaged(_)));
         findings += u64::from(is_finding(&read));
         if !print(&mut out, printer.line(recording.streams(), &read, &payload))? {
@@ -60,7 +64,7 @@ pub fn run(arguments: &Tail) -> anyhow::Result<Exit> {
         output::talk(&format!("damaged places: {elsewhere}\nhint: `lowlat journal verify` lists them"));
     }
     if arguments.follow {
-        findings += follow(arguments, &recording, tail, &printer, &mut out)?;
+        findings += follow(arguments, &selection, tail, &printer, &mut out)?;
     }
     Ok(if findings == 0 && elsewhere == 0 { Exit::Clean } else { Exit::Findings })
 }
@@ -76,7 +80,7 @@ fn is_finding(read: &Read) -> bool {
 
 fn follow(
     arguments: &Tail,
-    recording: &Recording,
+    selection: &Selection<'_>,
     mut tail: read::Tail,
     printer: &Printer,
     out: &mut impl Write,
@@ -93,10 +97,11 @@ fn follow(
                 continue;
             }
             Read::Ended => {
-                output::talk(&format!("{}: the recording has ended", recording.folder().display()));
+                output::talk(&format!("{}: the recording has ended", selection.recording.folder().display()));
                 break;
             }
-            Read::Record(record) if arguments.select.is_behind(record.record.stamp.generated) => break,
+            Read::Record(record) if selection.is_behind(record.record.stamp.generated) => break,
+            Read::Record(record) if !selection.takes(&record.record.stamp, &payload) => continue,
             Read::Record(record) => Some(record.stream),
             Read::Gap(gap) => Some(gap.stream),
             Read::Damaged(_) => None,

@@ -51,8 +51,8 @@ pub struct Arguments {
     /// Quotes per second over all instruments
     #[arg(long, value_name = "RATE", default_value = "800", value_parser = rate, allow_negative_numbers = true)]
     rate: f64,
-    /// Publish recorded ticks from this file of CSV or ITCH, with a strategy for each instrument; see
-    /// the formats below
+    /// Publish recorded ticks from this file of CSV or ITCH, or this recording, with a strategy for
+    /// each instrument; see the formats below
     #[arg(long, value_name = "FILE", conflicts_with_all = ["strategies", "rate", "duration"])]
     ticks: Option<PathBuf>,
     /// Publish ticks this many times as fast as recorded
@@ -148,7 +148,8 @@ Recorded ticks (--ticks) are lines of CSV, sorted by time, below a header:
   time_ns,instrument,bid,ask,last,bid_size,ask_size
   1700000000000000000,600000,10.01,10.02,10.01,300,500
 The time may be time_us, time_ms or time_s instead. Prices have up to 4 decimals.
-last, bid_size and ask_size are optional.
+last, bid_size and ask_size are optional. Recordings of lowlat (a directory), and what
+`lowlat journal export` writes as CSV, are read too.
 ITCH 5.0 is read from captures (pcap, pcapng) of MoldUDP64 packets, and from plain files
 as Nasdaq publishes them.";
 

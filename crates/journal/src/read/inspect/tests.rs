@@ -72,8 +72,10 @@ fn answer(folder: &Path) -> Option<Answers> {
     let heads = verify(&recording, false, &mut |_, _| ());
     assert!(heads.damage_count == 0 || merged.complains, "{:?}", heads.damages);
     let streams: Vec<u32> = (0..).take(recording.streams().len()).collect();
-    let last: Vec<Read> =
-        last_records(&recording, &streams, usize::MAX, &|_| true).into_iter().map(|(read, _)| read).collect();
+    let last: Vec<Read> = last_records(&recording, &streams, usize::MAX, &|_, _| true)
+        .into_iter()
+        .map(|(read, _)| read)
+        .collect();
     assert_eq!(of(&last).records, merged.records);
     assert_eq!(of(&last).complains || inspect(&recording).next().is_some(), merged.complains);
     let (mut tail, mut bytes, mut tailed) = (Tail::from_start(&recording), Vec::new(), Vec::new());

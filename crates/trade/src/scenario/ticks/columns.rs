@@ -39,12 +39,13 @@ impl Column {
 }
 
 /// Names of columns; of those for the time, how many decimals make nanoseconds of it.
-const NAMES: [(&str, Column, u32); 11] = [
+const NAMES: [(&str, Column, u32); 12] = [
     ("time", Column::Time, 0),
     ("time_ns", Column::Time, 0),
     ("time_us", Column::Time, 3),
     ("time_ms", Column::Time, 6),
     ("time_s", Column::Time, 9),
+    ("generated_ns", Column::Time, 0),
     ("instrument", Column::Instrument, 0),
     ("bid", Column::Bid, 0),
     ("ask", Column::Ask, 0),
@@ -59,15 +60,23 @@ const REQUIRED: [Column; 4] = [Column::Time, Column::Instrument, Column::Bid, Co
 pub struct Columns {
     places: Vec<(Column, usize)>,
     time_decimals: u32,
+    /// In an export of lowlat: the column with the kind of each record.
+    kinds: Option<usize>,
 }
 
 impl Columns {
     /// The columns that a header names.
     pub fn of(path: &Path, header: &csv::StringRecord) -> Result<Self, TicksError> {
         let names = || NAMES.map(|(name, ..)| name).join(", ");
-        let mut columns = Self { places: Vec::new(), time_decimals: 0 };
+        let mut columns = Self { places: Vec::new(), time_decimals: 0, kinds: None };
+        if header.iter().any(|name| name == "generated_ns") {
+            columns.kinds = header.iter().position(|name| name == "record");
+        }
         for (at, name) in header.iter().enumerate() {
             let Some((_, column, decimals)) = NAMES.into_iter().find(|(known, ..)| *known == name) else {
+                if columns.kinds.is_some() {
+                    continue;
+                }
                 let found = format!("the column '{name}'");
                 let next_step = "rename the column or take it out; the first line must be the header";
                 return Err(Fault::new(found, format!("some of {}", names()), next_step).at(path, 1));
@@ -88,6 +97,11 @@ impl Columns {
         let found = format!("'{}'", header.iter().collect::<Vec<_>>().join(","));
         let expected = "a header with a time (time_ns, …), instrument, bid and ask";
         Err(Fault::new(found, expected, "add the header").at(path, 1))
+    }
+
+    /// Whether a line holds a quote: in an export there are lines of other records.
+    pub fn is_quote(&self, record: &csv::StringRecord) -> bool {
+        self.kinds.is_none_or(|at| record.get(at) == Some("quote"))
     }
 
     /// The value of a column in a line; none when the file has no such column.

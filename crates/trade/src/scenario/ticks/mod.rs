@@ -1,4 +1,4 @@
-//! Recorded ticks, from a CSV file, or from ITCH 5.0 in a capture or a plain file.
+//! Recorded ticks, from a CSV file, from ITCH 5.0 in a capture or a plain file, or from a recording of the pipeline.
 //!
 //! ```text
 //! time_ns,instrument,bid,ask,last,bid_size,ask_size
@@ -8,10 +8,11 @@
 //! The header is required; columns may be in any order. The time is one of `time_ns`, `time_us`, `time_ms`,
 //! `time_s` (or `time`, which is `time_ns`), counted from any moment; lines are sorted by it. `instrument` is any word:
 //! instruments are numbered as they first appear. Prices have up to 4 decimals. `last` (else the middle), `bid_size` and
-//! `ask_size` (else 0) may be left out.
+//! `ask_size` (else 0) may be left out. A table of `lowlat journal export` is read too: its quotes.
 
 mod columns;
 mod itch;
+mod recording;
 #[cfg(test)]
 mod tests;
 
@@ -47,6 +48,17 @@ pub enum TicksError {
     #[error("cannot read {} as ITCH 5.0: {reason}\nhint: name a capture of MoldUDP64 packets, or a file as Nasdaq publishes it", path.display())]
     Itch {
         /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A recording cannot be opened.
+    #[error(transparent)]
+    Open(#[from] lowlat_journal::read::OpenError),
+    /// A recording is unusable.
+    #[error("cannot publish the recording {}: {reason}\nhint: name one of lowlat pipeline run --record", path.display())]
+    Recording {
+        /// Its folder.
         path: PathBuf,
         /// What is wrong.
         reason: String,
@@ -110,10 +122,13 @@ pub struct Ticks {
 }
 
 impl Ticks {
-    /// Reads a file of CSV or ITCH, which its first bytes tell. `symbols` are the instruments of ITCH; empty: the first
+    /// Reads a recording's folder, or a file of CSV or ITCH, which its first bytes tell. `symbols` are the instruments of ITCH; empty: the first
     /// ones of the file.
     pub fn read(path: &Path, symbols: &[String]) -> Result<Self, TicksError> {
         let wrong = |source| TicksError::Read { path: path.to_owned(), source };
+        if path.is_dir() {
+            return Self::from_recording(path);
+        }
         let mut file = std::fs::File::open(path).map_err(wrong)?;
         let mut start = Vec::new();
         file.by_ref().take(START_BYTES).read_to_end(&mut start).map_err(wrong)?;
@@ -137,6 +152,9 @@ impl Ticks {
         let mut made = Maker::default();
         let mut record = csv::StringRecord::new();
         while reader.read_record(&mut record).map_err(wrong)? {
+            if !columns.is_quote(&record) {
+                continue;
+            }
             let line = record.position().map_or(0, csv::Position::line);
             made.take(&columns, &record).map_err(|fault| fault.at(path, line))?;
         }

@@ -16,6 +16,22 @@ const GOOD: &str = "time_ns,instrument,bid,ask,last,bid_size,ask_size
 ";
 
 #[test]
+fn the_quotes_of_an_export_are_ticks() {
+    let ticks = read(
+        "stream,sequence,instrument,generated_ns,generated_at,record,symbol,bid,ask,last,bid_size,ask_size,price
+md,0,7,500,2026-01-02T03:04:05.000000500Z,quote,,10.01,10.02,10.02,300,500,
+orders.s0,0,7,600,,order,,,,,,,10.02
+md,1,8,900,,quote,,3500.2,3500.4,3500.2,1,2,
+",
+    )
+    .unwrap();
+    assert_eq!((ticks.names(), ticks.count()), (&["7".to_owned(), "8".to_owned()][..], 2));
+    assert_eq!((ticks.as_slice()[1].after_ns, ticks.as_slice()[1].bid), (400, 35_002_000));
+    assert!(error_of("time_ns,instrument,bid,ask,record\n").contains("the column 'record'"));
+    assert!(error_of("generated_ns,instrument,bid,ask,record\n1,2,,,order\n").contains("no ticks"));
+}
+
+#[test]
 fn recorded_ticks_are_read() {
     let ticks = read(GOOD).unwrap();
     assert_eq!(ticks.names(), ["600000", "IF2312"]);
