@@ -80,41 +80,64 @@ impl std::fmt::Display for OtherKind {
 
 impl std::error::Error for OtherKind {}
 
-/// Reads a document and checks that this version understands it. Another document of lowlat is an [`OtherKind`].
+/// Reads a result document and checks that this version understands it. Another document of lowlat is an [`OtherKind`].
 pub fn read(path: &Path) -> anyhow::Result<ResultDocument> {
-    let shown = path.display();
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes));
-    file.with_context(|| {
-        format!("cannot read {shown}\nhint: name a document that --result or --json wrote")
-    })?;
-    if bytes.len() as u64 > BYTES_MAX {
-        bail!(
-            "cannot read {shown}: it is larger than 1 GiB\nhint: name a document that --result or --json wrote"
-        );
-    }
-    let head: Head = serde_json::from_slice(&bytes).with_context(|| not_a_document(path))?;
-    if head.document != ResultDocument::DOCUMENT {
-        let told = not_a_document(path).replacen('\n', &format!(": found a \"{}\"\n", head.document), 1);
-        return if head.document.starts_with("lowlat-") {
-            Err(OtherKind(told).into())
-        } else {
-            bail!("{told}")
-        };
-    }
-    if head.schema_version > ResultDocument::SCHEMA_VERSION {
-        bail!(
-            "cannot read {shown}: it has document version {}, and this lowlat reads versions up to {}\nhint: use lowlat {} or \
-             later",
-            head.schema_version,
-            ResultDocument::SCHEMA_VERSION,
-            head.lowlat_version
-        );
-    }
-    let document: ResultDocument = serde_json::from_slice(&bytes)
-        .with_context(|| format!("{shown} is damaged\nhint: copy it again, or measure again"))?;
+    let kind = Kind {
+        document: ResultDocument::DOCUMENT,
+        version: ResultDocument::SCHEMA_VERSION,
+        is: "a result document of lowlat",
+        hint: "name a document that --result or --json wrote",
+    };
+    let document: ResultDocument = kind.read(path)?;
     // An older form has become today's by being read, and is written as that.
     Ok(ResultDocument { schema_version: ResultDocument::SCHEMA_VERSION, ..document })
+}
+
+/// A kind of documents.
+pub struct Kind {
+    /// What its field `document` holds.
+    pub document: &'static str,
+    /// The latest version of its shape.
+    pub version: u32,
+    /// What it is.
+    pub is: &'static str,
+    /// Which file to name instead of another one.
+    pub hint: &'static str,
+}
+
+impl Kind {
+    /// Reads a document of this kind.
+    pub fn read<T: serde::de::DeserializeOwned>(&self, path: &Path) -> anyhow::Result<T> {
+        let Self { document, version, is, hint } = self;
+        let shown = path.display();
+        let mut bytes = Vec::new();
+        let file =
+            std::fs::File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes));
+        file.with_context(|| format!("cannot read {shown}\nhint: {hint}"))?;
+        if bytes.len() as u64 > BYTES_MAX {
+            bail!("cannot read {shown}: it is larger than 1 GiB\nhint: {hint}");
+        }
+        let head: Head =
+            serde_json::from_slice(&bytes).with_context(|| format!("{shown} is not {is}\nhint: {hint}"))?;
+        if head.document != *document {
+            let told = format!("{shown} is not {is}: found a \"{}\"\nhint: {hint}", head.document);
+            return if head.document.starts_with("lowlat-") {
+                Err(OtherKind(told).into())
+            } else {
+                bail!("{told}")
+            };
+        }
+        if head.schema_version > *version {
+            bail!(
+                "cannot read {shown}: it has document version {}, and this lowlat reads versions up to {version}\nhint: use lowlat {} or \
+                 later",
+                head.schema_version,
+                head.lowlat_version
+            );
+        }
+        serde_json::from_slice(&bytes)
+            .with_context(|| format!("{shown} is damaged\nhint: copy it again, or measure again"))
+    }
 }
 
 #[derive(serde::Deserialize)]
@@ -123,11 +146,4 @@ struct Head {
     schema_version: u32,
     #[serde(default)]
     lowlat_version: String,
-}
-
-fn not_a_document(path: &Path) -> String {
-    format!(
-        "{} is not a result document of lowlat\nhint: name a document that --result or --json wrote",
-        path.display()
-    )
 }

@@ -105,7 +105,7 @@ fn a_run_does_not_end_while_orders_wait_for_td() {
     let runs = TempDir::new().unwrap();
     let mut running = start(&runs, "2s");
     let run = running.0.as_ref().unwrap().id();
-    thread::sleep(Duration::from_millis(1_000));
+    thread::sleep(Duration::from_secs(1));
     let td = processes(run)["td"];
     kill_process(td, Signal::KILL).unwrap();
     let next = successor(run, "td", td).unwrap();

@@ -9,12 +9,13 @@ use super::{
 use crate::{
     arguments::{PageArgs, duration},
     commands::{Subcommand, examples},
+    documents::Kind,
     labels::host_name,
     output::{self, Exit},
     results::{self, OutputFile},
     signals,
 };
-use anyhow::{Context, bail, ensure};
+use anyhow::ensure;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_catalogue::CATALOGUE;
 use lowlat_pipeline::{
@@ -116,7 +117,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
     let outputs = Outputs::prepare(&arguments)?;
     if let Some(file) = &arguments.from {
-        let document = arguments.language.labels.label(read(file)?);
+        let document = arguments.language.labels.label(KIND.read(file)?);
         outputs.write(&document)?;
         return Ok(Exit::Clean);
     }
@@ -240,31 +241,12 @@ impl Outputs {
     }
 }
 
-fn read(path: &std::path::Path) -> anyhow::Result<MatrixDocument> {
-    let shown = path.display();
-    let not = || {
-        format!(
-            "cannot read {shown} as a matrix\nhint: name a file written by lowlat pipeline matrix --result"
-        )
-    };
-    let bytes = std::fs::read(path).with_context(|| format!("cannot read {shown}"))?;
-    let document: MatrixDocument = serde_json::from_slice(&bytes).with_context(not)?;
-    ensure!(
-        document.document == MatrixDocument::DOCUMENT,
-        "{}: found a \"{}\" document",
-        not(),
-        document.document
-    );
-    if document.schema_version > MatrixDocument::SCHEMA_VERSION {
-        bail!(
-            "cannot read {shown}: its document version is {}, and this lowlat reads up to {}\nhint: use lowlat {}, which wrote it",
-            document.schema_version,
-            MatrixDocument::SCHEMA_VERSION,
-            document.lowlat_version
-        );
-    }
-    Ok(document)
-}
+const KIND: Kind = Kind {
+    document: MatrixDocument::DOCUMENT,
+    version: MatrixDocument::SCHEMA_VERSION,
+    is: "a matrix",
+    hint: "name a file written by lowlat pipeline matrix --result",
+};
 
 #[cfg(test)]
 mod tests {
@@ -285,15 +267,12 @@ mod tests {
         let wanted = wanted(&arguments, None);
         let document = Matrix::plan(&rows, &pins, &RoomFacts::default(), &wanted, now()).unwrap().document;
         std::fs::write(&path, serde_json::to_vec(&document).unwrap()).unwrap();
-        assert_eq!(read(&path).unwrap(), document);
-        let mut older = serde_json::to_value(&document).unwrap();
-        older.as_object_mut().unwrap().remove("platform").unwrap();
-        std::fs::write(&path, older.to_string()).unwrap();
-        assert_eq!(read(&path).unwrap().platform, "", "written before the field existed");
+        assert_eq!(KIND.read::<MatrixDocument>(&path).unwrap(), document);
+        let error = || format!("{:#}", KIND.read::<MatrixDocument>(&path).unwrap_err());
         let newer = MatrixDocument { schema_version: 99, ..document };
         std::fs::write(&path, serde_json::to_vec(&newer).unwrap()).unwrap();
-        assert!(read(&path).unwrap_err().to_string().contains("version is 99"));
+        assert!(error().contains("document version 99"));
         std::fs::write(&path, "{}").unwrap();
-        assert!(format!("{:#}", read(&path).unwrap_err()).contains("as a matrix"));
+        assert!(error().contains("is not a matrix\nhint: name a file"), "{}", error());
     }
 }
