@@ -97,7 +97,7 @@ fn an_intact_recording_is_listed_verified_and_shown() {
     let (_, out, _) = text(&lowlat(&["tail", dir, "-n", "1", "--stream", "orders.*", "--json"]));
     let line: serde_json::Value = serde_json::from_str(out.trim()).unwrap();
     assert_eq!((&line["sequence"], &line["payload"]["side"]), (&19.into(), &"sell".into()));
-    let (code, out, talk) = text(&lowlat(&["replay", dir, "--speed", "max", "--from-ns", "1100000000"]));
+    let (code, out, talk) = text(&lowlat(&["replay", dir, "--speed", "max", "--from", "1100000000"]));
     assert_eq!((code, out.lines().count()), (Some(0), 110));
     assert!(talk.contains("replayed 110 records"), "{talk}");
     let (code, _, talk) = text(&lowlat(&["tail", dir, "--stream", "nosuch"]));

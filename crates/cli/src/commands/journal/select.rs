@@ -22,39 +22,44 @@ pub struct Select {
     /// Only records of this kind: quote, order, answer, or a number; may be repeated
     #[arg(long, value_name = "KIND", value_parser = payload::kind)]
     kind: Vec<u16>,
-    /// Skip records generated before this time, such as 2026-01-02T09:30:00Z
-    #[arg(long, value_name = "TIME")]
-    from: Option<Timestamp>,
+    /// Skip records generated before this time: 2026-01-02T09:30:00Z, or ns of the stream's clock
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    from: Option<Moment>,
     /// Stop at records generated at or after this time
-    #[arg(long, value_name = "TIME")]
-    to: Option<Timestamp>,
-    /// The same as --from, in ns of the stream's clock
-    #[arg(long, value_name = "NS", conflicts_with = "from")]
-    from_ns: Option<u64>,
-    /// The same as --to, in ns of the stream's clock
-    #[arg(long, value_name = "NS", conflicts_with = "to")]
-    to_ns: Option<u64>,
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    to: Option<Moment>,
+}
+
+/// A time as users give it.
+#[derive(Debug, Clone, Copy)]
+enum Moment {
+    OfDay(Timestamp),
+    Ns(u64),
+}
+
+fn moment(text: &str) -> Result<Moment, String> {
+    let expected = || format!("\"{text}\": expected a time such as 2026-01-02T09:30:00Z, or a number of ns");
+    text.parse().map(Moment::Ns).or_else(|_| text.parse().map(Moment::OfDay)).map_err(|_| expected())
 }
 
 impl Select {
     /// Opens the recording, whose clocks the times need.
     pub fn open(&self) -> anyhow::Result<Selection<'_>> {
         let recording = Recording::open(&self.folder)?;
-        let in_ns = |time: Timestamp, option: &str| {
+        let in_ns = |moment: Moment| {
+            let time = match moment {
+                Moment::Ns(ns) => return Ok(ns),
+                Moment::OfDay(time) => time,
+            };
             let offset = recording.realtime_offset_ns().with_context(|| {
-                format!("cannot use {option}: no file of the recording tells its time of day\nhint: use {option}-ns")
+                format!("cannot find {time}: no file of the recording tells its time of day\nhint: give a number of ns")
             })?;
             let ns = (time.as_nanosecond() - offset).clamp(0, u64::MAX.into());
             anyhow::Ok(u64::try_from(ns).unwrap_or(u64::MAX))
         };
-        let from_ns = self.from.map(|time| in_ns(time, "--from")).transpose()?.or(self.from_ns);
-        let to_ns = self.to.map(|time| in_ns(time, "--to")).transpose()?.or(self.to_ns);
+        let (from_ns, to_ns) = (self.from.map(in_ns).transpose()?, self.to.map(in_ns).transpose()?);
         if let (Some(from), Some(to)) = (from_ns, to_ns) {
-            ensure!(
-                from < to,
-                "the selected time is empty: it ends {} ns before it starts\nhint: swap its two ends",
-                from - to
-            );
+            ensure!(from < to, "--from is not before --to\nhint: swap them");
         }
         Ok(Selection { select: self, recording, from_ns, to_ns })
     }
