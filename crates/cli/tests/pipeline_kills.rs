@@ -1,7 +1,10 @@
 //! `lowlat pipeline run` while its processes are killed and stopped at any moment, successors too: each order is answered
 //! once, and the run balances.
 
-use crate::common::{binary, running::Running};
+use crate::{
+    common::{binary, running::Running},
+    pipeline_run::node,
+};
 use fastrand::Rng;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -66,7 +69,7 @@ fn disturb(run: u32, random: &mut Rng, until: Instant) -> Vec<String> {
         }
         // The process, and with luck its successor and the one after that, at any moment of their joining.
         let count = kills.entry(name.clone()).or_default();
-        while *count < KILLS_MAX {
+        while *count < KILLS_MAX && Instant::now() < until {
             *count += 1;
             kill_process(pid, Signal::KILL).ok();
             done.push(format!("kill {name}"));
@@ -84,7 +87,7 @@ fn disturb(run: u32, random: &mut Rng, until: Instant) -> Vec<String> {
     done
 }
 
-/// A run whose processes are all there.
+/// A run that goes on.
 fn start(runs: &TempDir, duration: &str) -> Running {
     let mut command = Command::new(binary());
     command.args(["pipeline", "run", "--strategies", &STRATEGIES.to_string(), "--rate", "600", "--json"]);
@@ -96,6 +99,8 @@ fn start(runs: &TempDir, duration: &str) -> Running {
         assert!(begun.elapsed() < Duration::from_secs(120), "its processes did not start");
         thread::sleep(Duration::from_millis(5));
     }
+    // A death before the begin ends the run.
+    node(runs.path(), "td", |node| node["read"].as_u64() > Some(0));
     running
 }
 
@@ -105,7 +110,6 @@ fn a_run_does_not_end_while_orders_wait_for_td() {
     let runs = TempDir::new().unwrap();
     let mut running = start(&runs, "2s");
     let run = running.0.as_ref().unwrap().id();
-    thread::sleep(Duration::from_secs(1));
     let td = processes(run)["td"];
     kill_process(td, Signal::KILL).unwrap();
     let next = successor(run, "td", td).unwrap();
@@ -118,8 +122,7 @@ fn a_run_does_not_end_while_orders_wait_for_td() {
     let output = running.0.take().unwrap().wait_with_output().unwrap();
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!((&document["orders"], &document["answers"]), (&1_200.into(), &1_200.into()), "{document}");
-    let findings = document["findings"].as_array().unwrap();
-    assert_eq!(findings, &["1 restart after the death of a process."], "its answers are read, too");
+    assert_eq!(unexplained(&document), Vec::<&Value>::new(), "its answers are read, too: {document}");
 }
 
 /// What a run may find that was disturbed so: everything else is unexplained.
@@ -131,6 +134,13 @@ const EXPLAINED: [&str; 5] = [
     "wakes were missed",
 ];
 
+fn unexplained(document: &Value) -> Vec<&Value> {
+    let findings = document["findings"].as_array().unwrap().iter();
+    findings
+        .filter(|finding| !EXPLAINED.iter().any(|said| finding.as_str().unwrap().contains(said)))
+        .collect()
+}
+
 /// More on request: `LOWLAT_KILLS=400` runs of some seconds, from the seed `LOWLAT_SEED`.
 #[test]
 fn every_order_is_answered_once_whoever_dies_and_whenever() {
@@ -139,18 +149,14 @@ fn every_order_is_answered_once_whoever_dies_and_whenever() {
     for seed in (first..).take(given("LOWLAT_KILLS").map_or(2, |runs| usize::try_from(runs).unwrap())) {
         let mut random = Rng::with_seed(seed);
         let runs = TempDir::new().unwrap();
-        let mut running = start(&runs, "3s");
+        let mut running = start(&runs, "4s");
         let run = running.0.as_ref().unwrap().id();
-        // A death before the begin ends the run.
-        thread::sleep(Duration::from_millis(700));
-        let done = disturb(run, &mut random, Instant::now() + Duration::from_millis(2_200));
+        let done = disturb(run, &mut random, Instant::now() + Duration::from_secs(2));
         let output = running.0.take().unwrap().wait_with_output().unwrap();
         let document: Value = serde_json::from_slice(&output.stdout)
             .unwrap_or_else(|error| panic!("LOWLAT_SEED={seed}: {error}: {done:?}: {output:?}"));
-        let findings = document["findings"].as_array().unwrap();
-        let is_explained =
-            |finding: &Value| EXPLAINED.iter().any(|said| finding.as_str().unwrap().contains(said));
-        assert!(findings.iter().all(is_explained), "LOWLAT_SEED={seed}: {findings:?}: {done:?}: {document}");
+        let unexplained = unexplained(&document);
+        assert!(unexplained.is_empty(), "LOWLAT_SEED={seed}: {unexplained:?}: {done:?}: {document}");
         let senders = document["balance"]["senders"].as_array().unwrap();
         assert!(
             senders.iter().all(|of| of["sent"] == of["answered"]),

@@ -109,7 +109,7 @@ fn ask(runs: &Path, arguments: &[&str]) -> Output {
 }
 
 /// A node in the list of a run, once it is as wanted.
-fn node(runs: &Path, name: &str, is_wanted: fn(&Value) -> bool) -> Value {
+pub fn node(runs: &Path, name: &str, is_wanted: fn(&Value) -> bool) -> Value {
     let begun = Instant::now();
     loop {
         let listed = json(&ask(runs, &["ps", "--json"]));
