@@ -144,6 +144,7 @@ mod tests {
             host_core: None,
             may_use_huge_pages: false,
             has_md_threads: false,
+            strategy_cost_ns: 0,
         }
     }
 

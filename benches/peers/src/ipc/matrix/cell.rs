@@ -115,6 +115,7 @@ impl Cell {
             host_core: if is_hosted { cpus.last().copied() } else { None },
             may_use_huge_pages: true,
             has_md_threads: false,
+            strategy_cost_ns: 0,
         }
     }
 }

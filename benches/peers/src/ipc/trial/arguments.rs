@@ -63,6 +63,7 @@ impl Arguments {
             host_core: self.host_cpu,
             may_use_huge_pages: true,
             has_md_threads: false,
+            strategy_cost_ns: 0,
         }
     }
 }

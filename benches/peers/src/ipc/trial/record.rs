@@ -59,6 +59,7 @@ pub fn of(scene: &Scene, board: &Board, measured_s: f64) -> anyhow::Result<Pipel
         wire: None,
         uses,
         uses_s: measured_s,
+        others_cpu_s: None,
         backing_bytes: backing.into_iter().collect::<BTreeMap<_, _>>(),
         runs_beside: Vec::new(),
         failed: Vec::new(),
