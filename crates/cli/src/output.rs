@@ -206,11 +206,11 @@ pub fn own_styles(text: &str) -> Cow<'_, str> {
     for part in parts {
         let style = part.strip_prefix('[').and_then(|part| part.split_once('m'));
         let (style, rest) = match style {
-            Some((style, rest)) if OWN_STYLES.contains(&style) => (format!("\u{1b}[{style}m"), rest),
-            _ => (printable::lines("\u{1b}").into_owned(), part),
+            Some((style, rest)) if OWN_STYLES.contains(&style) => (["\u{1b}[", style, "m"], rest),
+            _ => (["\\u{1b}", "", ""], part),
         };
         let out = out.to_mut();
-        out.push_str(&style);
+        out.extend(style);
         out.push_str(&printable::lines(rest));
     }
     out

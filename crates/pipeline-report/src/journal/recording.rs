@@ -1,5 +1,7 @@
 //! A recording, its damage, its records and the difference of two recordings, as text.
 
+use anstyle::Style;
+use lowlat_host::printable::line as one_line;
 use lowlat_text::text::{BOLD, DIM, GREEN, RED, YELLOW, add_heading, add_wrapped, columns, paint, usable};
 use lowlat_text::units::{clean, count, duration, size};
 
@@ -158,25 +160,40 @@ pub struct JournalLine {
     /// Its sequence number.
     pub sequence: u64,
     /// Names and values of its fields, or its bytes.
-    pub fields: Vec<(String, String)>,
+    pub fields: Vec<(&'static str, String)>,
 }
 
 /// One line per record, never truncated, because programs read it too. With a `width` it continues on indented
 /// lines, broken between fields.
 pub fn journal_line(line: &JournalLine, width: Option<usize>) -> String {
-    let (time, stream, sequence) = (clean(&line.time), clean(&line.stream), line.sequence.to_string());
-    let mut out = format!("{time} {} {sequence}", paint(BOLD, &stream));
+    let mut out = String::with_capacity(256);
+    // Programs need no styles, which cost more than the rest of a line.
+    let add = |out: &mut String, style: Style, text: &str| match width {
+        Some(_) => out.push_str(&paint(style, text)),
+        None => out.push_str(text),
+    };
+    let (time, stream, sequence) = (one_line(&line.time), one_line(&line.stream), line.sequence.to_string());
+    out.push_str(&time);
+    out.push(' ');
+    add(&mut out, BOLD, &stream);
+    out.push(' ');
+    out.push_str(&sequence);
     let chars = |text: &str| text.chars().count();
     let mut at = chars(&time) + chars(&stream) + chars(&sequence) + 2;
     for (name, value) in &line.fields {
-        let (name, value) = (format!("{}=", clean(name)), clean(value));
-        let field = 1 + chars(&name) + chars(&value);
-        if width.is_some_and(|width| at + field > width) {
-            out.push_str("\n   ");
-            at = 3;
+        let value = one_line(value);
+        if let Some(width) = width {
+            let field = 2 + chars(name) + chars(&value);
+            if at + field > width {
+                out.push_str("\n   ");
+                at = 3;
+            }
+            at += field;
         }
-        at += field;
-        out.push_str(&format!(" {}{value}", paint(DIM, &name)));
+        out.push(' ');
+        add(&mut out, DIM, name);
+        add(&mut out, DIM, "=");
+        out.push_str(&value);
     }
     out
 }
@@ -328,7 +345,7 @@ mod tests {
 
     #[test]
     fn a_record_wraps_only_in_a_narrow_terminal() {
-        let field = |at: usize| (format!("field{at}"), "x".repeat(at));
+        let field = |at: usize| ("a_field", "x".repeat(at));
         let line = JournalLine {
             time: "2026-11-22T03:31:11.266117461Z".to_owned(),
             stream: "td".to_owned(),

@@ -165,10 +165,10 @@ fn outcome(outcome: Outcome) -> &'static str {
 }
 
 /// Names and values of a payload's fields, or its bytes if it cannot be decoded.
-pub fn fields(stream_schema: &str, record: &Record, payload: &[u8]) -> Vec<(String, String)> {
+pub fn fields(stream_schema: &str, record: &Record, payload: &[u8]) -> Vec<(&'static str, String)> {
     let mut cells = vec![Cell::Empty; COLUMNS.len()];
     if !TradeDecoder::default().decode(stream_schema, record, payload, &mut cells) {
-        return vec![("payload".to_owned(), hex_of(payload))];
+        return vec![("payload", hex_of(payload))];
     }
     let shown = |cell| match cell {
         Cell::Empty => None,
@@ -177,7 +177,6 @@ pub fn fields(stream_schema: &str, record: &Record, payload: &[u8]) -> Vec<(Stri
         Cell::TenThousandths(value) => Some(decimal(value)),
         Cell::Text(text) => Some(text),
     };
-    let named =
-        COLUMNS.iter().zip(cells).filter_map(|(column, cell)| Some((column.name.to_owned(), shown(cell)?)));
+    let named = COLUMNS.iter().zip(cells).filter_map(|(column, cell)| Some((column.name, shown(cell)?)));
     named.collect()
 }

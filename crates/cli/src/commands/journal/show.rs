@@ -96,7 +96,7 @@ impl Printer {
 
     fn record(&self, streams: &[StreamEntry], record: &Record, payload: &[u8]) -> String {
         let stamp = &record.record.stamp;
-        let mut fields = vec![("instrument".to_owned(), stamp.instrument.to_string())];
+        let mut fields = vec![("instrument", stamp.instrument.to_string())];
         let schema = schema(streams, record);
         fields.extend(payload::fields(schema, record, payload));
         let line = JournalLine {
@@ -120,7 +120,7 @@ impl Printer {
         let fields: serde_json::Map<String, Value> =
             payload::fields(schema(streams, record), record, payload)
                 .into_iter()
-                .map(|(name, value)| (name, Value::String(value)))
+                .map(|(name, value)| (name.to_owned(), Value::String(value)))
                 .collect();
         json!({
             "stream": name(streams, record.stream),
