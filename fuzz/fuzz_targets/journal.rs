@@ -129,7 +129,7 @@ fuzz_target!(|input: (Vec<(u8, u8, u8, u64)>, Vec<(u8, u16, u64)>, Option<(u8, u
         reader.next(&mut payload);
         refill(&recording, stream, at % 200, at % 200 + 50, |_, _| ());
     }
-    last_records(&recording, &[0, 1], 30, &|_| true);
+    last_records(&recording, &[0, 1], 30, &|_, _| true);
     let mut tail = Tail::from_start(&recording);
     (0..300).for_each(|_| drop(tail.next(&mut payload)));
     let _ = write_missing_indexes(&recording);
