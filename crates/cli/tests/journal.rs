@@ -204,6 +204,38 @@ fn exports_hold_every_record_with_its_fields() {
     assert_eq!(code, Some(2));
 }
 
+/// What is missing may have been selected, so it is reported whatever is selected.
+#[test]
+fn a_selection_hides_neither_gaps_nor_records_of_other_schemas() {
+    let folder = TempDir::new().unwrap();
+    let mut recorder = Recorder::open(folder.path(), Options::default()).unwrap();
+    let md = recorder.add_stream("md", 1, "lowlat-trade", Some(0)).unwrap();
+    let mine = recorder.add_stream("mine", 2, "mine", Some(0)).unwrap();
+    // A quote every millisecond. Ten are missing.
+    for at in (0..40).chain(50..100) {
+        let generated = START_NS + at * 1_000_000;
+        let stamp = Stamp { kind: kind::QUOTE, instrument: 7, generated, ..stamp() };
+        put(&mut recorder, md, at, stamp, &Quote::default().encode());
+    }
+    // Decoded as an answer of td it would be of instrument 0.
+    let stamp = Stamp { kind: kind::ANSWER, instrument: 5, generated: START_NS + 60_000_000, ..stamp() };
+    put(&mut recorder, mine, 0, stamp, &[0; PAYLOAD_BYTES]);
+    recorder.stop().unwrap();
+    let dir = folder.path().to_str().unwrap();
+    let at = |ms: u64| (START_NS + ms * 1_000_000).to_string();
+    let (code, out, talk) = text(&lowlat(&["export", dir, "--from", &at(45), "--instrument", "5"]));
+    assert_eq!((code, out.lines().count()), (Some(1), 2), "{out}{talk}");
+    assert!(talk.contains("md: 10 records, 40 to 49: ") && talk.contains("missing 10"), "{talk}");
+    let (code, out, _) = text(&lowlat(&["tail", dir, "--from", &at(42), "--to", &at(43)]));
+    assert_eq!((code, out.lines().count()), (Some(1), 1), "{out}");
+    assert!(out.contains("md: 10 records, 40 to 49: "), "{out}");
+    // Records follow the gap before this time, so that none of this time is missing.
+    for command in ["export", "tail"] {
+        let (code, out, talk) = text(&lowlat(&[command, dir, "--from", &at(51), "--kind", "quote"]));
+        assert_eq!(code, Some(0), "{out}{talk}");
+    }
+}
+
 #[test]
 fn a_diff_lists_the_orders_that_differ() {
     let (left, right) = (TempDir::new().unwrap(), TempDir::new().unwrap());

@@ -101,6 +101,28 @@ fn csv_is_read_back() {
     compare(&rows);
 }
 
+/// A head without the time of day makes no time up.
+#[cfg(feature = "csv")]
+#[test]
+fn an_unknown_time_of_day_is_an_empty_cell() {
+    let (folder, recording) = recording();
+    let path = folder.path().join(crate::layout::data_name(1));
+    let head = crate::layout::FileHead { realtime_ns: 0, ..recording.files()[0].head.unwrap() };
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[..crate::layout::FILE_HEAD_BYTES].copy_from_slice(&head.encode());
+    std::fs::write(&path, bytes).unwrap();
+    let recording = Recording::open(folder.path()).unwrap();
+    let mut merge = Merge::of_all(&recording);
+    let (bytes, exported) = exported(|out, columns| {
+        let table = Box::new(CsvTable::new(out, columns).unwrap());
+        export(&recording, |payload| merge.next(payload), &First, table, &mut |_| true)
+    });
+    assert_eq!((exported.rows, exported.damages), (35, 0));
+    let mut reader = ::csv::Reader::from_reader(&bytes[..]);
+    let rows: Vec<HashMap<String, String>> = reader.deserialize().map(Result::unwrap).collect();
+    assert!(rows.iter().all(|row| row["generated_at"].is_empty() && !row["generated_ns"].is_empty()));
+}
+
 #[cfg(feature = "parquet")]
 #[test]
 fn parquet_is_read_back() {

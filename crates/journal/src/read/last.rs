@@ -6,10 +6,10 @@ use crate::{
     damage::Damage,
     layout::{BlockHead, BlockKind},
 };
-use lowlat_ipc::stream::Stamp;
+use std::ops::RangeInclusive;
 
-/// Whether a record is wanted, by its stamp and payload, or a gap, by the generation time before it.
-pub type IsChosen<'a> = dyn Fn(u64, Option<(&Stamp, &[u8])>) -> bool + 'a;
+/// Whether a record is wanted, by its generation time and its payload, or a gap, by the times of the records around it.
+pub type IsChosen<'a> = dyn Fn(RangeInclusive<u64>, Option<(&Record, &[u8])>) -> bool + 'a;
 
 /// An item with its place in the order of a merge, and its payload.
 type Keyed = ((u64, u32, u64), Read, Vec<u8>);
@@ -54,6 +54,8 @@ fn of_stream(
     is_chosen: &IsChosen<'_>,
 ) -> (Vec<Keyed>, usize) {
     let (mut found, mut records, mut block) = (Vec::new(), 0, Block::default());
+    // The earliest time of the records after the present block.
+    let mut after = u64::MAX;
     for at in (0..recording.files().len()).rev() {
         if records >= count {
             return (found, at + 1);
@@ -68,11 +70,12 @@ fn of_stream(
             if head.kind == BlockKind::Gap {
                 let (from, to) = (head.first_sequence, head.last_sequence + 1);
                 let gap = Gap { stream, from, to, reason: head.gap_reason() };
-                if is_chosen(head.generated_max, None) {
+                if is_chosen(head.generated_max..=after, None) {
                     found.push(((head.generated_max, stream, from), Read::Gap(gap), Vec::new()));
                 }
                 continue;
             }
+            after = head.generated_min;
             let mut last = head.first_sequence;
             if let Some(damage) = block.load(&file, head) {
                 let key = (head.generated_max, stream, last);
@@ -80,16 +83,15 @@ fn of_stream(
             }
             while let Some(read) = block.next(&file) {
                 match read {
-                    Ok((record, payload))
-                        if is_chosen(record.stamp.generated, Some((&record.stamp, payload))) =>
-                    {
-                        last = record.sequence;
-                        let key = (record.stamp.generated, stream, record.sequence);
+                    Ok((record, payload)) => {
+                        let (sequence, time) = (record.sequence, record.stamp.generated);
+                        last = sequence;
                         let record = Record { stream, epoch: head.epoch, record };
-                        found.push((key, Read::Record(record), payload.to_vec()));
-                        records += 1;
+                        if is_chosen(time..=time, Some((&record, payload))) {
+                            found.push(((time, stream, sequence), Read::Record(record), payload.to_vec()));
+                            records += 1;
+                        }
                     }
-                    Ok((record, _)) => last = record.sequence,
                     Err(damage) => {
                         let key = (head.generated_max, stream, last);
                         found.push((key, Read::Damaged(Box::new(damage)), Vec::new()));
@@ -213,6 +215,23 @@ mod tests {
         assert_eq!([gaps(89), gaps(91), gaps(usize::MAX)], [0, 1, 1]);
     }
 
+    /// The records of a gap may be of any time between those around it.
+    #[test]
+    fn a_gap_is_selected_by_the_times_around_it() {
+        let folder = TempDir::new().unwrap();
+        make(folder.path());
+        let recording = open(folder.path());
+        // Records 900 to 909 of the second stream are missing; record N is of the time 10 N + 1.
+        let gaps = |from: u64, to: u64| {
+            let found = last_records(&recording, &[1], usize::MAX, &|times, _| {
+                from <= *times.end() && *times.start() < to
+            });
+            found.iter().filter(|(read, _)| matches!(read, Read::Gap(gap) if gap.from == 900)).count()
+        };
+        assert_eq!([gaps(0, 8_991), gaps(0, 8_992), gaps(9_050, 9_060)], [0, 1, 1]);
+        assert_eq!([gaps(9_101, 9_102), gaps(9_102, u64::MAX)], [1, 0]);
+    }
+
     #[test]
     fn records_are_selected_by_time() {
         let folder = TempDir::new().unwrap();
@@ -224,7 +243,7 @@ mod tests {
             .filter(|(stream, sequence)| range.contains(&record(*stream, *sequence).stamp.generated))
             .collect();
         let chosen = |count| {
-            let found = last_records(&recording, &[0, 1], count, &|generated, _| range.contains(&generated));
+            let found = last_records(&recording, &[0, 1], count, &|times, _| range.contains(times.start()));
             sequences(&found.into_iter().map(|(read, _)| read).collect::<Vec<_>>())
         };
         assert!(known.len() > 60);

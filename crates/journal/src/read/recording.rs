@@ -243,10 +243,10 @@ impl Recording {
         self.last_index
     }
 
-    /// Offset from generation time to time of day, ns; `None` if no head of a file is left. Only valid for
+    /// Offset from generation time to time of day, ns; `None` if no head of a file has both. Only valid for
     /// streams that use CLOCK_MONOTONIC, which a recording does not know.
     pub fn realtime_offset_ns(&self) -> Option<i128> {
-        let head = self.files.iter().find_map(|file| file.head)?;
+        let head = self.files.iter().find_map(|file| file.head.filter(|head| head.realtime_ns > 0))?;
         Some(i128::from(head.realtime_ns) - i128::from(head.monotonic_ns))
     }
 

@@ -84,7 +84,8 @@ impl<'r> StreamReader<'r> {
         self.inspect_from(from);
     }
 
-    /// Seeks to the first record generated at or after this time.
+    /// Seeks to the first record generated at or after this time. A gap right before it is returned first: the
+    /// missing records may be of this time too.
     pub fn seek_time(&mut self, generated: u64) {
         let from = self.recording.find_file(self.stream, |entry| entry.generated_max < generated);
         self.go_to(from);
@@ -99,7 +100,34 @@ impl<'r> StreamReader<'r> {
             self.go_to(self.at + 1);
         }
         self.expected = None;
+        let nth = self.nth;
+        let found = self.opened().and_then(|open| open.index.block_of(stream, nth));
+        if found.is_none_or(|head| head.generated_min >= generated) {
+            self.step_back_over_gaps();
+        }
         self.inspect_from(from);
+    }
+
+    fn step_back_over_gaps(&mut self) {
+        while let Some((at, nth, head)) = self.before() {
+            if head.kind != BlockKind::Gap {
+                self.expected = Some(head.last_sequence + 1);
+                break;
+            }
+            if at != self.at {
+                self.go_to(at);
+            }
+            self.nth = nth;
+        }
+    }
+
+    /// The stream's block before the present one: index of its file, its place there, and its head.
+    fn before(&self) -> Option<(usize, usize, BlockHead)> {
+        let at = if self.nth > 0 { self.at } else { self.at.checked_sub(1)? };
+        let index = self.recording.index(at, &self.recording.open_file(at).ok()?);
+        let end = if self.nth > 0 { self.nth } else { index.blocks_of(self.stream) };
+        let nth = end.checked_sub(1)?;
+        Some((at, nth, *index.block_of(self.stream, nth)?))
     }
 
     fn go_to(&mut self, at: usize) {
@@ -156,7 +184,7 @@ impl<'r> StreamReader<'r> {
     fn lost_at_the_end(&mut self) -> Read {
         let last = self.recording.streams().get(narrow(self.stream.into())).and_then(StreamEntry::next);
         match (self.expected, last) {
-            (Some(from), Some(to)) if from < to && self.from_time == 0 => {
+            (Some(from), Some(to)) if from < to => {
                 self.expected = Some(to);
                 Read::Gap(Gap { stream: self.stream, from, to, reason: None })
             }

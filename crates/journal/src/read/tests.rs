@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     damage::Problem,
-    layout::{data_name, index_name},
+    layout::{BlockKind, data_name, index_name},
     record::Options,
     testing::{Maker, options, payload, read_all, record, sequences},
 };
@@ -126,7 +126,7 @@ fn every_flipped_bit_is_told(stored: bool) {
         let is_told = |damage: &Damage| damage.file == file && (from..=at).contains(&damage.offset);
         assert!(report.damages.iter().any(is_told), "bit {bit}: {:?}", report.damages);
         // Every record of the other blocks is read, and of the damaged one at most those before the damage.
-        for head in blocks.iter().filter(|head| head.kind == crate::layout::BlockKind::Records) {
+        for head in blocks.iter().filter(|head| head.kind == BlockKind::Records) {
             let wanted = head.first_sequence..=head.last_sequence;
             let found: Vec<u64> = read
                 .iter()
@@ -220,6 +220,51 @@ fn sequences_and_times_are_found_in_any_file() {
     assert!(matches!(reader.next(&mut bytes), Read::Record(found) if found.record.sequence == 3));
     reader.seek_time(1_000_000);
     assert_eq!(reader.next(&mut bytes), Read::Ended);
+}
+
+/// Records that are missing between a time and the one before it may be of that time.
+#[test]
+fn a_search_by_time_starts_with_the_gap_before_it() {
+    let folder = TempDir::new().unwrap();
+    let options = Options { file_bytes_max: 16 << 10, ..options() };
+    let mut maker = Maker::new(folder.path(), options, &["one", "two"]);
+    for start in (0..1_000).step_by(10) {
+        maker.records(0, start..start + 7);
+        maker.gap(0, start + 7, start + 10);
+        maker.records(1, start..start + 10);
+    }
+    maker.files.finish().unwrap();
+    let recording = Recording::open(folder.path()).unwrap();
+    let ends_with_a_gap = |at: usize| {
+        let index = recording.index(at, &recording.open_file(at).unwrap());
+        index.block_of(0, index.blocks_of(0) - 1).unwrap().kind == BlockKind::Gap
+    };
+    let files = recording.files().len();
+    assert!(files > 4 && (0..files - 1).any(ends_with_a_gap));
+    let (mut bytes, mut reader) = (Vec::new(), StreamReader::new(&recording, 0));
+    let mut first = |time| {
+        reader.seek_time(time);
+        let mut next = || match reader.next(&mut bytes) {
+            Read::Gap(gap) => (gap.from, gap.to),
+            Read::Record(found) => (found.record.sequence, found.record.sequence),
+            _ => (0, 0),
+        };
+        [next(), next()]
+    };
+    // Record N is of the time 10 N.
+    for start in (0..990).step_by(10) {
+        let (gap, next) = ((start + 7, start + 10), (start + 10, start + 10));
+        assert_eq!(first(10 * start + 61), [gap, next], "right behind the last record");
+        assert_eq!(first(10 * start + 95), [gap, next], "in the gap");
+        assert_eq!(first(10 * start + 100), [gap, next], "right behind the gap");
+        assert_eq!(first(10 * start + 60), [(start + 6, start + 6), gap], "before the gap");
+        assert_eq!(
+            first(10 * start + 101)[0],
+            (start + 11, start + 11),
+            "a record before that time is behind the gap"
+        );
+    }
+    assert_eq!(first(100_000), [(997, 1_000), (0, 0)], "at the end");
 }
 
 #[test]

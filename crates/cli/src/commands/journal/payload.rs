@@ -1,6 +1,5 @@
 //! Payloads of the pipeline as columns.
 
-use lowlat_ipc::stream::Stamp;
 use lowlat_journal::{
     export::{Cell, Column, ColumnKind, Decoder, decimal, hex_of, instant},
     read::Record,
@@ -50,7 +49,7 @@ impl Decoder for TradeDecoder {
 
     fn decode(&self, stream_schema: &str, record: &Record, payload: &[u8], cells: &mut [Cell]) -> bool {
         let stamp = &record.record.stamp;
-        if stamp.schema != SCHEMA || !(stream_schema.is_empty() || stream_schema == NAME) {
+        if !is_known(stream_schema, record) {
             return false;
         }
         let fields = match stamp.kind {
@@ -60,7 +59,7 @@ impl Decoder for TradeDecoder {
             _ => return false,
         };
         let Ok(mut fields) = fields else { return false };
-        let number = usize::try_from(instrument(stamp, payload)).ok();
+        let number = usize::try_from(instrument(stream_schema, record, payload)).ok();
         fields.extend(number.and_then(|at| self.symbols.get(at)).map(|symbol| ("symbol", word(symbol))));
         for (name, value) in fields {
             let at = COLUMNS.iter().position(|column| column.name == name);
@@ -82,9 +81,16 @@ pub fn kind(text: &str) -> Result<u16, String> {
     }
 }
 
-/// The instrument of a record. An answer's stamp has its strategy instead.
-pub fn instrument(stamp: &Stamp, payload: &[u8]) -> u32 {
-    let answer = (stamp.kind == kind::ANSWER).then(|| Answer::decode(payload).ok()).flatten();
+/// Whether a record is the pipeline's, in this version.
+fn is_known(stream_schema: &str, record: &Record) -> bool {
+    record.record.stamp.schema == SCHEMA && (stream_schema.is_empty() || stream_schema == NAME)
+}
+
+/// The instrument of a record. The stamp of the pipeline's answers has the strategy instead.
+pub fn instrument(stream_schema: &str, record: &Record, payload: &[u8]) -> u32 {
+    let stamp = &record.record.stamp;
+    let is_answer = stamp.kind == kind::ANSWER && is_known(stream_schema, record);
+    let answer = is_answer.then(|| Answer::decode(payload).ok()).flatten();
     answer.map_or(stamp.instrument, |answer| answer.instrument)
 }
 

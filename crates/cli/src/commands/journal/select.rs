@@ -1,12 +1,11 @@
 //! Selection of records of a recording.
 
-use super::payload;
+use super::{payload, show};
 use anyhow::{Context, ensure};
 use clap::Args;
 use jiff::Timestamp;
-use lowlat_ipc::stream::Stamp;
-use lowlat_journal::read::{Merge, Read, Recording};
-use std::path::PathBuf;
+use lowlat_journal::read::{Merge, Read, Record, Recording};
+use std::{ops::RangeInclusive, path::PathBuf};
 
 #[derive(Debug, Args)]
 pub struct Select {
@@ -96,22 +95,23 @@ impl Selection<'_> {
         loop {
             match merge.next(payload) {
                 Read::Record(record) if self.is_behind(record.record.stamp.generated) => return Read::Ended,
-                Read::Record(record) if !self.takes(&record.record.stamp, payload) => {}
+                Read::Record(record) if !self.takes(&record, payload) => {}
                 read => return read,
             }
         }
     }
 
     /// Whether this is a record of a selected kind and instrument.
-    pub fn takes(&self, stamp: &Stamp, payload: &[u8]) -> bool {
+    pub fn takes(&self, record: &Record, payload: &[u8]) -> bool {
         let Select { instrument, kind, .. } = self.select;
-        (kind.is_empty() || kind.contains(&stamp.kind))
-            && (instrument.is_empty() || instrument.contains(&payload::instrument(stamp, payload)))
+        let number = || payload::instrument(show::schema(self.recording.streams(), record), record, payload);
+        (kind.is_empty() || kind.contains(&record.record.stamp.kind))
+            && (instrument.is_empty() || instrument.contains(&number()))
     }
 
-    /// Whether a time is in the selection.
-    pub fn is_within(&self, generated: u64) -> bool {
-        self.from_ns.is_none_or(|from| generated >= from) && !self.is_behind(generated)
+    /// Whether any of these times is in the selection.
+    pub fn is_within(&self, times: &RangeInclusive<u64>) -> bool {
+        self.from_ns.is_none_or(|from| *times.end() >= from) && !self.is_behind(*times.start())
     }
 
     /// Whether a time is past the end of the selection.

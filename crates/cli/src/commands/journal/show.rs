@@ -147,7 +147,8 @@ pub fn json_text(mut line: Value) -> String {
     printable::json(&line.to_string()).into_owned()
 }
 
-fn schema<'a>(streams: &'a [StreamEntry], record: &Record) -> &'a str {
+/// Name of the schema of a record's stream; empty if unknown.
+pub fn schema<'a>(streams: &'a [StreamEntry], record: &Record) -> &'a str {
     let entry = usize::try_from(record.stream).ok().and_then(|at| streams.get(at));
     entry.map_or("", |entry| entry.schema.as_str())
 }

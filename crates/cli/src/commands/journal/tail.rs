@@ -10,10 +10,10 @@ use crate::{
 };
 use anyhow::Context;
 use clap::Args;
-use lowlat_ipc::stream::Stamp;
-use lowlat_journal::read::{self, Read, last_records};
+use lowlat_journal::read::{self, Read, Record, last_records};
 use std::{
     io::{self, Write},
+    ops::RangeInclusive,
     sync::atomic::Ordering,
     time::Duration,
 };
@@ -46,9 +46,8 @@ pub fn run(arguments: &Tail) -> anyhow::Result<Exit> {
     // Taken before the last records are read, so that none falls between.
     let tail = read::Tail::from_now(recording);
     let lines = usize::try_from(arguments.lines).unwrap_or(usize::MAX);
-    let is_chosen = |generated: u64, record: Option<(&Stamp, &[u8])>| {
-        selection.is_within(generated)
-            && record.is_none_or(|(stamp, payload)| selection.takes(stamp, payload))
+    let is_chosen = |times: RangeInclusive<u64>, record: Option<(&Record, &[u8])>| {
+        selection.is_within(&times) && record.is_none_or(|(record, payload)| selection.takes(record, payload))
     };
     // Earlier damage counts too: the exit code is the same as that of every other command.
     let elsewhere = read::inspect(recording).count();
@@ -101,7 +100,7 @@ fn follow(
                 break;
             }
             Read::Record(record) if selection.is_behind(record.record.stamp.generated) => break,
-            Read::Record(record) if !selection.takes(&record.record.stamp, &payload) => continue,
+            Read::Record(record) if !selection.takes(record, &payload) => continue,
             Read::Record(record) => Some(record.stream),
             Read::Gap(gap) => Some(gap.stream),
             Read::Damaged(_) => None,

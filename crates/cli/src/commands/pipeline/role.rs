@@ -78,7 +78,7 @@ struct Arguments {
     /// Run a thread for each instrument in md
     #[arg(long)]
     md_threads: bool,
-    /// Publish recorded ticks from this CSV file instead
+    /// Publish recorded ticks from this file or recording instead
     #[arg(long, value_name = "FILE")]
     ticks: Option<PathBuf>,
     /// Publish ticks this many times as fast as recorded

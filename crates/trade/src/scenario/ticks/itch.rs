@@ -1,6 +1,6 @@
 //! Ticks of ITCH 5.0: best bid and offer of each instrument, from a capture or a plain file.
 
-use super::{TICKS_MAX, Tick, Ticks, TicksError};
+use super::{TICKS_MAX, Tick, Ticks, TicksError, doubts};
 use lowlat_feed::itch::{Books, Messages, RecordedMessages, Symbols, parse};
 use std::path::Path;
 
@@ -46,15 +46,13 @@ impl Ticks {
         if ticks.is_empty() {
             return Err(wrong("it has no quote of these symbols".to_owned()));
         }
-        let doubts = [
+        let counted = [
             (counts.missing, "messages are missing in the capture, so quotes may be wrong"),
             (books.unapplied(), "messages did not fit the books"),
             (damaged, "messages are damaged"),
             (foreign, "datagrams are not MoldUDP64"),
-            (u64::from(is_full), "the rest of the file was left out: it has too many quotes"),
         ];
-        let doubts = doubts.into_iter().filter(|(count, _)| *count > 0);
-        let doubts = doubts.map(|(count, said)| format!("{}: {count} {said}", path.display())).collect();
+        let doubts = doubts(path, &counted, is_full);
         Ok(Self { list: ticks, names: books.symbols().collect(), doubts })
     }
 }

@@ -186,6 +186,14 @@ impl Ticks {
     }
 }
 
+/// A sentence for each count above 0, and one if the rest of the input was left out.
+fn doubts(path: &Path, counted: &[(u64, &str)], is_full: bool) -> Vec<String> {
+    let counted = counted.iter().filter(|(count, _)| *count > 0);
+    let rest = is_full.then(|| format!("quotes after the first {TICKS_MAX} are left out"));
+    let said = counted.map(|(count, said)| format!("{count} {said}")).chain(rest);
+    said.map(|said| format!("{}: {said}", path.display())).collect()
+}
+
 /// Speed of a replay, as a multiple of the recorded one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Speed(f64);

@@ -1,8 +1,8 @@
 //! Ticks of a recording of the pipeline: the quotes of md's stream.
 
-use super::{Maker, TICKS_MAX, Tick, Ticks, TicksError};
+use super::{Maker, TICKS_MAX, Tick, Ticks, TicksError, doubts};
 use crate::{
-    records::{Quote, kind},
+    records::{Quote, SCHEMA, kind},
     roles::MD_STREAM,
 };
 use lowlat_journal::read::{Merge, Read, Recording};
@@ -15,16 +15,18 @@ impl Ticks {
         let recording = Recording::open(path)?;
         let mut merge = Merge::new(&recording, &recording.choose(&[MD_STREAM])?);
         let (mut made, mut payload, mut first_ns) = (Maker::default(), Vec::new(), None);
-        let (mut missing, mut damaged, mut is_full) = (0, 0, false);
+        let (mut missing, mut damaged, mut undecoded, mut is_full) = (0_u64, 0, 0, false);
         while !is_full {
             match merge.next(&mut payload) {
                 Read::Record(record) if record.record.stamp.kind == kind::QUOTE => {
-                    let Ok(quote) = Quote::decode(&payload) else {
-                        damaged += 1;
+                    let stamp = record.record.stamp;
+                    let quote = Some(&payload).filter(|_| stamp.schema == SCHEMA);
+                    let Some(Ok(quote)) = quote.map(|payload| Quote::decode(payload)) else {
+                        undecoded += 1;
                         continue;
                     };
-                    let stamp = record.record.stamp;
                     let after_ns = stamp.generated.saturating_sub(*first_ns.get_or_insert(stamp.generated));
+                    let after_ns = after_ns.max(made.ticks.last().map_or(0, |last| last.after_ns));
                     let Quote { bid, ask, last, bid_size, ask_size, .. } = quote;
                     let instrument =
                         made.instrument(&stamp.instrument.to_string()).map_err(|fault| wrong(fault.found))?;
@@ -32,7 +34,7 @@ impl Ticks {
                     is_full = made.ticks.len() >= TICKS_MAX;
                 }
                 Read::Record(_) => {}
-                Read::Gap(gap) => missing += gap.count(),
+                Read::Gap(gap) => missing = missing.saturating_add(gap.count()),
                 Read::Damaged(_) => damaged += 1,
                 Read::Nothing | Read::Ended => break,
             }
@@ -40,13 +42,15 @@ impl Ticks {
         if made.ticks.is_empty() {
             return Err(wrong("its stream md has no quotes".to_owned()));
         }
-        let doubts = [
+        let counted = [
             (missing, "quotes are missing in the recording"),
+            (undecoded, "quotes of another version of lowlat were left out"),
             (damaged, "places of the recording are damaged"),
-            (u64::from(is_full), "the rest of the recording was left out: it has too many quotes"),
         ];
-        let doubts = doubts.into_iter().filter(|(count, _)| *count > 0);
-        let doubts = doubts.map(|(count, said)| format!("{}: {count} {said}", path.display())).collect();
+        let mut doubts = doubts(path, &counted, is_full);
+        if recording.is_live() {
+            doubts.push(format!("{} is still being recorded; later quotes are left out", path.display()));
+        }
         Ok(Self { list: made.ticks, names: made.names, doubts })
     }
 }

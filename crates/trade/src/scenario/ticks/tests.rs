@@ -31,6 +31,40 @@ md,1,8,900,,quote,,3500.2,3500.4,3500.2,1,2,
     assert!(error_of("generated_ns,instrument,bid,ask,record\n1,2,,,order\n").contains("no ticks"));
 }
 
+/// What a recording lacks, or has of another version, is said.
+#[test]
+fn the_quotes_of_a_recording_are_ticks() {
+    use crate::records::{SCHEMA, kind};
+    use lowlat_ipc::stream::{Record, Stamp};
+    use lowlat_journal::record::{Options, Recorder};
+    let folder = tempfile::TempDir::new().unwrap();
+    let mut recorder = Recorder::open(folder.path(), Options::default()).unwrap();
+    let md = recorder.add_stream("md", 1, "lowlat-trade", Some(0)).unwrap();
+    // Sequence, time, schema: two quotes are missing, one is of another version, and the last one's clock is behind.
+    for (sequence, generated, schema) in
+        [(0, 500, SCHEMA), (1, 900, SCHEMA), (4, 1_100, SCHEMA + 1), (5, 1_200, SCHEMA), (6, 1_150, SCHEMA)]
+    {
+        let stamp =
+            Stamp { kind: kind::QUOTE, schema, instrument: 7, source: 0, generated, trigger: 0, cause: 0 };
+        let quote = Quote { bid: 10_000 + i64::try_from(sequence).unwrap(), ask: 10_100, ..Quote::default() };
+        let record = Record { position: 128 * sequence, sequence, stamp };
+        recorder.record(md, 1, &record, &quote.encode()).unwrap();
+    }
+    recorder.stop().unwrap();
+    let ticks = Ticks::read(folder.path(), &[]).unwrap();
+    assert_eq!(ticks.names(), ["7"]);
+    let found: Vec<_> = ticks.as_slice().iter().map(|tick| (tick.after_ns, tick.bid)).collect();
+    assert_eq!(found, [(0, 10_000), (400, 10_001), (700, 10_005), (700, 10_006)]);
+    let doubts: Vec<_> = ticks.doubts().iter().map(|doubt| doubt.split_once(": ").unwrap().1).collect();
+    assert_eq!(
+        doubts,
+        ["2 quotes are missing in the recording", "1 quotes of another version of lowlat were left out"]
+    );
+    let _recorder = lowlat_journal::record::FolderLock::take(folder.path()).unwrap().unwrap();
+    let ticks = Ticks::read(folder.path(), &[]).unwrap();
+    assert!(ticks.doubts().last().unwrap().ends_with("is still being recorded; later quotes are left out"));
+}
+
 #[test]
 fn recorded_ticks_are_read() {
     let ticks = read(GOOD).unwrap();
