@@ -210,9 +210,9 @@ mod tests {
         let foreign = Balance { orders_foreign: 1, ..open };
         assert_eq!(foreign.findings(8, 0).len(), 1);
         assert_eq!(balanced().findings(9, 0).len(), 2, "an answer to no order, and one not published");
-        let unsent = SentOrders { unsent: 7, ..sender("s1", 3, 3) };
         let overwritten = Balance { implausible: vec!["s1".to_owned()], ..balanced() };
         assert!(overwritten.findings(8, 0)[0].starts_with("Counters of s1 were overwritten"));
+        let unsent = SentOrders { unsent: 7, ..sender("s1", 3, 3) };
         let unsent = Balance { senders: vec![sender("s0", 5, 5), unsent], ..balanced() };
         assert!(unsent.findings(8, 0)[0].starts_with("7 orders could not be sent"));
         let mut unread = balanced();

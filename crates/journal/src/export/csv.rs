@@ -23,7 +23,7 @@ impl<W: Write> Table for CsvTable<W> {
             match cell {
                 Cell::Empty => self.out.write_field(""),
                 Cell::Unsigned(value) => self.out.write_field(value.to_string()),
-                Cell::Instant(ns) => self.out.write_field(instant(*ns)),
+                Cell::Instant(ns) => self.out.write_field(instant((*ns).into()).unwrap_or_default()),
                 Cell::TenThousandths(value) => self.out.write_field(decimal(*value)),
                 Cell::Text(text) => self.out.write_field(text),
             }

@@ -250,9 +250,9 @@ pub fn hex_of(bytes: &[u8]) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// Formats nanoseconds since 1970 as RFC 3339, in UTC, with all of their digits.
-pub fn instant(ns: i64) -> String {
-    jiff::Timestamp::from_nanosecond(ns.into()).map_or_else(|_| ns.to_string(), |time| format!("{time:.9}"))
+/// Formats nanoseconds since 1970 as RFC 3339, in UTC, with all of their digits; `None` beyond the year 9999.
+pub fn instant(ns: i128) -> Option<String> {
+    jiff::Timestamp::from_nanosecond(ns).ok().map(|time| format!("{time:.9}"))
 }
 
 /// Formats ten-thousandths exactly, with four decimals.

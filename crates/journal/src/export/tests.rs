@@ -149,7 +149,7 @@ fn parquet_is_read_back() {
                 Field::Str(text) => text.clone(),
                 Field::ULong(value) => value.to_string(),
                 // A timestamp in nanoseconds.
-                Field::Long(ns) => instant(*ns),
+                Field::Long(ns) => instant((*ns).into()).unwrap(),
                 Field::Double(value) => format!("{value:.4}"),
                 other => panic!("{other:?}"),
             };

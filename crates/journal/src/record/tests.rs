@@ -433,7 +433,7 @@ fn a_recording_that_is_cut_short_has_no_end() {
     std::fs::create_dir(folder.path().join(data_name(2))).unwrap();
     let stream = recorder.add_stream("one", 1, "test", Some(0)).unwrap();
     let mut record = |sequence| recorder.record(stream, 1, &record(0, sequence), &payload(0, sequence));
-    // The writer's error is told by one of the records, or at the end; then no recorder runs any more.
+    // A record or the end reports the error of the writing thread. A recorder that still runs would make the file a live one.
     let is_told = (0..1000).any(|sequence| record(sequence).is_err());
     assert!(recorder.stop().is_err() || is_told);
     std::fs::remove_dir(folder.path().join(data_name(2))).unwrap();

@@ -1,6 +1,6 @@
 //! The grammar of names and values in plans.
 //!
-//! A plan can be made from a capture of an untrusted host, and root runs scripts, units, playbooks and
+//! A plan can be made from a capture of an untrusted host, and root runs scripts, units and
 //! profiles with its names and values. So each of them must fit its type before it enters a plan. A row
 //! whose name or value does not fit is left out with the reason. Each export also escapes for its format.
 
@@ -179,7 +179,7 @@ pub fn is_profile(name: &str) -> bool {
     is_name(name, NAME_BYTES_MAX, "_.-")
 }
 
-/// Whether a word of a command line is safe to export: it contains nothing that a shell, a boot loader,
+/// Whether a word of a command line is safe to export: it contains nothing that a shell, a boot loader or
 /// TuneD expands, and its quotes are closed.
 pub fn is_boot_word(word: &str) -> bool {
     let is_byte = |byte: u8| is_boot_byte(byte) || matches!(byte, b'"' | b' ' | b'(' | b')');

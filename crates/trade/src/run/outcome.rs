@@ -54,7 +54,6 @@ pub(super) fn record(
     });
     let uses = uses::between(&ended.before, &ended.after, &ended.private);
     let uses_s = ended.uses_ns as f64 / 1e9;
-    let [idle_before, idle_after] = ended.idle;
     let mut record = PipelineRecord {
         parameters,
         measured_s: measured_ns as f64 / 1e9,
@@ -71,7 +70,7 @@ pub(super) fn record(
         restarts: ended.master.restarts(),
         stages: stages.map_or_else(Stages::default, |stages| stages.stages()),
         wire,
-        others_cpu_s: uses::others_cpu_s(idle_before, idle_after, uses_s, &uses),
+        others_cpu_s: uses::others_cpu_s(ended.idle, uses_s, &uses),
         uses,
         uses_s,
         backing_bytes: ended.master.backing_bytes().clone(),

@@ -52,12 +52,14 @@ pub(super) fn between(before: &Uses, after: &Uses, private: &Private) -> Vec<Pro
 }
 
 /// Time that all CPUs of the machine were idle since the boot, seconds, and how many CPUs those are; `None` if unknown.
-pub(super) fn machine_idle() -> Option<(f64, usize)> {
+pub(super) type Idle = Option<(f64, usize)>;
+
+pub(super) fn machine_idle() -> Idle {
     idle_of(&fs::read_to_string("/proc/stat").ok()?)
 }
 
 /// The fields idle and iowait of the line of all CPUs, which dynticks count by the clock, unlike those of busy time (proc(5)).
-fn idle_of(stat: &str) -> Option<(f64, usize)> {
+fn idle_of(stat: &str) -> Idle {
     let fields = stat.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
     let ticks: Option<u64> = fields.skip(3).take(2).map(|field| field.parse::<u64>().ok()).sum();
     let cpus = stat.lines().skip(1).take_while(|line| line.starts_with("cpu")).count();
@@ -66,12 +68,7 @@ fn idle_of(stat: &str) -> Option<(f64, usize)> {
 
 /// CPU time that was taken by others than these processes while so much time went by, seconds: interrupts and a hypervisor are
 /// among the others.
-pub(super) fn others_cpu_s(
-    before: Option<(f64, usize)>,
-    after: Option<(f64, usize)>,
-    elapsed_s: f64,
-    own: &[ProcessUse],
-) -> Option<f64> {
+pub(super) fn others_cpu_s([before, after]: [Idle; 2], elapsed_s: f64, own: &[ProcessUse]) -> Option<f64> {
     let ((before_s, cpus), (after_s, _)) = before.zip(after).filter(|((_, were), (_, are))| were == are)?;
     let own_s: f64 = own.iter().map(|used| used.cpu_s).sum();
     Some((elapsed_s * cpus as f64 - (after_s - before_s) - own_s).max(0.0))
@@ -115,13 +112,13 @@ mod tests {
             )
         };
         let hz = rustix::param::clock_ticks_per_second();
-        let [before, after] = [0, 15 * hz].map(|idle| idle_of(&stat(idle)));
+        let both = [0, 15 * hz].map(|idle| idle_of(&stat(idle)));
         let own = [ProcessUse { cpu_s: 2.0, ..ProcessUse::default() }];
-        let others = others_cpu_s(before, after, 10.0, &own).unwrap();
+        let others = others_cpu_s(both, 10.0, &own).unwrap();
         assert!((others - 3.0).abs() < 1e-9, "10 s of 2 CPUs, 15 idle, 2 own: {others}");
-        assert_eq!(others_cpu_s(before, after, 8.0, &own), Some(0.0), "never below 0");
-        assert_eq!(others_cpu_s(None, after, 10.0, &own), None);
-        assert_eq!(others_cpu_s(Some((0.0, 3)), after, 10.0, &own), None, "a CPU went offline");
+        assert_eq!(others_cpu_s(both, 8.0, &own), Some(0.0), "never below 0");
+        assert_eq!(others_cpu_s([None, both[1]], 10.0, &own), None);
+        assert_eq!(others_cpu_s([Some((0.0, 3)), both[1]], 10.0, &own), None, "a CPU went offline");
         for stat in ["", "cpu  1 2 3", "cpu  1 2 3 x 4", "intr 5"] {
             assert!(idle_of(stat).is_none_or(|(_, cpus)| cpus == 0), "{stat}");
         }

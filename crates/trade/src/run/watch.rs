@@ -3,7 +3,7 @@
 use super::{
     LOG_LINES, Phase, Progress, RunError, outcome,
     plan::{FOLDER, MASTER, is_beside, moved_out},
-    uses::{self, Private, Uses},
+    uses::{self, Idle, Private, Uses},
 };
 use crate::{
     address::RunFolder,
@@ -57,7 +57,7 @@ pub(super) struct Ended {
     /// From the first start of a process until all had joined.
     pub(super) ready_ns: u64,
     /// Idle time of the machine at the same two moments.
-    pub(super) idle: [Option<(f64, usize)>; 2],
+    pub(super) idle: [Idle; 2],
     pub(super) private: Private,
     pub(super) swapped_pages: Option<u64>,
     pub(super) stopped: Stopped,

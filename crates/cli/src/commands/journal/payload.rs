@@ -53,13 +53,13 @@ impl Decoder for TradeDecoder {
             return false;
         }
         let fields = match stamp.kind {
-            kind::QUOTE => Quote::decode(payload).map(|quote| quote_fields(&quote)),
-            kind::ORDER => Order::decode(payload).map(|order| order_fields(&order)),
-            kind::ANSWER => Answer::decode(payload).map(|answer| answer_fields(&answer)),
+            kind::QUOTE => Quote::decode(payload).map(|quote| (stamp.instrument, quote_fields(&quote))),
+            kind::ORDER => Order::decode(payload).map(|order| (stamp.instrument, order_fields(&order))),
+            kind::ANSWER => Answer::decode(payload).map(|answer| (answer.instrument, answer_fields(&answer))),
             _ => return false,
         };
-        let Ok(mut fields) = fields else { return false };
-        let number = usize::try_from(instrument(stream_schema, record, payload)).ok();
+        let Ok((instrument, mut fields)) = fields else { return false };
+        let number = usize::try_from(instrument).ok();
         fields.extend(number.and_then(|at| self.symbols.get(at)).map(|symbol| ("symbol", word(symbol))));
         for (name, value) in fields {
             let at = COLUMNS.iter().position(|column| column.name == name);
@@ -179,7 +179,7 @@ pub fn fields(stream_schema: &str, record: &Record, payload: &[u8]) -> Vec<(&'st
     let shown = |cell| match cell {
         Cell::Empty => None,
         Cell::Unsigned(value) => Some(value.to_string()),
-        Cell::Instant(ns) => Some(instant(ns)),
+        Cell::Instant(ns) => instant(ns.into()),
         Cell::TenThousandths(value) => Some(decimal(value)),
         Cell::Text(text) => Some(text),
     };

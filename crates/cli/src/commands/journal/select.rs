@@ -53,7 +53,7 @@ impl Select {
             let offset = recording.realtime_offset_ns().with_context(|| {
                 format!("cannot find {time}: no file of the recording tells its time of day\nhint: give a number of ns")
             })?;
-            let ns = (time.as_nanosecond() - offset).clamp(0, u64::MAX.into());
+            let ns = (time.as_nanosecond() - offset).max(0);
             anyhow::Ok(u64::try_from(ns).unwrap_or(u64::MAX))
         };
         let (from_ns, to_ns) = (self.from.map(in_ns).transpose()?, self.to.map(in_ns).transpose()?);

@@ -5,6 +5,7 @@ use crate::output;
 use lowlat_host::printable;
 use lowlat_journal::{
     damage::{Damage, Problem},
+    export::instant,
     layout::manifest::StreamEntry,
     read::{Gap, Read, Record, Recording, Verification},
 };
@@ -110,9 +111,8 @@ impl Printer {
 
     /// Time of day in UTC with nanoseconds, if the recording has it.
     fn time(&self, generated: u64) -> String {
-        let real = self.realtime_offset_ns.map(|offset| i128::from(generated) + offset);
-        let time = real.and_then(|ns| jiff::Timestamp::from_nanosecond(ns).ok());
-        time.map_or_else(|| format!("{generated} ns"), |time| format!("{time:.9}"))
+        let time = self.realtime_offset_ns.and_then(|offset| instant(i128::from(generated) + offset));
+        time.unwrap_or_else(|| format!("{generated} ns"))
     }
 
     fn record_json(&self, streams: &[StreamEntry], record: &Record, payload: &[u8]) -> Value {

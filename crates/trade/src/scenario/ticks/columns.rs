@@ -68,10 +68,9 @@ impl Columns {
     /// The columns that a header names.
     pub fn of(path: &Path, header: &csv::StringRecord) -> Result<Self, TicksError> {
         let names = || NAMES.map(|(name, ..)| name).join(", ");
-        let mut columns = Self { places: Vec::new(), time_decimals: 0, kinds: None };
-        if header.iter().any(|name| name == "generated_ns") {
-            columns.kinds = header.iter().position(|name| name == "record");
-        }
+        let place = |name: &str| header.iter().position(|found| found == name);
+        let kinds = place("generated_ns").and(place("record"));
+        let mut columns = Self { places: Vec::new(), time_decimals: 0, kinds };
         for (at, name) in header.iter().enumerate() {
             let Some((_, column, decimals)) = NAMES.into_iter().find(|(known, ..)| *known == name) else {
                 if columns.kinds.is_some() {

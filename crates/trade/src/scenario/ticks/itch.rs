@@ -1,6 +1,6 @@
 //! Ticks of ITCH 5.0: best bid and offer of each instrument, from a capture or a plain file.
 
-use super::{TICKS_MAX, Tick, Ticks, TicksError, doubts};
+use super::{TICKS_MAX, Tick, Ticks, TicksError, after_ns, doubts};
 use lowlat_feed::itch::{Books, Messages, RecordedMessages, Symbols, parse};
 use std::path::Path;
 
@@ -26,11 +26,8 @@ impl Ticks {
                 return true;
             };
             if let Some(quote) = books.apply(&message) {
-                let first_ns = *first_ns.get_or_insert(message.time_ns);
-                let after_ns = message.time_ns.saturating_sub(first_ns);
-                let last_ns = ticks.last().map_or(0, |last: &Tick| last.after_ns);
                 ticks.push(Tick {
-                    after_ns: after_ns.max(last_ns),
+                    after_ns: after_ns(&ticks, &mut first_ns, message.time_ns),
                     instrument: quote.instrument,
                     bid: quote.bid,
                     ask: quote.ask,

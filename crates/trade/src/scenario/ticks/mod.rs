@@ -122,8 +122,8 @@ pub struct Ticks {
 }
 
 impl Ticks {
-    /// Reads a recording's folder, or a file of CSV or ITCH, which its first bytes tell. `symbols` are the instruments of ITCH; empty: the first
-    /// ones of the file.
+    /// Reads a recording's folder, or a file of CSV or ITCH, which its first bytes tell. `symbols` are the instruments
+    /// of ITCH; empty: the first ones of the file.
     pub fn read(path: &Path, symbols: &[String]) -> Result<Self, TicksError> {
         let wrong = |source| TicksError::Read { path: path.to_owned(), source };
         if path.is_dir() {
@@ -184,6 +184,12 @@ impl Ticks {
     pub fn duration_s(&self, speed: Speed) -> f64 {
         self.list.last().map_or(0.0, |last| speed.due_ns(last.after_ns) as f64 / 1e9)
     }
+}
+
+/// When the next tick is, ns after the first one; never before the last one, whatever the clock of the file did.
+fn after_ns(ticks: &[Tick], first_ns: &mut Option<u64>, time_ns: u64) -> u64 {
+    let after_ns = time_ns.saturating_sub(*first_ns.get_or_insert(time_ns));
+    after_ns.max(ticks.last().map_or(0, |last| last.after_ns))
 }
 
 /// A sentence for each count above 0, and one if the rest of the input was left out.

@@ -1,6 +1,6 @@
 //! Ticks of a recording of the pipeline: the quotes of md's stream.
 
-use super::{Maker, TICKS_MAX, Tick, Ticks, TicksError, doubts};
+use super::{Maker, TICKS_MAX, Tick, Ticks, TicksError, after_ns, doubts};
 use crate::{
     records::{Quote, SCHEMA, kind},
     roles::MD_STREAM,
@@ -20,13 +20,12 @@ impl Ticks {
             match merge.next(&mut payload) {
                 Read::Record(record) if record.record.stamp.kind == kind::QUOTE => {
                     let stamp = record.record.stamp;
-                    let quote = Some(&payload).filter(|_| stamp.schema == SCHEMA);
-                    let Some(Ok(quote)) = quote.map(|payload| Quote::decode(payload)) else {
+                    let is_known = stamp.schema == SCHEMA;
+                    let Some(Ok(quote)) = is_known.then(|| Quote::decode(&payload)) else {
                         undecoded += 1;
                         continue;
                     };
-                    let after_ns = stamp.generated.saturating_sub(*first_ns.get_or_insert(stamp.generated));
-                    let after_ns = after_ns.max(made.ticks.last().map_or(0, |last| last.after_ns));
+                    let after_ns = after_ns(&made.ticks, &mut first_ns, stamp.generated);
                     let Quote { bid, ask, last, bid_size, ask_size, .. } = quote;
                     let instrument =
                         made.instrument(&stamp.instrument.to_string()).map_err(|fault| wrong(fault.found))?;
