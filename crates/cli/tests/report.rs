@@ -8,18 +8,19 @@ fn fixture(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/results").join(name).display().to_string()
 }
 
-/// A copy of the jitter document with a regular series, in which every sampler ran for a part of the time: the same
-/// interruptions, at a higher rate.
-fn regular(folder: &Path, part: u64) -> String {
+/// A copy of the jitter document with this many whole seconds, each with so many long interruptions on every CPU.
+fn regular(folder: &Path, seconds: u64, long: u64) -> String {
     let text = std::fs::read_to_string(fixture("jitter.json")).expect("a fixture");
     let mut document: Value = serde_json::from_str(&text).expect("JSON");
     for cpu in document["jitter"]["cpus"].as_array_mut().expect("CPUs") {
-        cpu["runtime_ns"] = (cpu["runtime_ns"].as_u64().expect("a time") / part).into();
-        let count = cpu["interruption_count"].as_u64().expect("a count") / 20;
-        let second = serde_json::json!({ "count": count, "ns_total": 0, "ns_max": 0 });
-        cpu["seconds"] = vec![second; 21].into();
+        cpu["runtime_ns"] = (seconds * 1_000_000_000).into();
+        let second = |at: u64| {
+            let count = long + at % 2;
+            serde_json::json!({ "count": count, "ns_total": count * 20_000, "ns_max": 20_000, "long_count": count })
+        };
+        cpu["seconds"] = (0..seconds).map(second).collect();
     }
-    let path = folder.join(format!("a-{part}-th.json"));
+    let path = folder.join(format!("{seconds}-s-{long}.json"));
     std::fs::write(&path, document.to_string()).expect("a file");
     path.display().to_string()
 }
@@ -27,18 +28,26 @@ fn regular(folder: &Path, part: u64) -> String {
 #[test]
 fn a_worse_document_fails_with_code_1_and_the_same_one_does_not() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (good, worse) = (regular(folder.path(), 1), regular(folder.path(), 4));
+    let [good, worse, short] =
+        [(20, 10), (20, 40), (10, 40)].map(|(seconds, long)| regular(folder.path(), seconds, long));
     let compare =
         |after: &str, arguments: &[&str]| lowlat(&[&["report", "compare", &good, after], arguments].concat());
-    let failed = compare(&worse, &["--fail-if-worse", "5%"]);
+    let failed = compare(&worse, &["--fail-if-worse", "lost=5%"]);
     assert_eq!(failed.status.code(), Some(1), "{}", text(&failed.stderr));
-    assert!(text(&failed.stdout).contains("Worse by more than 5"), "{}", text(&failed.stdout));
-    assert_eq!(compare(&worse, &["--fail-if-worse", "10000%"]).status.code(), Some(0));
+    let words = text(&failed.stdout);
+    assert!(
+        words.contains("Worse after: time lost ") && words.contains("Worse by more than the limit (lost, "),
+        "{words}"
+    );
+    assert_eq!(compare(&worse, &["--fail-if-worse", "lost=1000%,count>10us=1000%"]).status.code(), Some(0));
     assert_eq!(compare(&worse, &[]).status.code(), Some(0));
+    let unjudged = compare(&short, &["--fail-if-worse", "5%"]);
+    assert_eq!(unjudged.status.code(), Some(4), "{}", text(&unjudged.stderr));
+    assert!(text(&unjudged.stdout).contains("Too short for a verdict: 20 whole seconds before and 10 after"));
     let same = compare(&good, &["--fail-if-worse", "5%", "--json"]);
     assert_eq!(same.status.code(), Some(0), "{}", text(&same.stderr));
     let json: Value = serde_json::from_slice(&same.stdout).expect("JSON");
-    assert_eq!(json["comparisons"][0]["all"]["rate"]["verdict"], "no_difference_shown");
+    assert_eq!(json["comparisons"][0]["harm"]["verdict"], "no_difference_shown");
     assert_ne!(json["limits"][0]["verdict"], "worse");
 }
 

@@ -53,6 +53,8 @@ pub enum CauseKind {
     PageFault,
     /// Signal delivered to the measured thread, including its handler.
     Signal,
+    /// The measured thread could not run, whatever else ran meanwhile: stopped, throttled, blocked.
+    Held,
     /// Entry into the kernel and exit from it, where there is nothing named that it could belong to.
     EntryExit,
     /// No kernel event explains it, and steal time or the SMI count increased on this CPU at the same time.
@@ -85,6 +87,7 @@ impl CauseKind {
             Self::Thread => "thread",
             Self::PageFault => "page fault",
             Self::Signal => "signal",
+            Self::Held => "held",
             Self::EntryExit => "kernel entry and exit",
             Self::FirmwareOrHypervisor => "firmware or hypervisor",
             Self::Unexplained => "unexplained",
@@ -132,7 +135,7 @@ impl Cause {
             }
             // The idle task is not an ordinary thread.
             (CauseKind::Thread, None) if self.name == IDLE_NAME => self.name.clone(),
-            (CauseKind::Vector, _) => self.name.clone(),
+            (CauseKind::Vector | CauseKind::Held, _) => self.name.clone(),
             _ => format!("{word} {}", self.name).trim_end().to_owned(),
         }
     }

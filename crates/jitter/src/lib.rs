@@ -37,7 +37,7 @@ pub use readiness::{
     BUSY_KEPT_MAX, BusyThread, BusyThreads, CpuClock, ProfileFacts, ReadinessFacts, ReadinessPoint,
     ReadinessState, SwapFacts, judge as judge_readiness,
 };
-pub use record::{Interruption, JitterCpu, JitterRecord, JitterSecond};
+pub use record::{Interruption, JitterCpu, JitterRecord, JitterSecond, LONG_NS};
 pub use reference::{GUIDE_RUN, ReferenceRun};
 pub use remedy::{RemedyContext, origins, remedy};
 pub use sender::{Reason, Sender, SenderLevel, SenderStudy, SenderTotal};

@@ -28,6 +28,10 @@ pub struct JitterRecord {
     pub second_ns: u64,
     /// One record per measured CPU, in order of their numbers.
     pub cpus: Vec<JitterCpu>,
+    /// Share of the run in which the CPUs that were not measured ran something, lowlat's own threads included; absent if all
+    /// CPUs were measured.
+    #[serde(default, skip_serializing_if = "Reading::is_absent")]
+    pub others_busy_share: Reading<f64>,
     /// CPUs without a record because their samplers died.
     #[serde(default)]
     pub missing: CpuSet,
@@ -137,4 +141,10 @@ pub struct JitterSecond {
     pub ns_total: u64,
     /// The longest.
     pub ns_max: u64,
+    /// Those of at least [`LONG_NS`]; `None` if they were not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub long_count: Option<u64>,
 }
+
+/// From this length on an interruption is long: more than a trading thread loses to a timer or an IPI.
+pub const LONG_NS: u64 = 10_000;

@@ -110,6 +110,16 @@ pub enum Warning {
         /// The time in total.
         stolen_ns: u64,
     },
+    /// A quota of CPU time stopped the samplers.
+    #[error(
+        "A quota of CPU time stopped the samplers for {:.2} s in all (throttled time in cpu.stat of their control group): \
+         that time counts as interruptions, whose causes are wrong. Write max to cpu.max of the group (CPUQuota= of its unit).",
+        seconds(*.throttled_ns)
+    )]
+    QuotaThrottled {
+        /// The time, over all threads.
+        throttled_ns: u64,
+    },
     /// A reading of the counter was below the previous one.
     #[error(
         "The counter went backwards on {cpus:#}: it is unreliable, and lengths measured there may be wrong."

@@ -218,7 +218,7 @@ fn a_run_held_against_itself_shows_no_difference() {
     let document = common::traced();
     let comparison = compare_documents(&[&document], &[&document]).unwrap();
     let text = plain(&comparison_text(&comparison, 132), 132);
-    assert!(text.starts_with("No difference shown in the rate of interruptions"), "{text}");
+    assert!(text.starts_with("No difference beyond 10 % is shown: time lost"), "{text}");
     assert!(!text.contains("Settings that differ"), "{text}");
 }
 

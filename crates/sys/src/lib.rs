@@ -3,6 +3,7 @@
 
 pub mod bpf;
 pub mod capture;
+pub mod control_group;
 pub mod counter_table;
 mod dbus;
 pub mod ethtool;

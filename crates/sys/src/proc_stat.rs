@@ -13,6 +13,15 @@ pub fn steal_of_line(line: &str) -> Option<(CpuId, u64)> {
     Some((cpu, words.nth(STEAL_FIELD)?.parse().ok()?))
 }
 
+/// The CPU of a "cpuN …" line, the time since boot in which it ran something of this host, and all its time, in clock ticks.
+pub fn busy_of_line(line: &str) -> Option<(CpuId, u64, u64)> {
+    let (cpu, not_running) = not_running_of_line(line)?;
+    // Time of guests, which follows, is part of the first two.
+    let all = line.split_ascii_whitespace().skip(1).take(STEAL_FIELD + 1);
+    let all: u64 = all.map_while(|field| field.parse::<u64>().ok()).fold(0, u64::saturating_add);
+    Some((cpu, all.saturating_sub(not_running), all))
+}
+
 /// Position of `idle` and `iowait` after the CPU's name.
 const IDLE_FIELD: usize = 3;
 
@@ -34,6 +43,7 @@ mod tests {
         assert_eq!(not_running_of_line("cpu12 1 2 3 4 5 6 7 8 9 10"), Some((12, 17)));
         assert_eq!(not_running_of_line("cpu  1 2 3 4 5 6 7 8"), None);
         assert_eq!(not_running_of_line("cpu0 1 2 3 x 5 6 7 8"), None);
+        assert_eq!(busy_of_line("cpu12 1 2 3 4 5 6 7 8 9 10"), Some((12, 19, 36)));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Decodes sub-buffers to events in the sampler's ticks.
 
 use super::{
-    Activity, Entry, Missed, Page, PageError, PageLayout, TickMap, TraceEvent, TraceFormats, TraceNames,
-    TraceStep, Vector,
+    Activity, Entry, Hold, Missed, Page, PageError, PageLayout, TickMap, TraceEvent, TraceFormats,
+    TraceNames, TraceStep, Vector,
     events::{Says, signal},
     formats::{Known, Threads},
 };
@@ -14,6 +14,8 @@ pub const THREADS_MAX: usize = 4_096;
 pub const IRQS_MAX: usize = 4_096;
 /// Maximum number of function addresses kept for their names.
 pub const FUNCTIONS_MAX: usize = 4_096;
+/// Priorities from here on are of ordinary threads.
+const ORDINARY_PRIO: i32 = 100;
 /// A stamp earlier than the previous one by less than this (a second or two of any counter) counts as equal
 /// to it, because such clocks are adjusted slightly. A larger step means that the counter was reset.
 const BACK_TICKS_MAX: u64 = 1 << 32;
@@ -202,7 +204,10 @@ impl Decoder {
             && last != now
         {
             self.counts.missed_switch_count += 1;
-            events.push(TraceEvent { ticks: cursor.ticks, step: TraceStep::Switch { from: now, to: now } });
+            events.push(TraceEvent {
+                ticks: cursor.ticks,
+                step: TraceStep::Switch { from: now, to: now, hold: None },
+            });
         }
         cursor.running = match step {
             TraceStep::Switch { to, .. } => Some(to),
@@ -241,7 +246,7 @@ impl Decoder {
             Says::Wakes => TraceStep::Wakes(i32::try_from(number()?.cast_signed()).ok()?),
             Says::Switches => {
                 let threads = known.threads.as_ref()?;
-                switch(&mut self.names, &mut self.counts, threads, record)?
+                switch(&mut self.names, &mut self.counts, threads, known.state(record)?, record)?
             }
         })
     }
@@ -291,12 +296,14 @@ fn switch(
     names: &mut TraceNames,
     counts: &mut DecoderCounts,
     threads: &Threads,
+    state: u64,
     record: &[u8],
 ) -> Option<TraceStep> {
-    let mut pids = [0; 2];
-    for (thread, pid) in threads.iter().zip(&mut pids) {
+    let (mut pids, mut priorities) = ([0; 2], [0; 2]);
+    for ((thread, pid), priority) in threads.iter().zip(&mut pids).zip(&mut priorities) {
         *pid = i32::try_from(thread.pid.number(record)?.cast_signed()).ok()?;
         let prio = i32::try_from(thread.prio.number(record)?.cast_signed()).ok()?;
+        *priority = prio;
         let comm = thread.comm.text(record)?;
         if names.threads.len() >= THREADS_MAX && !names.threads.contains_key(pid) {
             counts.unnamed_count += 1;
@@ -310,7 +317,28 @@ fn switch(
         }
     }
     let [from, to] = pids;
-    Some(TraceStep::Switch { from, to })
+    let hold = if from == 0 { None } else { hold(state, priorities, to == 0) };
+    Some(TraceStep::Switch { from, to, hold })
+}
+
+/// Why a thread that leaves in this state cannot run (kernel: include/linux/sched.h, TASK_REPORT). Bits above the lowest
+/// eight say that it was preempted.
+fn hold(state: u64, [prio, next_prio]: [i32; 2], is_idle_next: bool) -> Option<Hold> {
+    let is = |bits: u64| state & bits != 0;
+    if is(0x04) {
+        Some(Hold::Stopped)
+    } else if is(0x08) {
+        Some(Hold::Traced)
+    } else if is(0x30) {
+        // It ended.
+        None
+    } else if is(0xff) {
+        Some(Hold::Blocked)
+    } else if prio < ORDINARY_PRIO && (is_idle_next || next_prio >= ORDINARY_PRIO) {
+        Some(Hold::Limit)
+    } else {
+        is_idle_next.then_some(Hold::Quota)
+    }
 }
 
 /// Text from the kernel or from a program that named itself: invalid and control characters are replaced.
@@ -319,4 +347,32 @@ fn printable(bytes: &[u8]) -> String {
         .chars()
         .map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Hold, hold};
+
+    /// States as 4.14 to 6.18 write them: 0x100 marks a thread that was preempted, 0x800 did before.
+    #[test]
+    fn states_tell_why_a_thread_leaves() {
+        let (fifo, nice, idle) = (98, 120, 120);
+        for (state, priorities, is_idle_next, expected) in [
+            (0x100, [fifo, 40], false, None),
+            (0x800, [nice, nice], false, None),
+            (0, [nice, nice], false, None),
+            (0x100, [fifo, nice], false, Some(Hold::Limit)),
+            (0, [-1, nice], false, Some(Hold::Limit)),
+            (0, [fifo, idle], true, Some(Hold::Limit)),
+            (0, [nice, idle], true, Some(Hold::Quota)),
+            (1, [nice, idle], true, Some(Hold::Blocked)),
+            (2, [fifo, nice], false, Some(Hold::Blocked)),
+            (4, [fifo, nice], false, Some(Hold::Stopped)),
+            (8, [fifo, idle], true, Some(Hold::Traced)),
+            (0x10, [nice, nice], false, None),
+            (0x20, [nice, idle], true, None),
+        ] {
+            assert_eq!(hold(state, priorities, is_idle_next), expected, "{state:#x} {priorities:?}");
+        }
+    }
 }

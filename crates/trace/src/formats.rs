@@ -37,6 +37,8 @@ pub(super) struct Known {
     /// The thread that was on the CPU; `None` if the format does not contain it.
     pid: Option<Field>,
     pub(super) threads: Option<Threads>,
+    /// The state of a `sched_switch`'s previous thread; `None` if the format does not contain it.
+    state: Option<Field>,
 }
 
 /// The fields of the two threads of a `sched_switch`: the previous and the next one.
@@ -65,6 +67,11 @@ impl Known {
         // Between the switch event and the switch itself an NMI still sees the previous thread.
         let field = self.pid.as_ref().filter(|_| !matches!(self.says, Says::TookNmi))?;
         i32::try_from(field.number(record)?.cast_signed()).ok()
+    }
+
+    /// The state in which the previous thread of a switch leaves; 0 if its format has none.
+    pub(super) fn state(&self, record: &[u8]) -> Option<u64> {
+        self.state.as_ref().map_or(Some(0), |field| field.number(record))
     }
 
     pub(super) fn text<'a>(&self, record: &'a [u8]) -> Option<&'a [u8]> {
@@ -140,7 +147,8 @@ impl Known {
             Ok::<_, &str>(ThreadFields { comm, pid: number(pid)?, prio: number(prio)? })
         };
         let pid = number("common_pid").ok();
-        let mut known = Self { says, value: None, name: None, request: None, pid, threads: None };
+        let mut known =
+            Self { says, value: None, name: None, request: None, pid, threads: None, state: None };
         match says {
             Says::Enters(field, _) => known.value = Some(number(field)?),
             Says::Calls => {
@@ -158,6 +166,7 @@ impl Known {
             Says::Wakes => known.value = Some(number("pid")?),
             Says::EntersVector(_) | Says::ExitsVector(_) | Says::Faults => {}
             Says::Switches => {
+                known.state = number("prev_state").ok();
                 known.threads = Some([
                     thread("prev_comm", "prev_pid", "prev_prio")?,
                     thread("next_comm", "next_pid", "next_prio")?,

@@ -61,6 +61,24 @@ pub enum Activity {
     PageFault,
     /// A signal delivered to the interrupted thread, by its number.
     Signal(u8),
+    /// The thread may not run, whatever else runs meanwhile. Made of a [`TraceStep::Switch`].
+    Held(Hold),
+}
+
+/// Why a thread that leaves the CPU cannot run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Hold {
+    /// A signal stopped it (TASK_STOPPED).
+    Stopped,
+    /// A tracer stopped it (TASK_TRACED).
+    Traced,
+    /// It waits in the kernel.
+    Blocked,
+    /// A real-time or deadline thread that could run, and a thread of a lower class or nothing runs: its class's limit.
+    Limit,
+    /// An ordinary thread that could run, and nothing runs: its control group's quota.
+    Quota,
 }
 
 /// Interrupts of the processor itself that Linux traces by name (x86: the irq_vectors group; aarch64: ipi_entry).
@@ -130,6 +148,9 @@ pub enum TraceStep {
         from: i32,
         /// ID of the next thread; 0 is the idle task.
         to: i32,
+        /// Why the previous thread cannot run; `None` if it gives way to the next one, or if that is not known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        hold: Option<Hold>,
     },
     /// The kernel starts to wake a thread, by its ID. What runs on the CPU does not change.
     Wakes(i32),

@@ -24,7 +24,11 @@ pub(crate) fn judged_nics<'a>(context: &Context<'a>) -> Vec<&'a Nic> {
 
 /// Judges each interface that matters.
 pub(crate) fn each_nic(context: &Context<'_>, judge: impl Fn(&Nic) -> One) -> Judgement {
-    let nics = judged_nics(context);
+    each_of(context, judged_nics(context), judge)
+}
+
+/// Judges each of these interfaces.
+pub(super) fn each_of(context: &Context<'_>, nics: Vec<&Nic>, judge: impl Fn(&Nic) -> One) -> Judgement {
     let listed = context.host.listed(NICS, ());
     if nics.is_empty() && !listed.is_known() {
         return missing(&listed, NICS);

@@ -1,7 +1,7 @@
 //! Queues, packet steering and offloads of NICs.
 
 use super::{
-    choice::{each_nic, judged_nics},
+    choice::{each_nic, each_of, judged_nics},
     parameter,
 };
 use lowlat_host::{
@@ -143,6 +143,8 @@ struct Steering {
     kind: &'static NicKind,
     queues: fn(&Nic) -> &[QueueMask],
     is_fault: fn(&Context<'_>, &CpuSet) -> bool,
+    /// Whether a mask of an interface that is not judged otherwise, such as veth or a bridge, does the same harm.
+    is_of_any_interface: bool,
     seen_at: &'static str,
 }
 
@@ -151,6 +153,7 @@ const RPS: Steering = Steering {
     kind: &rps::KIND,
     queues: |nic| &nic.rps,
     is_fault: |context, cpus| !cpus.is_disjoint(&context.allocation.isolated),
+    is_of_any_interface: true,
     seen_at: "/sys/class/net/*/queues/rx-*/rps_cpus",
 };
 
@@ -162,6 +165,7 @@ const XPS: Steering = Steering {
         let allocation = &context.allocation;
         !cpus.is_disjoint(&allocation.isolated) && !cpus.is_disjoint(&allocation.housekeeping)
     },
+    is_of_any_interface: false,
     seen_at: "/sys/class/net/*/queues/tx-*/xps_cpus",
 };
 
@@ -170,12 +174,22 @@ impl Steering {
         if let Err(judgement) = isolated(context) {
             return judgement;
         }
-        each_nic(context, |nic| match self.faulty(context, nic) {
+        each_of(context, self.nics(context), |nic| match self.faulty(context, nic) {
             Ok(faulty) if faulty.is_empty() => One::Good("none".into()),
             Ok(faulty) => One::Wrong(list(&faulty), String::new()),
             Err(one) => one,
         })
         .at(self.seen_at)
+    }
+
+    /// The judged interfaces, and those that are not and have a faulty mask.
+    fn nics<'a>(&self, context: &Context<'a>) -> Vec<&'a Nic> {
+        let mut nics = judged_nics(context);
+        let is_faulty = |nic: &Nic| self.faulty(context, nic).is_ok_and(|faulty| !faulty.is_empty());
+        let others = context.host.nics.iter().filter(|_| self.is_of_any_interface);
+        let others = others.filter(|nic| nics.iter().all(|known| known.name != nic.name) && is_faulty(nic));
+        nics.extend(others.collect::<Vec<_>>());
+        nics
     }
 
     /// Queues with a wrong mask, or why the masks are not known.
@@ -204,7 +218,7 @@ impl Steering {
     /// Takes the isolated CPUs out of each faulty mask.
     fn change(&self, context: &Context<'_>) -> Proposal {
         let mut proposal = Proposal::default();
-        for nic in judged_nics(context) {
+        for nic in self.nics(context) {
             for queue in (self.queues)(nic) {
                 let Some(cpus) = queue.cpus.known().filter(|cpus| (self.is_fault)(context, cpus)) else {
                     continue;

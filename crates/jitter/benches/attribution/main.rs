@@ -42,8 +42,8 @@ fn tick(at: u64, thread: i32) -> [TraceEvent; 10] {
         TraceStep::Exit(Activity::Softirq(1)),
         TraceStep::Enter(Activity::Softirq(9)),
         TraceStep::Exit(Activity::Softirq(9)),
-        TraceStep::Switch { from: SAMPLER, to: thread },
-        TraceStep::Switch { from: thread, to: SAMPLER },
+        TraceStep::Switch { from: SAMPLER, to: thread, hold: None },
+        TraceStep::Switch { from: thread, to: SAMPLER, hold: None },
     ];
     let mut ticks = at;
     steps.map(|step| {

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{CauseKind, CpuCauses};
 use lowlat_host::{CpuId, TickScale, ticks_between};
-use lowlat_trace::{Activity, Channel, TraceEvent, TraceNames, TraceStep, Vector};
+use lowlat_trace::{Activity, Channel, Hold, TraceEvent, TraceNames, TraceStep, Vector};
 use std::{collections::BTreeSet, sync::Arc};
 
 /// How much of a gap before, between or after activities counts as the kernel's entry, exit or scheduler, and
@@ -98,6 +98,8 @@ pub struct CpuAttributor {
     senders: SenderSums,
     /// The thread on the CPU after the events that were consumed.
     running: Option<i32>,
+    /// Why the thread cannot run, after the events that were consumed.
+    held: Option<Hold>,
     attributed_count: u64,
     attributed_ticks: u64,
     kernel_count: u64,
@@ -124,6 +126,7 @@ impl CpuAttributor {
             inbox: None,
             senders: SenderSums::default(),
             running: None,
+            held: None,
             attributed_count: 0,
             attributed_ticks: 0,
             kernel_count: 0,
@@ -210,7 +213,7 @@ impl CpuAttributor {
         self.pass(before);
         let sampler = self.plan.sampler_tid;
         if let Some(running) = self.running.filter(|running| self.plan.is_sleeper && *running != sampler) {
-            let step = TraceStep::Switch { from: sampler, to: running };
+            let step = TraceStep::Switch { from: sampler, to: running, hold: self.held };
             self.replay.step(-slack, step, None, &mut self.keys);
         }
         self.replay_while(before, |_, offset, _| offset < 0);
@@ -230,8 +233,17 @@ impl CpuAttributor {
                 return;
             }
             let sender = self.consume();
-            self.replay.step(offset, event.step, sender, &mut self.keys);
+            let mut step = event.step;
+            if let TraceStep::Switch { hold, .. } = &mut step {
+                *hold = hold.filter(|hold| self.is_harm(*hold));
+            }
+            self.replay.step(offset, step, sender, &mut self.keys);
         }
+    }
+
+    /// Whether a hold is no wait of the thread's own choice.
+    fn is_harm(&self, hold: Hold) -> bool {
+        !self.plan.is_sleeper || hold != Hold::Blocked
     }
 
     fn main(&mut self) -> (KeyId, Main) {
@@ -263,8 +275,13 @@ impl CpuAttributor {
     fn consume(&mut self) -> Option<SenderId> {
         let event = self.queue.pop()?;
         match event.step {
-            TraceStep::Switch { to, .. } => self.running = Some(to),
-            TraceStep::Lost(_) => self.running = None,
+            TraceStep::Switch { from, to, hold } => {
+                self.running = Some(to);
+                if from == self.plan.sampler_tid || to == self.plan.sampler_tid {
+                    self.held = hold.filter(|hold| to != self.plan.sampler_tid && self.is_harm(*hold));
+                }
+            }
+            TraceStep::Lost(_) => (self.running, self.held) = (None, None),
             _ => {}
         }
         let inbox = self.inbox.as_mut()?;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub const KEYS_MAX: usize = 512;
 
 /// Number of kinds.
-pub(super) const KINDS_COUNT: usize = 16;
+pub(super) const KINDS_COUNT: usize = 17;
 
 /// Every kind, at the index of its number.
 const KINDS: [CauseKind; KINDS_COUNT] = [
@@ -25,6 +25,7 @@ const KINDS: [CauseKind; KINDS_COUNT] = [
     CauseKind::Thread,
     CauseKind::PageFault,
     CauseKind::Signal,
+    CauseKind::Held,
     CauseKind::EntryExit,
     CauseKind::FirmwareOrHypervisor,
     CauseKind::Unexplained,
@@ -71,6 +72,7 @@ pub(super) fn kind_of(activity: Activity) -> CauseKind {
         Activity::Thread(_) => CauseKind::Thread,
         Activity::PageFault => CauseKind::PageFault,
         Activity::Signal(_) => CauseKind::Signal,
+        Activity::Held(_) => CauseKind::Held,
     }
 }
 
@@ -83,7 +85,7 @@ impl KeyId {
     pub(super) const COUNT: usize = KINDS_COUNT + KEYS_MAX;
 
     pub(super) const fn of_kind(kind: CauseKind) -> Self {
-        // The discriminants of a field-less enum of 16 are 0 to 15.
+        // The discriminants of a field-less enum of 17 are 0 to 16.
         Self(kind as u16)
     }
 

@@ -2,7 +2,7 @@
 
 use super::keys::{CauseKey, kind_of};
 use crate::{Cause, CauseKind};
-use lowlat_trace::{Activity, SIGNALS, SOFTIRQS, TraceNames, Vector};
+use lowlat_trace::{Activity, Hold, SIGNALS, SOFTIRQS, TraceNames, Vector};
 use std::collections::BTreeSet;
 
 /// The name of the idle task as a cause. It runs while the measured thread was not allowed to.
@@ -51,6 +51,8 @@ impl CauseNames<'_> {
             Activity::Signal(number) => {
                 Cause { number: Some(i64::from(number)), ..named(kind, &signal_name(number)) }
             }
+            // The sampler's own real-time class brings its limit.
+            Activity::Held(hold) => Cause { is_own: hold == Hold::Limit, ..named(kind, hold_name(hold)) },
             Activity::Nmi | Activity::PageFault | Activity::Thread(_) => Cause::of(kind),
         }
     }
@@ -94,6 +96,16 @@ fn priority_text(prio: i32) -> Option<String> {
         0..=98 => Some(format!("real-time {}", 99 - prio)),
         100..=139 => Some(format!("nice {}", prio - 120)),
         _ => None,
+    }
+}
+
+fn hold_name(hold: Hold) -> &'static str {
+    match hold {
+        Hold::Stopped => "stopped (SIGSTOP)",
+        Hold::Traced => "stopped (ptrace)",
+        Hold::Blocked => "blocked in the kernel",
+        Hold::Limit => "throttled (real-time limit)",
+        Hold::Quota => "throttled (CPU quota)",
     }
 }
 

@@ -52,7 +52,8 @@ pub(super) fn has_value(activity: Activity) -> bool {
         | Activity::Vector(_)
         | Activity::Thread(_)
         | Activity::PageFault
-        | Activity::Signal(_) => true,
+        | Activity::Signal(_)
+        | Activity::Held(_) => true,
     }
 }
 

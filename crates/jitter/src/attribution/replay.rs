@@ -8,7 +8,7 @@ use super::{
     timeline::Timeline,
 };
 use crate::{CauseKind, Change};
-use lowlat_trace::{Activity, TraceStep};
+use lowlat_trace::{Activity, Hold, TraceStep};
 
 /// Maximum nesting depth. The kernel nests a thread, a work function, a softirq, a timer, an interrupt, its
 /// timer's function and an NMI: seven. Deeper activities count for what they run on.
@@ -127,9 +127,10 @@ impl Replay {
     pub(super) fn is_continued_by(&self, step: TraceStep) -> bool {
         match step {
             TraceStep::Exit(activity) => self.find(activity).is_some(),
-            TraceStep::Switch { from, to } => {
+            TraceStep::Switch { from, to, .. } => {
                 to == self.sampler_tid
-                    && self.stack.first().is_some_and(|base| base.activity == Activity::Thread(from))
+                    && (self.is_held()
+                        || self.stack.first().is_some_and(|base| base.activity == Activity::Thread(from)))
             }
             _ => false,
         }
@@ -162,6 +163,11 @@ impl Replay {
             _ => {}
         }
         self.has_event = true;
+        // Whatever else runs does not matter to a thread that could not run anyway.
+        let returns = matches!(step, TraceStep::Switch { to, .. } if to == self.sampler_tid);
+        if self.is_held() && !returns {
+            return self.advance(at);
+        }
         match step {
             TraceStep::Enter(activity) => {
                 self.advance(at);
@@ -180,9 +186,9 @@ impl Replay {
                 self.advance(at);
                 self.begin_point(activity, offset, keys);
             }
-            TraceStep::Switch { from, to } => {
+            TraceStep::Switch { from, to, hold } => {
                 self.advance(at);
-                self.switch(from, to, offset, keys);
+                self.switch([from, to], hold, offset, keys);
             }
             TraceStep::Lost(_) | TraceStep::Wakes(_) => {}
         }
@@ -388,11 +394,13 @@ impl Replay {
     /// or is set aside. Work that was set aside is not resumed with its thread, and counts as that thread
     /// until it ends. Only a signal of the sampler continues when the sampler does: the remaining exit time
     /// is then the entry to its handler, or the handler itself.
-    fn switch(&mut self, from: i32, to: i32, offset: i64, keys: &mut KeyTable) {
+    fn switch(&mut self, [from, to]: [i32; 2], hold: Option<Hold>, offset: i64, keys: &mut KeyTable) {
         if self.stack.is_empty() && from != self.sampler_tid {
             self.claim(Activity::Thread(from), offset, keys);
         }
-        self.doubt_unless_by(from, offset);
+        if !self.is_held() {
+            self.doubt_unless_by(from, offset);
+        }
         let signal = self.stack.first().map(|base| base.activity);
         self.set_aside = signal.filter(|base| matches!(base, Activity::Signal(_))).or(self.set_aside);
         self.pop_to(0, offset);
@@ -402,8 +410,14 @@ impl Replay {
                 self.push(signal, None, offset, keys);
             }
         } else {
-            self.push(Activity::Thread(to), None, offset, keys);
+            let hold = hold.filter(|_| from == self.sampler_tid);
+            self.push(hold.map_or(Activity::Thread(to), Activity::Held), None, offset, keys);
         }
+    }
+
+    /// Whether the thread cannot run.
+    fn is_held(&self) -> bool {
+        self.stack.first().is_some_and(|base| matches!(base.activity, Activity::Held(_)))
     }
 
     /// If another thread is running than the events so far say, a switch was missed: the time since the last

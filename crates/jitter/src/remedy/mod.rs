@@ -38,7 +38,7 @@ pub struct RemedyContext<'a> {
 /// The setting is empty if no setting of the host removes it. The action then names the program to change.
 pub fn remedy(cause: &Cause, cpus: &CpuSet, context: &RemedyContext<'_>) -> Option<Remedy> {
     let hit = Case::new(cause, cpus, context);
-    if cause.is_own {
+    if cause.is_own && cause.kind != CauseKind::Held {
         let advice = format!(
             "lowlat's own work: measure fewer CPUs, so that its collector need not run on {}",
             hit.on()

@@ -8,9 +8,10 @@ use super::case::Case;
 use super::{Advice, Rule, calls, hardware, interrupts, isolation, memory, threads, ticks};
 use crate::attribution::IDLE_NAME;
 use crate::{
-    CauseKind, CauseKind::CallFunction, CauseKind::FirmwareOrHypervisor, CauseKind::Hrtimer, CauseKind::Irq,
-    CauseKind::Nmi, CauseKind::PageFault, CauseKind::Signal, CauseKind::Softirq, CauseKind::Tasklet,
-    CauseKind::Thread, CauseKind::Timer, CauseKind::Unexplained, CauseKind::Vector, CauseKind::Work,
+    CauseKind, CauseKind::CallFunction, CauseKind::FirmwareOrHypervisor, CauseKind::Held, CauseKind::Hrtimer,
+    CauseKind::Irq, CauseKind::Nmi, CauseKind::PageFault, CauseKind::Signal, CauseKind::Softirq,
+    CauseKind::Tasklet, CauseKind::Thread, CauseKind::Timer, CauseKind::Unexplained, CauseKind::Vector,
+    CauseKind::Work,
 };
 
 type Act = fn(&Case<'_>) -> Advice;
@@ -132,7 +133,7 @@ pub(super) const RULES: &[Rule] = &[
     anywhere(Work, &["clocksource_watchdog*"], "boot.tsc", ticks::clock_watchdog),
     placed(Work, &[], "boot.isolcpus", isolation::work),
     // Threads.
-    anywhere(Thread, &["swapper*", IDLE_NAME], "sysctl.kernel.sched_rt_runtime_us", ticks::idle),
+    anywhere(Thread, &["swapper*", IDLE_NAME], PROGRAM, ticks::idle),
     placed(Thread, &["migration/*"], "boot.isolcpus", threads::migration),
     placed(Thread, &["ksoftirqd/*", "ktimers/*", "irq_work/*"], "irq.affinity", threads::ksoftirqd),
     anywhere(Thread, &["cpuhp/*"], "sysfs.cpu.online_cycle", threads::hotplug),
@@ -157,6 +158,10 @@ pub(super) const RULES: &[Rule] = &[
     // Memory and signals of the measured program, and what the kernel does not see.
     anywhere(PageFault, &[], PROGRAM, memory::page_fault),
     anywhere(Signal, STOPS, PROGRAM, calls::stopped),
+    anywhere(Held, &["stopped*"], PROGRAM, calls::stopped),
+    anywhere(Held, &["*real-time limit*"], "sysctl.kernel.sched_rt_runtime_us", ticks::limit),
+    anywhere(Held, &["*quota*"], PROGRAM, ticks::quota),
+    anywhere(Held, &[], PROGRAM, ticks::blocked),
     anywhere(Signal, &[], PROGRAM, calls::signal),
     anywhere(
         FirmwareOrHypervisor,

@@ -2,8 +2,8 @@
 
 use super::{rules::RULES, *};
 use CauseKind::{
-    CallFunction, EntryExit, FirmwareOrHypervisor, Hrtimer, Irq, Nmi, NotTraced, PageFault, Signal, Softirq,
-    Tasklet, Thread, Timer, Unexplained, Vector, Work,
+    CallFunction, EntryExit, FirmwareOrHypervisor, Held, Hrtimer, Irq, Nmi, NotTraced, PageFault, Signal,
+    Softirq, Tasklet, Thread, Timer, Unexplained, Vector, Work,
 };
 use lowlat_catalogue::{
     CATALOGUE,
@@ -95,8 +95,8 @@ const CASES: &[(CauseKind, &str, &str)] = &[
     (Work, "wait_rcu_exp_gp", "boot.rcupdate.rcu_normal_after_boot"),
     (Work, "clocksource_watchdog_work", "boot.tsc"),
     (Work, "psi_avgs_work", "boot.isolcpus"),
-    (Thread, "swapper/3", "sysctl.kernel.sched_rt_runtime_us"),
-    (Thread, crate::attribution::IDLE_NAME, "sysctl.kernel.sched_rt_runtime_us"),
+    (Thread, "swapper/3", ""),
+    (Thread, crate::attribution::IDLE_NAME, ""),
     (Thread, "migration/3", "boot.isolcpus"),
     (Thread, "ksoftirqd/3", "irq.affinity"),
     (Thread, "cpuhp/3", "sysfs.cpu.online_cycle"),
@@ -118,6 +118,10 @@ const CASES: &[(CauseKind, &str, &str)] = &[
     (Signal, "SIGALRM", ""),
     (Signal, "34", ""),
     (Signal, "SIGSTOP", ""),
+    (Held, "stopped (SIGSTOP)", ""),
+    (Held, "throttled (real-time limit)", "sysctl.kernel.sched_rt_runtime_us"),
+    (Held, "throttled (CPU quota)", ""),
+    (Held, "blocked in the kernel", ""),
     (FirmwareOrHypervisor, "", "firmware.dynamic_power_capping_functionality"),
     (Unexplained, "", "firmware.dynamic_power_capping_functionality"),
 ];

@@ -148,15 +148,42 @@ pub(super) fn throttle(case: &Case<'_>) -> Advice {
 }
 
 /// The CPU went idle under a thread that never sleeps.
-pub(super) fn idle(case: &Case<'_>) -> Advice {
-    let stays = "the measured thread was stopped or moved away: check for SIGSTOP, the freezer and cpu.max \
-                 of its group";
-    if case.sysctl("kernel.sched_rt_runtime_us") == Some(-1) {
-        return by_program(stays);
+pub(super) fn idle(_: &Case<'_>) -> Advice {
+    by_program(
+        "the measured thread was held or moved away: check for SIGSTOP, the freezer and cpu.max of its group",
+    )
+}
+
+/// The limit of the thread's own real-time or deadline class.
+pub(super) fn limit(case: &Case<'_>) -> Advice {
+    if case.sysctl("kernel.sched_rt_runtime_us") != Some(-1) {
+        return case.set_sysctl("kernel.sched_rt_runtime_us", -1, "");
     }
-    Advice::Act(format!(
-        "a real-time thread that never sleeps is throttled: sysctl -w kernel.sched_rt_runtime_us=-1; otherwise {stays}"
-    ))
+    match fair_server(case) {
+        Some(_) => {
+            let cpu = case.cpus.lowest().unwrap_or_default();
+            let off = fair_server_off(case, cpu);
+            let advice = format!("the fair server runs ordinary threads in place of real-time ones: {off}");
+            Advice::Elsewhere("debugfs.sched.fair_server", advice)
+        }
+        None => by_program(
+            "the thread's own limit: a control group's cpu.rt_runtime_us, or the runtime of SCHED_DEADLINE",
+        ),
+    }
+}
+
+/// The quota of a control group.
+pub(super) fn quota(_: &Case<'_>) -> Advice {
+    by_program(
+        "the quota of the thread's control group was used up: write max to its cpu.max (CPUQuota= of its unit)",
+    )
+}
+
+/// A wait of the measured thread.
+pub(super) fn blocked(_: &Case<'_>) -> Advice {
+    by_program(
+        "the measured thread waited in the kernel, for a page or a lock: lock its memory, and keep system calls out of it",
+    )
 }
 
 /// RCU callbacks.

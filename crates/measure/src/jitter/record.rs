@@ -2,9 +2,9 @@
 
 use super::{options::JitterOptions, series::SeriesPlan, steal::Steal, team::Done};
 use crate::clock::{ClockState, CounterKind, Frequency, TickScale};
-use lowlat_host::CpuSet;
+use lowlat_host::{CpuSet, Reading};
 use lowlat_jitter::{JitterCpu, JitterRecord, Warning};
-use lowlat_sys::Root;
+use lowlat_sys::{Root, control_group::throttled_ns};
 
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
@@ -14,6 +14,7 @@ pub struct Before {
     frequency: Frequency,
     clocks: ClockState,
     steal: Steal,
+    throttled_ns: Reading<u64>,
     /// Doubts so far.
     pub warnings: Vec<Warning>,
 }
@@ -21,7 +22,8 @@ pub struct Before {
 impl Before {
     /// Reads it.
     pub fn read(root: &Root, kind: CounterKind, frequency: Frequency, warnings: Vec<Warning>) -> Self {
-        Self { kind, frequency, clocks: ClockState::read(root), steal: Steal::read(root), warnings }
+        let (clocks, steal) = (ClockState::read(root), Steal::read(root));
+        Self { kind, frequency, clocks, steal, throttled_ns: throttled_ns(root), warnings }
     }
 }
 
@@ -38,6 +40,11 @@ pub fn assemble(
     let steal_after = Steal::read(root);
     let mut warnings = before.warnings;
     warnings.extend(before.clocks.doubts_until(&ClockState::read(root), before.kind, scale));
+    if let (Reading::Known(from), Reading::Known(to)) = (before.throttled_ns, throttled_ns(root))
+        && to > from
+    {
+        warnings.push(Warning::QuotaThrottled { throttled_ns: to - from });
+    }
     let online = root.read_cpu_list(ONLINE).into_known();
     let missing = options.cpus.difference(&done.iter().map(|one| one.cpu).collect());
     if !missing.is_empty() {
@@ -61,6 +68,7 @@ pub fn assemble(
         threshold_ns,
         duration_ns: u64::try_from(options.duration.as_nanos()).unwrap_or(u64::MAX),
         second_ns: SeriesPlan::of(options.duration, options.cpus.len()).bin_ns(),
+        others_busy_share: before.steal.busy_share_beside(&steal_after, &options.cpus),
         cpus,
         missing,
         causes: None,
@@ -110,7 +118,6 @@ fn backwards_on(cpus: &[JitterCpu]) -> Option<Warning> {
 mod tests {
     use super::*;
     use crate::jitter::{calibrate::Calibration, recorder::Recorder, sampler::Outcome};
-    use lowlat_host::Reading;
     use lowlat_jitter::JitterCpu;
     use std::time::Duration;
 

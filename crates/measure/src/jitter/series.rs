@@ -1,12 +1,12 @@
 //! Time series of a run: one bin per second, wider bins if the run is too long for that.
 
 use crate::clock::TickScale;
-use lowlat_jitter::JitterSecond;
+use lowlat_jitter::{JitterSecond, LONG_NS};
 use std::{hint::black_box, time::Duration};
 
 /// Maximum bins per CPU: a day of seconds.
 pub const BINS_MAX: u64 = 86_400;
-/// Maximum bins of all CPUs of a run, 127 MiB: a day of seconds on 64 CPUs. More CPUs share them.
+/// Maximum bins of all CPUs of a run, 169 MiB: a day of seconds on 64 CPUs. More CPUs share them.
 const BINS_MAX_TOTAL: u64 = 64 * BINS_MAX;
 /// Minimum bins per CPU.
 const BINS_MIN: u64 = 600;
@@ -41,12 +41,14 @@ impl SeriesPlan {
 pub struct Series {
     bins: Vec<Bin>,
     bin_ticks: u64,
+    long_ticks: u64,
     scale: TickScale,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Bin {
     count: u64,
+    long_count: u64,
     ticks_total: u64,
     ticks_max: u64,
 }
@@ -57,6 +59,7 @@ impl Series {
         Self {
             bins: vec![Bin::default(); plan.count],
             bin_ticks: scale.hz().saturating_mul(plan.bin_s).max(1),
+            long_ticks: scale.ticks(LONG_NS),
             scale,
         }
     }
@@ -80,6 +83,7 @@ impl Series {
         let index = usize::try_from(end / self.bin_ticks).map_or(last, |index| index.min(last));
         if let Some(bin) = self.bins.get_mut(index) {
             bin.count += 1;
+            bin.long_count += u64::from(length >= self.long_ticks);
             bin.ticks_total = bin.ticks_total.saturating_add(length);
             bin.ticks_max = bin.ticks_max.max(length);
         }
@@ -96,6 +100,7 @@ impl Series {
                 count: bin.count,
                 ns_total: scale.ns(bin.ticks_total),
                 ns_max: scale.ns(bin.ticks_max),
+                long_count: Some(bin.long_count),
             })
             .collect()
     }

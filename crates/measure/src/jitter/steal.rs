@@ -1,15 +1,18 @@
-//! Time taken by the hypervisor, per CPU, from /proc/stat.
+//! Time taken by the hypervisor and time in which something ran, per CPU, from /proc/stat.
 
-use lowlat_host::{CpuId, Reading};
-use lowlat_sys::{Root, proc_stat::steal_of_line};
+use lowlat_host::{CpuId, CpuSet, Reading};
+use lowlat_sys::{
+    Root,
+    proc_stat::{busy_of_line, steal_of_line},
+};
 use std::collections::BTreeMap;
 
 const STAT: &str = "/proc/stat";
 
-/// Steal time per CPU, in ticks of the kernel's accounting (10 ms on nearly all kernels).
+/// Steal time, busy time and all time per CPU, in ticks of the kernel's accounting (10 ms on nearly all kernels).
 #[derive(Debug, Clone)]
 pub struct Steal {
-    cpus: Reading<BTreeMap<CpuId, u64>>,
+    cpus: Reading<BTreeMap<CpuId, [u64; 3]>>,
     ticks_per_s: u64,
 }
 
@@ -40,17 +43,34 @@ impl Steal {
     }
 
     fn of(&self, cpu: CpuId) -> Reading<u64> {
-        self.cpus.as_ref().and_then(|cpus| Reading::from_option(cpus.get(&cpu).copied()))
+        self.cpus.as_ref().and_then(|cpus| Reading::from_option(cpus.get(&cpu).map(|[steal, ..]| *steal)))
+    }
+
+    /// The share of the time between two readings in which the CPUs beside these ran something; absent without others.
+    pub fn busy_share_beside(&self, after: &Self, cpus: &CpuSet) -> Reading<f64> {
+        self.cpus.as_ref().and_then(|before| {
+            after.cpus.as_ref().and_then(|after| {
+                let others = before.iter().filter(|(cpu, _)| !cpus.contains(**cpu));
+                let pairs = others.filter_map(|(cpu, from)| Some((from, after.get(cpu)?)));
+                let (busy, all) = pairs.fold((0, 0), |(busy, all), ([_, busy_from, from], [_, busy_to, to])| {
+                    (busy + busy_to.saturating_sub(*busy_from), all + to.saturating_sub(*from))
+                });
+                Reading::from_option((all > 0).then(|| busy as f64 / all as f64))
+            })
+        })
     }
 }
 
 /// `None` if a line of a CPU is malformed, or there is none.
-fn parse(text: &str) -> Option<BTreeMap<CpuId, u64>> {
+fn parse(text: &str) -> Option<BTreeMap<CpuId, [u64; 3]>> {
     let mut cpus = BTreeMap::new();
     for line in text.lines() {
         match line.split_ascii_whitespace().next() {
             Some("cpu") => {}
-            Some(name) if name.starts_with("cpu") => cpus.extend([steal_of_line(line)?]),
+            Some(name) if name.starts_with("cpu") => {
+                let ((cpu, steal), (_, busy, all)) = (steal_of_line(line)?, busy_of_line(line)?);
+                cpus.insert(cpu, [steal, busy, all]);
+            }
             _ => break,
         }
     }
@@ -75,6 +95,10 @@ mod tests {
         assert_eq!(before.ns_until(&after, 0), Reading::Known(30_000_000));
         assert_eq!(before.ns_until(&after, 3), Reading::Known(0), "never below zero");
         assert_eq!(before.ns_until(&after, 1), Reading::Absent);
+        let before = steal("cpu0 10 0 10 80 0 0 0 0 0 0\ncpu1 0 0 0 100 0 0 0 0 0 0\n");
+        let after = steal("cpu0 30 0 10 160 0 0 0 0 0 0\ncpu1 90 0 0 110 0 0 0 0 0 0\n");
+        assert_eq!(before.busy_share_beside(&after, &CpuSet::of(1)), Reading::Known(0.2));
+        assert_eq!(before.busy_share_beside(&after, &CpuSet::first(2)), Reading::Absent);
     }
 
     #[test]

@@ -2,51 +2,122 @@
 
 use lowlat_host::statistics::RateInterval;
 use lowlat_result::compare::{
-    CauseVerdict, Comparison, Explanation, Figures, LengthVerdict, PercentilePair, RateRatio, RateVerdict,
-    RunSummary, SettingChange,
+    CauseVerdict, Comparison, Explanation, Figures, HarmVerdict, LengthVerdict, PercentilePair, Quantity,
+    QuantityHarm, RateRatio, RunSummary, SECONDS_MIN, SettingChange,
 };
 use lowlat_text::units::{clean, count, duration, percent, rate, span};
 
 /// Returns one sentence on the result of the comparison.
 pub fn headline(comparison: &Comparison) -> String {
     let of = &comparison.all;
-    let rates = match (of.before.rate, of.after.rate) {
-        (Some(before), Some(after)) => {
-            format!("{} per second and CPU before, {} after", rate(before.per_s), rate(after.per_s))
-        }
-        _ => "one side has no samples".to_owned(),
-    };
-    let verdict = match of.rate.verdict {
-        RateVerdict::Fewer => "Fewer interruptions",
-        RateVerdict::More => "More interruptions",
-        RateVerdict::NoDifferenceShown => "No difference shown in the rate of interruptions",
-    };
     if of.before.rate.is_none() && of.after.rate.is_none() {
         let measured = |runs: &[RunSummary]| runs.iter().any(|run| run.is_measured);
         let why = match (measured(&comparison.before), measured(&comparison.after)) {
-            (true, true) => "one side has no samples",
+            (true, true) => "no side has samples",
             (true, false) => "only the first side measured interruptions",
             (false, true) => "only the second side measured interruptions",
             (false, false) => "neither side measured interruptions",
         };
         return format!("Only settings are compared: {why}.");
     }
-    format!(
-        "{verdict} of {} or longer: {rates}{}.",
-        duration(comparison.threshold_ns),
-        ratio_clause(&of.rate)
-    )
+    let harm = &comparison.harm;
+    let told = |verdict| {
+        let of = harm.quantities.iter().filter(|of| of.verdict == verdict).map(change_clause);
+        of.collect::<Vec<_>>().join("; ")
+    };
+    match harm.verdict {
+        HarmVerdict::Worse => format!("Worse after: {}.", told(HarmVerdict::Worse)),
+        HarmVerdict::Better => format!("Better after: {}.", told(HarmVerdict::Better)),
+        HarmVerdict::Traded => {
+            format!(
+                "Traded. Better after: {}. Worse after: {}.",
+                told(HarmVerdict::Better),
+                told(HarmVerdict::Worse)
+            )
+        }
+        HarmVerdict::NoDifferenceShown => {
+            let all: Vec<String> = harm.quantities.iter().map(change_clause).collect();
+            let margin = lowlat_result::compare::MARGIN * 100.0;
+            format!("No difference beyond {margin:.0} % is shown: {}.", all.join("; "))
+        }
+        HarmVerdict::LoadDiffered => {
+            let [before, after] = harm.load.unwrap_or_default().map(|share| percent(share * 100.0));
+            let all: Vec<String> = harm.quantities.iter().map(change_clause).collect();
+            format!(
+                "No verdict, because the load of the other CPUs differed too: busy {before} of the time before, {after} after. \
+                 Ordinary threads made the difference: {}. Compare runs at the same load.",
+                all.join("; ")
+            )
+        }
+        HarmVerdict::TooShort => {
+            let [before, after] = harm.seconds;
+            format!(
+                "Too short for a verdict: {before} whole seconds before and {after} after; each side needs {SECONDS_MIN}."
+            )
+        }
+    }
 }
 
-/// Returns ", a ratio of 0.0071 (95 % interval 0.0038 to 0.012)".
-fn ratio_clause(of: &RateRatio) -> String {
-    match ratio(of).as_str() {
-        "-" => String::new(),
-        text => {
-            // Too short to show bursts.
-            let condition = if of.dispersion.is_none() { " if interruptions are independent" } else { "" };
-            format!(", a ratio of {text} (95 % interval {}{condition})", interval(of))
-        }
+/// Returns "time lost 1.20 ms -> 9.84 ms per second and CPU".
+pub fn change_clause(of: &QuantityHarm) -> String {
+    let [before, after] = [of.before, of.after].map(|value| amount(of.quantity, value));
+    format!("{} {before} -> {after}{}", quantity_name(of.quantity), quantity_unit(of.quantity))
+}
+
+/// Names a quantity of harm.
+pub fn quantity_name(of: Quantity) -> &'static str {
+    match of {
+        Quantity::Lost => "time lost",
+        Quantity::Long => "interruptions of 10 us or longer",
+        Quantity::Longest => "longest of a second",
+        Quantity::Wait => "p99.9 of time",
+    }
+}
+
+/// Returns what the figures of a quantity are of.
+pub fn quantity_unit(of: Quantity) -> &'static str {
+    match of {
+        Quantity::Lost | Quantity::Long => " per second and CPU",
+        Quantity::Longest => " (median)",
+        Quantity::Wait => "",
+    }
+}
+
+/// Formats the figure of a quantity.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+pub fn amount(of: Quantity, value: f64) -> String {
+    match of {
+        Quantity::Long => rate(value),
+        _ if value <= 0.0 => "0".to_owned(),
+        _ if value < 1.0 => "< 1 ns".to_owned(),
+        _ => duration(value.round() as u64),
+    }
+}
+
+/// Formats the time that a cause takes of each second; a dash if it is not known.
+pub fn lost_per_s(ns: Option<f64>) -> String {
+    ns.map_or_else(|| "-".to_owned(), |ns| amount(Quantity::Lost, ns))
+}
+
+/// Formats the interval of the difference of a quantity: "+8.1 ms to +9.0 ms"; a dash if it has none.
+pub fn difference_text(of: &QuantityHarm) -> String {
+    let text = |value: f64| match of.quantity {
+        Quantity::Long if value < 0.0 => format!("-{}", rate(-value)),
+        Quantity::Long => format!("+{}", rate(value)),
+        _ => signed(value),
+    };
+    of.difference.map_or_else(|| "-".to_owned(), |[low, high]| format!("{} to {}", text(low), text(high)))
+}
+
+/// Returns what a quantity shows, and a class for its colour.
+pub fn harm_word(verdict: HarmVerdict) -> (&'static str, &'static str) {
+    match verdict {
+        HarmVerdict::Worse => ("worse", "more"),
+        HarmVerdict::Better => ("better", "fewer"),
+        HarmVerdict::Traded => ("traded", "more"),
+        HarmVerdict::NoDifferenceShown => ("no difference shown", "same"),
+        HarmVerdict::LoadDiffered => ("load differed", "same"),
+        HarmVerdict::TooShort => ("too short", "same"),
     }
 }
 
@@ -174,7 +245,12 @@ pub fn unexplained_text(comparison: &Comparison) -> Option<&'static str> {
     }
     let differs = comparison.causes.iter().any(|of| of.verdict != CauseVerdict::NoDifferenceShown);
     Some(match (differs, comparison.explanations.is_empty()) {
-        (true, true) => "Causes differ, but no setting that lowlat reads does.",
+        (true, true) if comparison.differences.is_empty() => {
+            "Causes differ, but no setting that lowlat judges does."
+        }
+        (true, true) => {
+            "Causes differ, but no setting that lowlat judges does. Other facts of the host do: see below."
+        }
         (true, false) => "Causes differ, but no setting that differs is known to remove or bring them.",
         (false, _) => "No difference of a cause is shown, so none is explained.",
     })
@@ -232,7 +308,6 @@ mod tests {
         assert_eq!(interval(&of(Some(0.5), 0.25, Some(0.9))), "0.25 to 0.90");
         assert_eq!(interval(&of(None, 3.2, None)), "above 3.20");
         assert_eq!(interval(&of(None, 0.0, None)), "no limits");
-        assert_eq!(ratio_clause(&of(None, 3.0, None)), "");
         assert_eq!((quantile("p", 0.999_99), quantile("p", 0.5)), ("p99.999".to_owned(), "p50".to_owned()));
     }
 }

@@ -1,9 +1,9 @@
 //! Page of documents side by side.
 
 use super::{comparisons, facts, letter, limit_sentence, rows};
-use crate::jitter::comparison::{headline, interval, ratio};
+use crate::jitter::comparison::{harm_word, headline, interval, ratio};
 use crate::jitter::html::STYLE;
-use crate::jitter::html::comparison::{axis, class, footer, interval_picture, scale, sections};
+use crate::jitter::html::comparison::{axis, footer, interval_picture, scale, sections};
 use lowlat_result::compare::{Comparison, LimitVerdict, SideBySide};
 use lowlat_text::page::svg::LogScale;
 use lowlat_text::page::{Section, micro, page, section as page_section};
@@ -73,15 +73,15 @@ fn overview(of: &SideBySide) -> Markup {
 
 fn result(comparison: &Comparison, scale: &LogScale) -> Markup {
     let rate = &comparison.all.rate;
-    let class = class(rate.verdict);
+    let (word, class) = harm_word(comparison.harm.verdict);
     if comparison.all.before.rate.is_none() && comparison.all.after.rate.is_none() {
         return html! { td {} td class="left shows" { "only settings are compared" } };
     }
     html! {
         td class="left" title=(headline(comparison)) { (interval_picture(rate, class, scale)) }
         td class="left shows" {
-            b class={ "r-" (class) } { (rate.verdict.word()) }
-            span class="why" { "ratio " (ratio(rate).replace('-', "–")) ", 95 % interval " (interval(rate)) }
+            b class={ "r-" (class) } { (word) }
+            span class="why" { "ratio of rates " (ratio(rate).replace('-', "–")) ", 95 % interval " (interval(rate)) }
         }
     }
 }
@@ -90,6 +90,6 @@ fn limit_class(verdict: LimitVerdict) -> &'static str {
     match verdict {
         LimitVerdict::Worse => "more",
         LimitVerdict::Held => "fewer",
-        LimitVerdict::NotShown => "same",
+        LimitVerdict::NotShown | LimitVerdict::LoadDiffered | LimitVerdict::TooShort => "same",
     }
 }

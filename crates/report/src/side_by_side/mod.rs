@@ -3,7 +3,10 @@
 pub mod html;
 pub mod text;
 
-use lowlat_result::compare::{Comparison, DocumentFigures, LimitOutcome, LimitVerdict, SideBySide};
+use crate::jitter::comparison::change_clause;
+use lowlat_result::compare::{
+    Comparison, DocumentFigures, LimitOutcome, LimitVerdict, LimitedQuantity, SECONDS_MIN, SideBySide,
+};
 use lowlat_text::units::{clean, duration, percent, rate};
 
 /// One document as a row.
@@ -69,15 +72,27 @@ fn comparisons(of: &SideBySide) -> impl Iterator<Item = (usize, &Comparison, Opt
 
 /// Returns one sentence on a limit.
 fn limit_sentence(outcome: &LimitOutcome) -> String {
-    let margin = percent(outcome.margin * 100.0);
-    let reasons = outcome.reasons.join("; ");
+    let reasons = |verdict| {
+        let one = |of: &LimitedQuantity| {
+            let margin = percent(of.margin * 100.0);
+            let figures = of.figures.as_ref().map_or_else(|| "not compared".to_owned(), change_clause);
+            format!("{}, limit {margin} more: {figures}", of.quantity.name())
+        };
+        let of = outcome.quantities.iter().filter(|of| of.verdict == verdict);
+        of.map(one).collect::<Vec<_>>().join("; ")
+    };
     match outcome.verdict {
-        LimitVerdict::Worse => format!("Worse by more than {margin}: {reasons}."),
-        LimitVerdict::Held => format!("Not worse by more than {margin}."),
-        LimitVerdict::NotShown => {
-            format!(
-                "Not shown to be worse by more than {margin}, nor to be within it: {reasons}. Measure longer to decide."
-            )
+        LimitVerdict::Worse => format!("Worse by more than the limit ({}).", reasons(LimitVerdict::Worse)),
+        LimitVerdict::Held => "Not worse by more than the limit.".to_owned(),
+        LimitVerdict::NotShown => format!(
+            "Not shown to be worse by more than the limit, nor to be within it ({}). Measure longer to decide.",
+            reasons(LimitVerdict::NotShown)
+        ),
+        LimitVerdict::LoadDiffered => {
+            "The limit is not judged: the load of the host differed. Compare runs at the same load.".to_owned()
+        }
+        LimitVerdict::TooShort => {
+            format!("The limit is not judged: each side needs {SECONDS_MIN} whole seconds.")
         }
     }
 }

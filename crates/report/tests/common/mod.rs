@@ -128,8 +128,9 @@ pub fn large_fleet(count: usize) -> Fleet {
 /// The first of [`three`] side by side, with a limit.
 pub fn side_by_side(count: usize) -> SideBySide {
     let documents = three();
-    let mut compared = SideBySide::of(&named(&documents[..count])).unwrap();
-    compared.check(0.05);
+    let documents = named(&documents[..count]);
+    let mut compared = SideBySide::of(&documents).unwrap();
+    compared.check(&documents, &"5%".parse().unwrap());
     compared
 }
 

@@ -1,6 +1,7 @@
 //! Causes before and after: which ones disappeared and which ones appeared.
 
 use super::dispersion::{self, Windowed};
+use super::harm::MARGIN;
 use super::ratio::{RateRatio, RateVerdict, Tally};
 use super::side::Side;
 use lowlat_host::{CpuId, statistics::RateInterval};
@@ -40,6 +41,8 @@ pub struct CauseFigures {
     pub count: u64,
     /// Time it took; 0 if causes come from counters, which have no times.
     pub ns_total: u64,
+    /// The same per core-second; `None` if causes come from counters, or if nothing was sampled.
+    pub lost_ns_per_s: Option<f64>,
     /// Events per core-second, with the interval of independent events; `None` if nothing was sampled.
     pub rate: Option<RateInterval>,
 }
@@ -56,12 +59,25 @@ pub enum CauseVerdict {
     Fewer,
     /// More often.
     More,
+    /// Less often, and more time in all.
+    FewerLonger,
+    /// More often, and less time in all.
+    MoreShorter,
     /// The interval contains 1.
     #[default]
     NoDifferenceShown,
 }
 
 impl CauseVerdict {
+    /// Whether it takes more time after than before; `None` if no difference is shown.
+    pub fn is_more(self) -> Option<bool> {
+        match self {
+            Self::Appeared | Self::More | Self::FewerLonger => Some(true),
+            Self::Vanished | Self::Fewer | Self::MoreShorter => Some(false),
+            Self::NoDifferenceShown => None,
+        }
+    }
+
     /// Name for people.
     pub fn word(self) -> &'static str {
         match self {
@@ -69,6 +85,8 @@ impl CauseVerdict {
             Self::Appeared => "appeared",
             Self::Fewer => "fewer",
             Self::More => "more",
+            Self::FewerLonger => "fewer, longer",
+            Self::MoreShorter => "more, shorter",
             Self::NoDifferenceShown => "no difference shown",
         }
     }
@@ -104,14 +122,13 @@ pub(super) fn compare(a: &Side, b: &Side, dispersion: Option<f64>) -> Vec<CauseC
                 dispersion::of_cause(&windows.remove(&cause).unwrap_or_default())
             };
             let own = dispersion::greater(own(&mut before), own(&mut after));
-            one(cause, sums, exposures, own.or(dispersion))
+            one(cause, source, sums, exposures, own.or(dispersion))
         })
         .collect();
     let weight = |cause: &CauseComparison| {
-        let per_s = |ns: u64, exposure_s: f64| if exposure_s > 0.0 { ns as f64 / exposure_s } else { 0.0 };
-        let [before_s, after_s] = exposures;
-        let ns = per_s(cause.before.ns_total, before_s).max(per_s(cause.after.ns_total, after_s));
-        (ns, per_s(cause.before.count, before_s).max(per_s(cause.after.count, after_s)))
+        let [before, after] = [cause.before, cause.after];
+        let most = |of: fn(&CauseFigures) -> f64| of(&before).max(of(&after));
+        (most(|of| of.lost_ns_per_s.unwrap_or(0.0)), most(|of| of.rate.map_or(0.0, |rate| rate.per_s)))
     };
     doubt_classes(&mut found, exposures, dispersion);
     found.sort_by(|x, y| {
@@ -194,6 +211,7 @@ pub(super) fn same_in_every_run(cause: &Cause) -> Cause {
 
 fn one(
     cause: Cause,
+    source: CauseSource,
     [before, after]: [(u64, u64); 2],
     [before_s, after_s]: [f64; 2],
     dispersion: Option<f64>,
@@ -203,12 +221,17 @@ fn one(
     let figures = |(count, ns_total), exposure_s| CauseFigures {
         count,
         ns_total,
+        lost_ns_per_s: (source == CauseSource::Trace && exposure_s > 0.0)
+            .then(|| ns_total as f64 / exposure_s),
         rate: RateInterval::of(count, exposure_s),
     };
+    let [before_ns, after_ns] = [before.1 as f64 / before_s, after.1 as f64 / after_s];
     let verdict = match (rate.verdict, before.0, after.0) {
         (RateVerdict::Fewer, _, 0) => CauseVerdict::Vanished,
+        (RateVerdict::Fewer, ..) if after_ns > before_ns * (1.0 + MARGIN) => CauseVerdict::FewerLonger,
         (RateVerdict::Fewer, ..) => CauseVerdict::Fewer,
         (RateVerdict::More, 0, _) => CauseVerdict::Appeared,
+        (RateVerdict::More, ..) if before_ns > after_ns * (1.0 + MARGIN) => CauseVerdict::MoreShorter,
         (RateVerdict::More, ..) => CauseVerdict::More,
         (RateVerdict::NoDifferenceShown, ..) => CauseVerdict::NoDifferenceShown,
     };

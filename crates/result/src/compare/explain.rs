@@ -6,7 +6,7 @@
 //! differs too, the time counts for that one as well, which is then ranked first. Settings that explain nothing are
 //! ranked by their direction and by the catalogue's impact.
 
-use super::{CauseComparison, CauseVerdict, Comparison, SettingChange, causes, side};
+use super::{Comparison, SettingChange, causes, side};
 use crate::ResultDocument;
 use lowlat_host::{CpuId, CpuSet};
 use lowlat_jitter::{Cause, JitterRecord, RemedyContext, origins, remedy};
@@ -113,7 +113,7 @@ pub(super) fn ranked(
     let mut all = BTreeMap::from([(false, 0.0), (true, 0.0)]);
     let mut parts: Vec<(usize, bool, f64, f64, Cause, CpuSet)> = Vec::new();
     for cause in &comparison.causes {
-        let Some(is_more) = is_more(cause) else { continue };
+        let Some(is_more) = cause.verdict.is_more() else { continue };
         let Some(per_cpu) = rates.get(&cause.cause) else { continue };
         let document = if is_more { after } else { before };
         // On housekeeping CPUs it is no fault, whatever is set.
@@ -173,15 +173,6 @@ fn follows(id: &str, changes: &[SettingChange]) -> String {
         changes.iter().filter(is_alike).find(|change| change.id == *origin).map(|change| change.id.clone())
     });
     found.unwrap_or_default()
-}
-
-/// Whether a cause takes more time after than before; `None` if no difference is shown.
-fn is_more(cause: &CauseComparison) -> Option<bool> {
-    match cause.verdict {
-        CauseVerdict::Appeared | CauseVerdict::More => Some(true),
-        CauseVerdict::Vanished | CauseVerdict::Fewer => Some(false),
-        CauseVerdict::NoDifferenceShown => None,
-    }
 }
 
 /// Places of the settings that explain a cause.

@@ -8,6 +8,7 @@ mod dispersion;
 mod documents;
 mod doubts;
 mod explain;
+mod harm;
 mod limit;
 mod ratio;
 mod resample;
@@ -19,7 +20,8 @@ mod tests;
 pub use causes::{CauseComparison, CauseFigures, CauseVerdict};
 pub use documents::{SettingChange, compare_documents, compare_settings};
 pub use explain::{Direction, Explanation};
-pub use limit::{LimitOutcome, LimitVerdict};
+pub use harm::{Harm, HarmVerdict, MARGIN, Quantity, QuantityHarm, SECONDS_MIN};
+pub use limit::{Limit, LimitOutcome, LimitVerdict, LimitedQuantity};
 pub use ratio::{RateRatio, RateVerdict};
 pub use resample::{LengthVerdict, PercentileDifference};
 pub use side_by_side::{DocumentFigures, JitterFigures, SideBySide};
@@ -90,6 +92,8 @@ pub struct Comparison {
     pub cpus: CpuSet,
     /// Interruptions of at least this length are compared: the highest threshold of any run.
     pub threshold_ns: u64,
+    /// Which side harms a user thread more.
+    pub harm: Harm,
     /// Over all compared CPUs.
     pub all: Compared,
     /// Each CPU that was measured on both sides, in order of their numbers.
@@ -218,6 +222,7 @@ pub fn compare_runs(before: &[&JitterRecord], after: &[&JitterRecord]) -> Result
         Side::of(runs, &cpus, threshold_ns).map_err(|source| CompareError::Study { side, source })
     };
     let (a, b) = (side_of(before, SideName::Before)?, side_of(after, SideName::After)?);
+    let harm = Harm::of([before, after], &cpus, harm::WANTED);
     let all = compared(&a, &b, None);
     let has_one_threshold = before.iter().chain(after).all(|run| run.threshold_ns == threshold_ns);
     let mut time_percentiles = pairs(&a, &b, |study| &study.all.time_percentiles);
@@ -230,6 +235,7 @@ pub fn compare_runs(before: &[&JitterRecord], after: &[&JitterRecord]) -> Result
         before: before.iter().map(|run| summary(run)).collect(),
         after: after.iter().map(|run| summary(run)).collect(),
         threshold_ns,
+        harm,
         all,
         by_cpu: a.cpus().intersection(&b.cpus()).iter().map(|cpu| by_cpu(&a, &b, cpu)).collect(),
         time_percentiles,

@@ -21,6 +21,8 @@ const LARGE_COUNT: f64 = 1e9;
 const BISECTIONS: u32 = 70;
 /// Larger odds mean nothing; the limit leaves space to scale them by exposures within a double.
 const LN_ODDS_MAX: f64 = 600.0;
+/// A limit of a ratio beyond this, or below its inverse, is none.
+const RATIO_MAX: f64 = 1e9;
 /// Maximum number of steps of the continued fraction, which needs about the square root of the larger count.
 const FRACTION_STEPS_MAX: u32 = 1_000_000;
 
@@ -83,6 +85,9 @@ impl RateRatio {
         let divisor = dispersion.filter(|d| d.is_finite()).unwrap_or(1.0).max(1.0);
         let (low, high) = odds_interval(before.count as f64 / divisor, after.count as f64 / divisor);
         let (low, high) = (low * by_exposure, high.map(|high| high * by_exposure));
+        // Fewer than one event after the division carries no limit.
+        let (low, high) =
+            (if low < 1.0 / RATIO_MAX { 0.0 } else { low }, high.filter(|high| *high <= RATIO_MAX));
         let ratio = (before.count > 0).then(|| after.count as f64 / before.count as f64 * by_exposure);
         let verdict = match high {
             Some(high) if high < 1.0 => RateVerdict::Fewer,
@@ -124,9 +129,15 @@ fn beta_odds(a: f64, b: f64, below: f64) -> f64 {
     f64::midpoint(low, high).exp()
 }
 
+/// The chance that Student's distribution is above this.
+pub(super) fn student_above(value: f64, freedom: f64) -> f64 {
+    let both = beta_below(freedom / 2.0, 0.5, (freedom / (value * value)).ln());
+    if value >= 0.0 { both / 2.0 } else { 1.0 - both / 2.0 }
+}
+
 /// The regularized incomplete beta function at the `x` whose odds have this logarithm. Through the odds, both
 /// `x` and `1 - x` keep their digits.
-fn beta_below(a: f64, b: f64, ln_odds: f64) -> f64 {
+pub(super) fn beta_below(a: f64, b: f64, ln_odds: f64) -> f64 {
     // The fraction converges fast below the mean and slowly above it; above it the other tail is used.
     let x = 1.0 / (1.0 + (-ln_odds).exp());
     if x > (a + 1.0) / (a + b + 2.0) {
@@ -247,6 +258,22 @@ mod tests {
         assert!(found.low < 0.25 && found.high.unwrap() > 0.25);
     }
 
+    /// Quantiles of Student's distribution from tables: degrees of freedom, quantile, tail.
+    #[test]
+    fn student_agrees_with_the_tables() {
+        let table = [
+            (1.0, 12.706, 0.025),
+            (5.0, 2.015, 0.05),
+            (10.0, 3.169, 0.005),
+            (30.0, 2.042, 0.025),
+            (120.0, 0.0, 0.5),
+        ];
+        for (freedom, value, tail) in table {
+            assert!(close(student_above(value, freedom), tail, 1e-3), "{freedom} {value}");
+            assert!(close(student_above(-value, freedom), 1.0 - tail, 1e-3), "{freedom} {value}");
+        }
+    }
+
     #[test]
     fn bursts_widen_the_interval() {
         let tally = |count| Tally { count, exposure_s: 600.0 };
@@ -270,7 +297,7 @@ mod tests {
         assert!(close(exact.1.unwrap(), 0.9 * half.exp(), 1e-5), "{exact:?}");
         let lone = Tally { count: 1, exposure_s: 1.0 };
         let found = RateRatio::of(lone, Tally { exposure_s: 1e-9, ..lone }, Some(1e9));
-        assert!(found.high.is_some_and(f64::is_finite) && found.verdict == RateVerdict::NoDifferenceShown);
+        assert_eq!((found.low, found.high, found.verdict), (0.0, None, RateVerdict::NoDifferenceShown));
         for (before, after) in [(u64::MAX, u64::MAX), (u64::MAX, 3), (0, u64::MAX), (1 << 40, 1 << 20)] {
             let found = ratio((before, 1.0), (after, 1.0));
             assert!(found.low.is_finite() && found.high.is_none_or(f64::is_finite), "{found:?}");
@@ -287,8 +314,8 @@ mod tests {
             let (a, b) = (Tally { count: before, exposure_s: a_s }, Tally { count: after, exposure_s: b_s });
             let (there, back) = (RateRatio::of(a, b, Some(dispersion)), RateRatio::of(b, a, Some(dispersion)));
             match there.high {
-                Some(high) if high > 0.0 => prop_assert!(close(back.low, 1.0 / high, 1e-6)),
-                _ => prop_assert!(back.low == 0.0),
+                Some(high) if high > 0.0 && back.low > 0.0 => prop_assert!(close(back.low, 1.0 / high, 1e-6)),
+                high => prop_assert!(back.low == 0.0 || high == Some(0.0), "{there:?} {back:?}"),
             }
             let turned = match there.verdict {
                 RateVerdict::Fewer => RateVerdict::More,

@@ -1,6 +1,6 @@
 //! Several documents side by side: each one's figures, and each later one compared with the first.
 
-use super::{CompareError, Comparison, LimitOutcome, compare_documents, compare_settings};
+use super::{CompareError, Comparison, Limit, LimitOutcome, compare_documents, compare_settings};
 use crate::ResultDocument;
 use lowlat_host::statistics::RateInterval;
 use lowlat_jitter::{JitterStudy, Percentile, study};
@@ -73,9 +73,14 @@ impl SideBySide {
         Ok(Self { documents, comparisons, limits: Vec::new() })
     }
 
-    /// Checks each comparison against a margin; 0.05 allows 5 %.
-    pub fn check(&mut self, margin: f64) {
-        self.limits = self.comparisons.iter().map(|comparison| comparison.limit(margin)).collect();
+    /// Checks each comparison of the same documents against a limit.
+    pub fn check(&mut self, documents: &[(String, &ResultDocument)], limit: &Limit) {
+        let records: Vec<_> = documents.iter().map(|(_, of)| of.jitter().map(|of| &of.record)).collect();
+        let Some((Some(first), rest)) = records.split_first() else { return };
+        let outcome = |(comparison, other): (&Comparison, &Option<&_>)| {
+            other.map_or_else(LimitOutcome::default, |other| comparison.limit(&[first], &[other], limit))
+        };
+        self.limits = self.comparisons.iter().zip(rest).map(outcome).collect();
     }
 }
 

@@ -241,7 +241,10 @@ fn threads_have_the_name_and_the_priority_that_they_have_now() {
     let events = decode(&mut decoder, &mut CpuCursor::default(), &page(0, &entries));
     assert_eq!(
         events,
-        [(1, TraceStep::Switch { from: 0, to: 7 }), (2, TraceStep::Switch { from: 7, to: 0 })]
+        [
+            (1, TraceStep::Switch { from: 0, to: 7, hold: None }),
+            (2, TraceStep::Switch { from: 7, to: 0, hold: None })
+        ]
     );
     let thread = &decoder.names().threads[&7];
     assert_eq!((thread.comm.as_str(), thread.prio), ("new-name-16-char", 49));
@@ -276,7 +279,7 @@ fn switches_that_are_not_reported_show_in_the_next_event() {
     let signal = |thread| record_of(thread, 4, &10_i32.to_ne_bytes());
     let nmi = |thread| record_of(thread, 5, &0_i64.to_ne_bytes());
     let (point, took) = (TraceStep::Point(Activity::Signal(10)), TraceStep::Took(Activity::Nmi, 0));
-    let told = |from, to| TraceStep::Switch { from, to };
+    let told = |from, to| TraceStep::Switch { from, to, hold: None };
 
     let mut cursor = CpuCursor::default();
     let first = page(0, &[signal(7), switch_from(7, 70), nmi(7), signal(7), switch_from(9, 7), signal(7)]);

@@ -97,7 +97,7 @@ fn a_disk_interrupt_and_a_switch_of_threads_have_their_names() {
         let expected = [
             TraceStep::Enter(Activity::Irq(26)),
             TraceStep::Exit(Activity::Irq(26)),
-            TraceStep::Switch { from: 711, to: 47 },
+            TraceStep::Switch { from: 711, to: 47, hold: None },
             TraceStep::Enter(Activity::Work(0xffff_ffff_8112_3450)),
             TraceStep::Took(Activity::Nmi, 3_000),
         ];

@@ -106,7 +106,7 @@ fn switches_of_a_recorded_cpu_follow_each_other() {
     let (decoder, _, events) = decode("busy-cpu.bin.gz");
     let mut present = None;
     for event in &events {
-        if let TraceStep::Switch { from, to } = event.step {
+        if let TraceStep::Switch { from, to, .. } = event.step {
             assert!(present.is_none_or(|present| present == from), "{present:?} {from}");
             assert!(decoder.names().threads.contains_key(&from));
             present = Some(to);

@@ -1,7 +1,7 @@
 use super::{Fixture, Reading, Verdict, check, cpus, good_host, known, nic};
 use Verdict::{Good, NotApplicable, Unknown, Wrong};
 use lowlat_host::snapshot::{
-    Channels, Coalescing, Eee, Fec, Napi, Pause, PcieLink, QueueMask, Rings, Timestamping,
+    Channels, Coalescing, Eee, Fec, Napi, Nic, Pause, PcieLink, QueueMask, Rings, Timestamping,
 };
 
 fn no_nic(f: &mut Fixture) {
@@ -136,6 +136,8 @@ fn queues_and_steering_use_housekeeping_cpus() {
             ("off", |_| {}, Good),
             ("on isolated", |f| f.nic().rps = mask("0-15"), Wrong),
             ("on housekeeping", |f| f.nic().rps = mask("0,8"), Good),
+            ("on isolated, of a bridge", |f| f.host.nics.push(bridge("9")), Wrong),
+            ("on housekeeping, of a bridge", |f| f.host.nics.push(bridge("0")), Good),
             ("denied", |f| f.nic().rps[0].cpus = Reading::Denied, Unknown),
             ("no queues", |f| f.nic().rps.clear(), NotApplicable),
         ],
@@ -150,6 +152,11 @@ fn queues_and_steering_use_housekeeping_cpus() {
             ("none isolated", Fixture::no_isolated, NotApplicable),
         ],
     );
+}
+
+/// An interface without a device, steered to these CPUs.
+fn bridge(cpus: &str) -> Nic {
+    Nic { name: "br0".into(), rps: mask(cpus), ..Nic::default() }
 }
 
 const TIMEOUT: &str = "/sys/class/net/eth0/gro_flush_timeout";

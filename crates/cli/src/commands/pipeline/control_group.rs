@@ -2,95 +2,72 @@
 
 use lowlat_host::Reading;
 use lowlat_pipeline::check::GroupLimits;
-use lowlat_sys::Root;
+use lowlat_sys::{Root, control_group::OwnGroups};
 
-const MOUNT: &str = "/sys/fs/cgroup";
 /// Version 1 has a limit of this size where there is none: the largest number of whole pages.
 const NO_LIMIT_BYTES: u64 = 1 << 62;
 
 /// Reads the limits of the group and all groups above it.
 pub fn read(root: &Root) -> GroupLimits {
-    let groups = root.read("/proc/self/cgroup");
-    GroupLimits {
-        memory_left_bytes: groups.as_ref().and_then(|text| memory(root, text)),
-        cpus: groups.as_ref().and_then(|text| cpus(root, text)),
-    }
-}
-
-/// The least memory that any group leaves; the inner one is none without a limit.
-fn memory(root: &Root, groups: &str) -> Reading<Option<u64>> {
-    let (mount, files, group) = match of_version_1(groups, "memory") {
-        Some(group) => (
-            format!("{MOUNT}/memory"),
-            ["memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"],
-            Some(group),
-        ),
-        None => (MOUNT.to_owned(), ["memory.max", "memory.current", "inactive_file"], of_version_2(groups)),
-    };
-    least(&mount, group, |folder| {
-        let [limit, usage, reclaimable] = files;
-        let limit = match root.read(&format!("{folder}/{limit}")) {
-            Reading::Known(text) if text.trim() == "max" => return Reading::Known(None),
-            read => number(read, &format!("{folder}/{limit}")),
+    let memory = OwnGroups::of(root, "memory").and_then(|groups| {
+        let files = if groups.is_version_1 {
+            ["memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"]
+        } else {
+            ["memory.max", "memory.current", "inactive_file"]
         };
-        limit.and_then(|limit| {
-            if limit >= NO_LIMIT_BYTES {
-                return Reading::Known(None);
+        least(&groups, |folder| memory(root, folder, files))
+    });
+    let cpus = OwnGroups::of(root, "cpu").and_then(|groups| {
+        least(&groups, |folder| {
+            if groups.is_version_1 {
+                let [quota, period] =
+                    ["cpu.cfs_quota_us", "cpu.cfs_period_us"].map(|name| root.read(&format!("{folder}/{name}")));
+                let quota = quota.and_then(|quota| period.map(|period| format!("{} {period}", quota.trim())));
+                return quota.and_then(|text| share(&text, format!("{folder}/cpu.cfs_quota_us")));
             }
-            let used = number(root.read(&format!("{folder}/{usage}")), &format!("{folder}/{usage}"));
-            // Pages of files that the kernel drops before it kills; unknown counts as none.
-            let stat = root.read(&format!("{folder}/memory.stat"));
-            let line = stat.known().and_then(|text| {
-                text.lines().find_map(|line| line.strip_prefix(reclaimable)?.trim().parse::<u64>().ok())
-            });
-            used.map(|used| Some(limit.saturating_sub(used.saturating_sub(line.unwrap_or(0)))))
+            root.read(&format!("{folder}/cpu.max")).and_then(|text| share(&text, format!("{folder}/cpu.max")))
         })
+    });
+    GroupLimits { memory_left_bytes: memory, cpus }
+}
+
+/// The memory that a group leaves; the inner one is none without a limit.
+fn memory(root: &Root, folder: &str, [limit, usage, reclaimable]: [&str; 3]) -> Reading<Option<u64>> {
+    let limit = match root.read(&format!("{folder}/{limit}")) {
+        Reading::Known(text) if text.trim() == "max" => return Reading::Known(None),
+        read => number(read, &format!("{folder}/{limit}")),
+    };
+    limit.and_then(|limit| {
+        if limit >= NO_LIMIT_BYTES {
+            return Reading::Known(None);
+        }
+        let used = number(root.read(&format!("{folder}/{usage}")), &format!("{folder}/{usage}"));
+        // Pages of files that the kernel drops before it kills; unknown counts as none.
+        let stat = root.read(&format!("{folder}/memory.stat"));
+        let line = stat.known().and_then(|text| {
+            text.lines().find_map(|line| line.strip_prefix(reclaimable)?.trim().parse::<u64>().ok())
+        });
+        used.map(|used| Some(limit.saturating_sub(used.saturating_sub(line.unwrap_or(0)))))
     })
 }
 
-/// The least CPU time that any group allows, in CPUs; the inner one is none without a quota.
-fn cpus(root: &Root, groups: &str) -> Reading<Option<f64>> {
-    let share = |quota: &str, period: &str| -> Option<Option<f64>> {
-        if quota.trim() == "max" || quota.trim() == "-1" {
-            return Some(None);
-        }
-        Some(Some(quota.trim().parse::<f64>().ok()? / period.trim().parse::<f64>().ok()?))
-    };
-    if let Some(group) = of_version_1(groups, "cpu") {
-        return least(&format!("{MOUNT}/cpu"), Some(group), |folder| {
-            let [quota, period] =
-                ["cpu.cfs_quota_us", "cpu.cfs_period_us"].map(|name| root.read(&format!("{folder}/{name}")));
-            quota.and_then(|quota| {
-                period.and_then(|period| {
-                    share(&quota, &period).map_or_else(
-                        || Reading::unparsable(format!("{folder}/cpu.cfs_quota_us"), &quota, "a quota in us"),
-                        Reading::Known,
-                    )
-                })
-            })
-        });
-    }
-    least(MOUNT, of_version_2(groups), |folder| {
-        root.read(&format!("{folder}/cpu.max")).and_then(|text| {
-            text.split_once(' ').and_then(|(quota, period)| share(quota, period)).map_or_else(
-                || Reading::unparsable(format!("{folder}/cpu.max"), &text, "a quota and a period in us"),
-                Reading::Known,
-            )
-        })
-    })
+/// The CPU time of "QUOTA PERIOD", in CPUs; the inner one is none without a quota.
+fn share(text: &str, path: String) -> Reading<Option<f64>> {
+    let found = text.split_once(' ').and_then(|(quota, period)| match quota {
+        "max" | "-1" => Some(None),
+        quota => Some(Some(quota.parse::<f64>().ok()? / period.trim().parse::<f64>().ok()?)),
+    });
+    found.map_or_else(|| Reading::unparsable(path, text, "a quota and a period in us"), Reading::Known)
 }
 
 /// The least of a group and those above it. The root group has no limits; a group without the file has none of its own.
 fn least<T: PartialOrd + Copy>(
-    mount: &str,
-    group: Option<&str>,
+    groups: &OwnGroups,
     limit: impl Fn(&str) -> Reading<Option<T>>,
 ) -> Reading<Option<T>> {
-    let Some(group) = group else { return Reading::Absent };
     let mut least = None;
-    let mut rest = group.trim_end_matches('/');
-    loop {
-        match limit(&format!("{mount}{rest}")) {
+    for folder in &groups.folders {
+        match limit(folder) {
             Reading::Known(Some(found)) => {
                 if least.is_none_or(|least| found < least) {
                     least = Some(found);
@@ -99,9 +76,8 @@ fn least<T: PartialOrd + Copy>(
             Reading::Known(None) | Reading::Absent => {}
             other => return other,
         }
-        let Some((above, _)) = rest.rsplit_once('/') else { return Reading::Known(least) };
-        rest = above;
     }
+    Reading::Known(least)
 }
 
 fn number(read: Reading<String>, path: &str) -> Reading<u64> {
@@ -109,19 +85,6 @@ fn number(read: Reading<String>, path: &str) -> Reading<u64> {
         Ok(number) => Reading::Known(number),
         Err(_) => Reading::unparsable(path, &text, "a number of bytes"),
     })
-}
-
-/// The group of a controller of version 1: "4:memory:/a/b".
-fn of_version_1<'a>(groups: &'a str, controller: &str) -> Option<&'a str> {
-    groups.lines().find_map(|line| {
-        let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
-        controllers.split(',').any(|found| found == controller).then_some(group)
-    })
-}
-
-/// The group of version 2: "0::/a/b".
-fn of_version_2(groups: &str) -> Option<&str> {
-    groups.lines().find_map(|line| line.strip_prefix("0::"))
 }
 
 #[cfg(test)]

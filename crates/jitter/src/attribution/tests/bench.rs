@@ -156,5 +156,5 @@ pub(super) fn exit(activity: Activity) -> TraceStep {
 }
 
 pub(super) fn switch(from: i32, to: i32) -> TraceStep {
-    TraceStep::Switch { from, to }
+    TraceStep::Switch { from, to, hold: None }
 }

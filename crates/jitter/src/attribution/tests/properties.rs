@@ -37,7 +37,7 @@ fn step() -> impl Strategy<Value = TraceStep> {
         1 => (activity(), 0_u64..5_000).prop_map(|(activity, ticks)| TraceStep::Took(activity, ticks)),
         1 => (activity(), any::<u64>()).prop_map(|(activity, ticks)| TraceStep::Took(activity, ticks)),
         1 => activity().prop_map(TraceStep::Point),
-        3 => (thread(), thread()).prop_map(|(from, to)| TraceStep::Switch { from, to }),
+        3 => (thread(), thread()).prop_map(|(from, to)| TraceStep::Switch { from, to, hold: None }),
         1 => any::<u64>().prop_map(TraceStep::Lost),
         1 => any::<i32>().prop_map(TraceStep::Wakes),
     ]

@@ -3,7 +3,7 @@
 use super::bench::*;
 use crate::CauseKind;
 use insta::assert_snapshot;
-use lowlat_trace::{Activity, TraceStep, Vector};
+use lowlat_trace::{Activity, Hold, TraceStep, Vector};
 
 const TIMER: Activity = Activity::Vector(Vector::LocalTimer);
 const ALARM: TraceStep = TraceStep::Point(Activity::Signal(14));
@@ -74,6 +74,33 @@ fn a_stopped_thread_leaves_its_time_to_others() {
         +102100 signal SIGSTOP ends
         +102100 signal SIGCONT begins
     ");
+}
+
+/// Neither the thread that ran meanwhile nor the interrupts on top of it took anything from a thread that could not run.
+#[test]
+fn a_thread_that_could_not_run_blames_nobody() {
+    let leaves = |hold| TraceStep::Switch { from: SAMPLER, to: FIFO, hold: Some(hold) };
+    let meanwhile = |hold| {
+        vec![
+            (500, leaves(hold)),
+            (20_000, enter(TIMER)),
+            (21_000, exit(TIMER)),
+            (50_000, switch(FIFO, KWORKER)),
+            (60_000, enter(Activity::Work(0xffff_ffff_8100_0010))),
+            (61_000, switch(KWORKER, FIFO)),
+            (101_000, switch(FIFO, SAMPLER)),
+        ]
+    };
+    for (hold, name) in [
+        (Hold::Stopped, "stopped (SIGSTOP)"),
+        (Hold::Traced, "stopped (ptrace)"),
+        (Hold::Limit, "throttled (real-time limit)"),
+        (Hold::Quota, "throttled (CPU quota)"),
+        (Hold::Blocked, "blocked in the kernel"),
+    ] {
+        let text = explain(&meanwhile(hold), &[(200, 101_500)]);
+        assert!(text.contains(&format!("{name}\n")) && !text.contains("md-handler"), "{text}");
+    }
 }
 
 #[test]

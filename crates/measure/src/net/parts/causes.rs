@@ -143,6 +143,7 @@ fn in_words(cause: &Cause) -> SlowCause {
         CauseKind::Nmi | CauseKind::Irq | CauseKind::Vector | CauseKind::CallFunction => {
             SlowCause::Interrupt(label())
         }
+        CauseKind::Held => SlowCause::Held(label()),
         CauseKind::Work | CauseKind::PageFault | CauseKind::Signal | CauseKind::EntryExit => {
             SlowCause::Kernel(label())
         }

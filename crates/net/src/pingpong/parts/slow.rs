@@ -38,6 +38,8 @@ pub enum SlowCause {
     IdleExit,
     /// Another thread had the CPU.
     Preempted(String),
+    /// The thread could not run: stopped, throttled.
+    Held(String),
     /// A softirq or tasklet.
     Softirq(String),
     /// A timer.
@@ -61,9 +63,11 @@ impl fmt::Display for SlowCause {
         match self {
             Self::IdleExit => f.write_str("idle exit"),
             Self::Preempted(name) => write!(f, "preempted by {name}"),
-            Self::Softirq(name) | Self::Timer(name) | Self::Interrupt(name) | Self::Kernel(name) => {
-                f.write_str(name)
-            }
+            Self::Held(name)
+            | Self::Softirq(name)
+            | Self::Timer(name)
+            | Self::Interrupt(name)
+            | Self::Kernel(name) => f.write_str(name),
             Self::Steal => f.write_str("steal"),
             Self::OtherHost => f.write_str("on the other host"),
             Self::NotTraced => f.write_str("not traced"),

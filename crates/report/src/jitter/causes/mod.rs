@@ -58,7 +58,7 @@ impl Family {
             CauseKind::Vector => Self::of_vector(&cause.name),
             CauseKind::CallFunction => Self::OtherCpu,
             CauseKind::Softirq | CauseKind::Tasklet => Self::Softirq,
-            CauseKind::Work | CauseKind::Thread => Self::Thread,
+            CauseKind::Work | CauseKind::Thread | CauseKind::Held => Self::Thread,
             CauseKind::Nmi => Self::Machine,
             CauseKind::PageFault | CauseKind::Signal => Self::PageFault,
             CauseKind::EntryExit => Self::EntryExit,

@@ -2,12 +2,14 @@
 
 use super::{STYLE, explained};
 use crate::jitter::comparison::{
-    change_text, headline, interval, other_changes, percentile_rows, ratio, rows, run_text,
+    amount, change_text, difference_text, harm_word, headline, interval, lost_per_s, other_changes,
+    percentile_rows, quantity_name, quantity_unit, ratio, rows, run_text,
 };
 use crate::jitter::html::causes::cause;
 use lowlat_host::statistics::RateInterval;
 use lowlat_result::compare::{
-    CauseComparison, CauseVerdict, Comparison, CpuComparison, LengthVerdict, RateRatio, RateVerdict,
+    CauseComparison, CauseVerdict, Comparison, CpuComparison, HarmVerdict, LengthVerdict, RateRatio,
+    RateVerdict,
 };
 use lowlat_text::page::svg::{LogScale, px};
 use lowlat_text::page::{Section, facts, micro, page, section as page_section, tile};
@@ -76,12 +78,37 @@ fn summary(comparison: &Comparison) -> Markup {
     html! {
         section id="summary" class="hero" aria-labelledby="summary-title" {
             p class="eyebrow" { @if is_measured { "Interruptions of user threads, before and after" } @else { "Settings, before and after" } }
-            @if is_measured { h1 id="summary-title" class={ "r-" (class(of.rate.verdict)) } { (verdict_title(of.rate.verdict)) } }
+            @if is_measured { h1 id="summary-title" class={ "r-" (harm_word(comparison.harm.verdict).1) } { (verdict_title(comparison.harm.verdict)) } }
             @else { h1 id="summary-title" { (plural(comparison.setting_changes.len(), "setting")) " differ" @if comparison.setting_changes.len() == 1 { "s" } } }
             p class="verdict" { (micro(&headline(comparison))) }
             (facts([("Before", micro(&runs(&comparison.before))), ("After", micro(&runs(&comparison.after))), ("CPUs", compared)]))
-            @if is_measured { (figures(comparison)) }
+            @if is_measured { (harm(comparison)) (figures(comparison)) }
             (percentiles(comparison))
+        }
+    }
+}
+
+/// Builds the table of the quantities by which harm is judged.
+fn harm(comparison: &Comparison) -> Markup {
+    html! {
+        div class="card flush figures" {
+            table class="numbers" {
+                thead { tr {
+                    th scope="col" class="left" { "Judged" } th scope="col" { "Before" } th scope="col" { "After" }
+                    th scope="col" { "95 % interval of difference" } th scope="col" class="left" { "Result" }
+                } }
+                tbody {
+                    @for of in &comparison.harm.quantities {
+                        @let (word, class) = harm_word(of.verdict);
+                        tr {
+                            th scope="row" class="left" { (micro(&format!("{}{}", quantity_name(of.quantity), quantity_unit(of.quantity)))) }
+                            td { (micro(&amount(of.quantity, of.before))) } td { (micro(&amount(of.quantity, of.after))) }
+                            td { (micro(&difference_text(of).replace('-', "−"))) }
+                            td class="left shows" { b class={ "r-" (class) } { (word) } }
+                        }
+                    }
+                }
+            }
         }
     }
 }
@@ -94,7 +121,6 @@ fn figures(comparison: &Comparison) -> Markup {
         div class="tiles" {
             (tile("Per second before", &per_s(of.before.rate), &interval_note(of.before.rate)))
             (tile("Per second after", &per_s(of.after.rate), &interval_note(of.after.rate)))
-            (tile("Ratio", &ratio(&of.rate).replace('-', "–"), &format!("95 % interval {}", interval(&of.rate))))
             (tile("Longest before", &longest(of.before.length_ns_max), &format!("of {}", plural_count(of.before.count))))
             (tile("Longest after", &longest(of.after.length_ns_max), &format!("of {}", plural_count(of.after.count))))
         }
@@ -149,11 +175,14 @@ fn length_class(verdict: LengthVerdict) -> &'static str {
     }
 }
 
-fn verdict_title(verdict: RateVerdict) -> &'static str {
+fn verdict_title(verdict: HarmVerdict) -> &'static str {
     match verdict {
-        RateVerdict::Fewer => "Fewer interruptions",
-        RateVerdict::More => "More interruptions",
-        RateVerdict::NoDifferenceShown => "No difference shown",
+        HarmVerdict::Worse => "Worse after",
+        HarmVerdict::Better => "Better after",
+        HarmVerdict::Traded => "Traded",
+        HarmVerdict::NoDifferenceShown => "No difference shown",
+        HarmVerdict::LoadDiffered => "No verdict: the load differed",
+        HarmVerdict::TooShort => "Too short for a verdict",
     }
 }
 
@@ -181,10 +210,10 @@ pub fn class(verdict: RateVerdict) -> &'static str {
 }
 
 fn cause_class(verdict: CauseVerdict) -> &'static str {
-    match verdict {
-        CauseVerdict::Vanished | CauseVerdict::Fewer => "fewer",
-        CauseVerdict::Appeared | CauseVerdict::More => "more",
-        CauseVerdict::NoDifferenceShown => "same",
+    match verdict.is_more() {
+        Some(false) => "fewer",
+        Some(true) => "more",
+        None => "same",
     }
 }
 
@@ -246,7 +275,7 @@ fn factor(power: i32) -> String {
 }
 
 fn causes(comparison: &Comparison, scale: &LogScale) -> Markup {
-    let lead = html! { "Rate of each cause before and after, per second and CPU. Left of the line, a cause is rarer than before." };
+    let lead = html! { "Rate of each cause and the time that it takes, per second and CPU. Left of the line, a cause is rarer than before." };
     let all = &comparison.causes;
     let body = html! {
         div class="card flush" {
@@ -254,7 +283,7 @@ fn causes(comparison: &Comparison, scale: &LogScale) -> Markup {
                 table class="numbers compare" {
                     thead { tr {
                         th scope="col" class="left" { "Cause" } th scope="col" { "Before" } th scope="col" { "After" }
-                        th scope="col" { "Time before" } th scope="col" { "Time after" }
+                        th scope="col" { "Lost before" } th scope="col" { "Lost after" }
                         th scope="col" class="left" { span class="vh" { "Ratio" } (axis(scale)) } th scope="col" class="left" { "Result" }
                     } }
                     tbody { @for of in all.iter().take(CAUSES_MAX) { (cause_row(of, scale)) } }
@@ -273,8 +302,8 @@ fn cause_row(of: &CauseComparison, scale: &LogScale) -> Markup {
             th scope="row" class="left" { (cause(&of.cause)) }
             td { (per_s(of.before.rate)) }
             td { (per_s(of.after.rate)) }
-            td { (micro(&duration(of.before.ns_total))) }
-            td { (micro(&duration(of.after.ns_total))) }
+            td { (micro(&lost_per_s(of.before.lost_ns_per_s).replace('-', "–"))) }
+            td { (micro(&lost_per_s(of.after.lost_ns_per_s).replace('-', "–"))) }
             td class="left" { (interval_picture(&of.rate, class, scale)) }
             td class="left shows" {
                 b class={ "r-" (class) } { (of.verdict.word()) }

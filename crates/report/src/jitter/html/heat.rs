@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn long_runs_show_the_longest_of_several_seconds_in_a_column() {
-        let second = |ns_max, count| JitterSecond { ns_max, count, ns_total: 0 };
+        let second = |ns_max, count| JitterSecond { ns_max, count, ..JitterSecond::default() };
         let seconds = [second(5, 1), second(9, 2), second(0, 0), second(4, 1), second(1, 7)];
         assert_eq!(columns_of(&seconds, 2), [(9, 3), (4, 1), (1, 7)]);
         assert_eq!(columns_of(&seconds, 0).len(), 5);

@@ -4,14 +4,15 @@ use crate::host::cpu_parts::bounded;
 use crate::jitter::causes::label_within;
 use crate::jitter::causes::words::cpu_list;
 use crate::jitter::comparison::{
-    PercentileRow, change_of, change_text, explained_text, headline, interval, other_changes,
-    percentile_rows, ratio, rows, run_text, unexplained_text,
+    PercentileRow, amount, change_of, change_text, difference_text, explained_text, harm_word, headline,
+    interval, lost_per_s, other_changes, percentile_rows, quantity_name, rows, run_text, unexplained_text,
 };
 use anstyle::Style;
 use lowlat_host::{CpuId, statistics::RateInterval};
 use lowlat_jitter::gate::{GateOutcome, GateRow, Verdict};
 use lowlat_result::compare::{
-    CauseComparison, CauseVerdict, Comparison, CpuComparison, LengthVerdict, RateVerdict,
+    CauseComparison, CauseVerdict, Comparison, CpuComparison, HarmVerdict, LengthVerdict, QuantityHarm,
+    RateVerdict,
 };
 use lowlat_text::columns::{Column, lines};
 use lowlat_text::text::{
@@ -33,7 +34,7 @@ const GATE_ROWS_MAX: usize = 40;
 pub fn comparison_text(comparison: &Comparison, width: usize) -> String {
     let width = usable(width);
     let mut out = String::new();
-    let style = rate_style(comparison.all.rate.verdict);
+    let style = harm_style(comparison.harm.verdict);
     for line in wrap(&headline(comparison), width) {
         out.push_str(&format!("{}\n", paint(style.bold(), &line)));
     }
@@ -43,6 +44,7 @@ pub fn comparison_text(comparison: &Comparison, width: usize) -> String {
         }
     }
     if comparison.all.before.rate.is_some() || comparison.all.after.rate.is_some() {
+        add_harm(&mut out, comparison, width);
         add_figures(&mut out, comparison, width);
     }
     add_percentiles(&mut out, comparison, width);
@@ -57,6 +59,43 @@ pub fn comparison_text(comparison: &Comparison, width: usize) -> String {
         }
     }
     out
+}
+
+fn harm_style(verdict: HarmVerdict) -> Style {
+    match verdict {
+        HarmVerdict::Better => GREEN,
+        HarmVerdict::Worse => RED,
+        HarmVerdict::Traded => YELLOW,
+        HarmVerdict::LoadDiffered => YELLOW,
+        HarmVerdict::NoDifferenceShown | HarmVerdict::TooShort => Style::new(),
+    }
+}
+
+/// Adds the quantities by which harm is judged.
+fn add_harm(out: &mut String, comparison: &Comparison, width: usize) {
+    let all = &comparison.harm.quantities;
+    if all.is_empty() {
+        return;
+    }
+    let cells = |of: &dyn Fn(&QuantityHarm) -> String| -> Vec<String> { all.iter().map(of).collect() };
+    let table = lines(
+        vec![
+            Column::words("judged", 0, cells(&|of| quantity_name(of.quantity).to_owned())),
+            Column::figures("before", 0, cells(&|of| amount(of.quantity, of.before))),
+            Column::figures("after", 0, cells(&|of| amount(of.quantity, of.after))),
+            Column::figures("95 % of difference", 1, cells(&difference_text)),
+            Column::words("", 0, cells(&|of| harm_word(of.verdict).0.to_owned())),
+        ],
+        width,
+    );
+    out.push('\n');
+    for (at, line) in table.iter().enumerate() {
+        let text = match at.checked_sub(1).and_then(|at| all.get(at)) {
+            Some(of) => coloured_end(line, harm_word(of.verdict).0, harm_style(of.verdict)),
+            None => paint(DIM, line),
+        };
+        out.push_str(&format!("{text}\n"));
+    }
 }
 
 fn rate_style(verdict: RateVerdict) -> Style {
@@ -159,10 +198,11 @@ fn add_causes(out: &mut String, causes: &[CauseComparison], width: usize) {
     let table = lines(
         vec![
             Column::words("cause", 0, cells(&|of| label_within(&of.cause, name_width))),
-            Column::figures("before", 0, cells(&|of| per_s(of.before.rate))),
-            Column::figures("after", 0, cells(&|of| per_s(of.after.rate))),
-            Column::figures("ratio", 2, cells(&|of| ratio(&of.rate))),
-            Column::figures("95 % interval", 1, cells(&|of| interval(&of.rate))),
+            Column::figures("lost before", 0, cells(&|of| lost_per_s(of.before.lost_ns_per_s))),
+            Column::figures("after", 0, cells(&|of| lost_per_s(of.after.lost_ns_per_s))),
+            Column::figures("rate before", 1, cells(&|of| per_s(of.before.rate))),
+            Column::figures("after", 1, cells(&|of| per_s(of.after.rate))),
+            Column::figures("95 % interval of ratio", 2, cells(&|of| interval(&of.rate))),
             Column::words("", 0, cells(&|of| of.verdict.word().to_owned())),
         ],
         width,
@@ -190,10 +230,10 @@ fn add_causes(out: &mut String, causes: &[CauseComparison], width: usize) {
 }
 
 fn cause_style(verdict: CauseVerdict) -> Style {
-    match verdict {
-        CauseVerdict::Vanished | CauseVerdict::Fewer => GREEN,
-        CauseVerdict::Appeared | CauseVerdict::More => RED,
-        CauseVerdict::NoDifferenceShown => DIM,
+    match verdict.is_more() {
+        Some(false) => GREEN,
+        Some(true) => RED,
+        None => DIM,
     }
 }
 
