@@ -211,6 +211,10 @@ pub(super) fn doubts(record: &ChoiceRecord, study: &ChoiceStudy) -> Vec<String> 
             ));
         }
     }
+    let strays: u64 = record.modes.iter().flat_map(|mode| &mode.rounds).map(|round| round.stray_count).sum();
+    if strays > 0 {
+        doubts.push(format!("{} messages came late or again; they are in no figure.", count(strays)));
+    }
     let has_no_server = |of: &ModeStudy| of.p99_ns.is_some() && of.server_share.is_none();
     if study.modes.iter().any(has_no_server) {
         doubts.push("The server does not report its CPU time; run this version of lowlat there.".to_owned());

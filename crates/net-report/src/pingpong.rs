@@ -148,6 +148,11 @@ pub(super) fn control(record: &PingpongRecord) -> String {
     )
 }
 
+/// "1 message came", "3 messages came".
+fn came(number: u64, what: &str) -> String {
+    format!("{} came", plural(usize::try_from(number).unwrap_or(usize::MAX), what))
+}
+
 /// Everything that makes the figures doubtful, one sentence each.
 pub(super) fn doubts(record: &PingpongRecord) -> Vec<String> {
     let mut doubts: Vec<String> = record.unsound.iter().map(ToString::to_string).collect();
@@ -167,6 +172,24 @@ pub(super) fn doubts(record: &PingpongRecord) -> Vec<String> {
             },
             record.scenario.timeout_ms
         ));
+    }
+    for size in record.sizes.iter().filter(|size| size.late_count + size.duplicate_count > 0) {
+        doubts.push(format!(
+            "In size {}, {} late and {} again. They are in no figure.",
+            bytes(size.size_bytes),
+            came(size.late_count, "message"),
+            came(size.duplicate_count, "message")
+        ));
+    }
+    for (at, end) in ["client", "server"].into_iter().enumerate() {
+        let throttled_ns: u64 = record.sizes.iter().filter_map(|size| size.throttled_ns.get(at)).sum();
+        if throttled_ns > 0 {
+            doubts.push(format!(
+                "A quota of CPU time stopped the {end} for {} in all (throttled time in cpu.stat of its control group), and \
+                 messages waited for that. Write max to cpu.max of the group (CPUQuota= of its unit).",
+                duration(throttled_ns)
+            ));
+        }
     }
     for (end, facts) in [("client", &record.client), ("server", &record.server)] {
         let fallback = facts.xdp.iter().filter_map(|xdp| xdp.fallback.as_ref());

@@ -44,7 +44,8 @@ impl OwnGroups {
 /// or its own with the most. Absent if none can have a quota.
 pub fn throttled_ns(root: &Root) -> Reading<u64> {
     OwnGroups::of(root, "cpu").and_then(|groups| {
-        let (key, unit_ns) = if groups.is_version_1 { ("throttled_time", 1) } else { ("throttled_usec", 1_000) };
+        let (key, unit_ns) =
+            if groups.is_version_1 { ("throttled_time", 1) } else { ("throttled_usec", 1_000) };
         let mut most: Reading<u64> = Reading::Absent;
         for folder in &groups.folders {
             let path = format!("{folder}/cpu.stat");

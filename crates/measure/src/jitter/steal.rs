@@ -52,9 +52,10 @@ impl Steal {
             after.cpus.as_ref().and_then(|after| {
                 let others = before.iter().filter(|(cpu, _)| !cpus.contains(**cpu));
                 let pairs = others.filter_map(|(cpu, from)| Some((from, after.get(cpu)?)));
-                let (busy, all) = pairs.fold((0, 0), |(busy, all), ([_, busy_from, from], [_, busy_to, to])| {
-                    (busy + busy_to.saturating_sub(*busy_from), all + to.saturating_sub(*from))
-                });
+                let (busy, all) =
+                    pairs.fold((0, 0), |(busy, all), ([_, busy_from, from], [_, busy_to, to])| {
+                        (busy + busy_to.saturating_sub(*busy_from), all + to.saturating_sub(*from))
+                    });
                 Reading::from_option((all > 0).then(|| busy as f64 / all as f64))
             })
         })

@@ -315,7 +315,7 @@ impl Run<'_> {
                 wires.wake();
                 control.close();
             };
-            let give_up = |bytes| wires.give_up(bytes);
+            let give_up = |bytes| wires.give_up(bytes, shared.first());
             let watched =
                 Watch { events: watched, shared: &shared, batch, scenario, give_up: &give_up, abort: &abort };
             let aborted = watch(&watched, self.stop, self.on_size);

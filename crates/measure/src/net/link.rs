@@ -1,5 +1,6 @@
 //! One end of the data path: sends a message, waits for one.
 
+mod numbers;
 mod stamped;
 
 use super::{
@@ -10,6 +11,8 @@ use super::{
 };
 use lowlat_host::CpuId;
 use lowlat_net::pingpong::{Muxer, Scenario, Waiting};
+use numbers::Numbers;
+pub use numbers::{Side, Strays};
 use std::{
     fmt, io,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
@@ -31,7 +34,7 @@ const SO_PREFER_BUSY_POLL: i32 = 69;
 /// Times that an end answers that a message was lost.
 const GIVE_UP_TIMES: u32 = 3;
 /// Datagrams thrown away after a loss: a socket that is shut down always has one more.
-const DRAINED_MAX: u32 = 1_000;
+const DRAINED_MAX: u64 = 1_000;
 
 /// Why messages ended.
 #[derive(Debug)]
@@ -74,6 +77,8 @@ pub struct Shared {
     is_stopped: AtomicBool,
     /// Messages that arrived.
     arrived: AtomicU64,
+    /// Number of the first message of the batch.
+    first: AtomicU64,
 }
 
 impl Shared {
@@ -93,6 +98,14 @@ impl Shared {
     pub fn arrived(&self) -> u64 {
         // Relaxed: pairs with the store in `Link::receive`; only compared with itself.
         self.arrived.load(Ordering::Relaxed)
+    }
+}
+
+impl Shared {
+    /// Number of the first message of the batch, for [`Wires::give_up`].
+    pub fn first(&self) -> u64 {
+        // Relaxed: pairs with the store in `Link::begin`; a give-up of the batch before is ignored.
+        self.first.load(Ordering::Relaxed)
     }
 }
 
@@ -149,11 +162,13 @@ impl Wires {
         }
     }
 
-    /// Sends the datagram that says that one of this size was lost. It is repeated until the other end answers with the
-    /// same, so it may be lost too.
-    pub fn give_up(&self, bytes: usize) {
+    /// Sends the datagram that says that one of this size was lost, in the batch that starts with this number. It is
+    /// repeated until the other end answers with the same, so it may be lost too.
+    pub fn give_up(&self, bytes: usize, first: u64) {
         if let Self::Sockets { send, .. } = self {
-            let _ = calls::send(send.as_fd(), &vec![0x5a; calls::lost_bytes(bytes)]);
+            let mut datagram = vec![0x5a; calls::lost_bytes(bytes)];
+            numbers::write(&mut datagram, first);
+            let _ = calls::send(send.as_fd(), &datagram);
         }
     }
 
@@ -201,6 +216,10 @@ pub struct Link {
     may_lose: bool,
     is_quickack: bool,
     arrived: u64,
+    /// The scenario's sizes, by which a late message is known.
+    sizes: Vec<usize>,
+    /// Numbers of the messages, where one can be lost or repeated; `None` until the first batch.
+    numbers: Option<Numbers>,
     /// Time stamps of the batch in progress, if it is to have some.
     stamper: Option<Box<Stamper>>,
 }
@@ -227,6 +246,8 @@ impl Link {
             may_lose,
             is_quickack,
             arrived: 0,
+            sizes: scenario.sizes.iter().filter_map(|bytes| usize::try_from(*bytes).ok()).collect(),
+            numbers: None,
             stamper: None,
         })
     }
@@ -265,6 +286,9 @@ impl Link {
     /// # Errors
     /// [`Ended`] if it cannot be sent.
     pub fn send(&mut self, bytes: usize) -> Result<(), Ended> {
+        if let (Some(numbers), Some(message)) = (&mut self.numbers, self.buffer.get_mut(..bytes)) {
+            numbers.send(message);
+        }
         let mut left = self.buffer.get(..bytes).unwrap_or_default();
         if let Waiter::Xdp(port) = &mut self.waiter {
             return port.send(left, || self.shared.is_stopped());
@@ -291,16 +315,20 @@ impl Link {
 
     /// Answers that a message of this size was lost: more than once, because the answer can be lost as well.
     pub fn give_up(&self, bytes: usize) {
-        (0..GIVE_UP_TIMES).for_each(|_| self.wires.give_up(bytes));
+        (0..GIVE_UP_TIMES).for_each(|_| self.wires.give_up(bytes, self.shared.first()));
     }
 
-    /// Throws away what has arrived for a batch that has ended.
-    pub fn drain(&mut self) {
+    /// Throws away what has arrived for a batch that has ended. Returns the number of datagrams.
+    pub fn drain(&mut self) -> u64 {
         let fd = self.wires.receiving();
-        let mut left = if self.may_lose { DRAINED_MAX } else { 0 };
-        while left > 0 && calls::receive(fd, &mut self.buffer, Wait::Not).is_ok() {
-            left -= 1;
+        let mut drained = 0;
+        while self.may_lose
+            && drained < DRAINED_MAX
+            && calls::receive(fd, &mut self.buffer, Wait::Not).is_ok()
+        {
+            drained += 1;
         }
+        drained
     }
 
     /// Waits for a message of this size.
@@ -317,16 +345,7 @@ impl Link {
                 }
             }
         } else {
-            let end = self.buffer.len();
-            let length = self.receive_some(0, end)?;
-            if length == 0 && self.shared.is_stopped() {
-                return Err(Ended::Stopped);
-            }
-            if length != bytes {
-                let is_lost = self.may_lose && length == calls::lost_bytes(bytes);
-                let wrong = Ended::WrongSize { bytes: length, expected: bytes };
-                return Err(if is_lost { Ended::Lost } else { wrong });
-            }
+            while !self.receive_datagram(bytes)? {}
         }
         self.arrived += 1;
         // Relaxed: pairs with the load in `Shared::arrived`; this thread is the only writer.
@@ -336,6 +355,35 @@ impl Link {
             let _ = calls::set_option(self.wires.receiving(), libc::IPPROTO_TCP, libc::TCP_QUICKACK, 1);
         }
         Ok(())
+    }
+
+    /// Receives a datagram; `false` if it is not the one that is waited for, but a late or repeated one.
+    fn receive_datagram(&mut self, bytes: usize) -> Result<bool, Ended> {
+        let end = self.buffer.len();
+        let length = self.receive_some(0, end)?;
+        if length == 0 && self.shared.is_stopped() {
+            return Err(Ended::Stopped);
+        }
+        let datagram = self.buffer.get(..length).unwrap_or_default();
+        let Some(numbers) = &mut self.numbers else {
+            return if length == bytes {
+                Ok(true)
+            } else {
+                Err(Ended::WrongSize { bytes: length, expected: bytes })
+            };
+        };
+        if length == bytes {
+            return Ok(numbers.is_awaited(datagram));
+        }
+        if length == calls::lost_bytes(bytes) && numbers.is_of_batch(datagram) {
+            return Err(Ended::Lost);
+        }
+        let is_of_other_size = |size: &usize| [*size, calls::lost_bytes(*size)].contains(&length);
+        if length == calls::lost_bytes(bytes) || self.sizes.iter().any(is_of_other_size) {
+            numbers.count_late();
+            return Ok(false);
+        }
+        Err(Ended::WrongSize { bytes: length, expected: bytes })
     }
 
     /// Receives what is there, into a part of the buffer, and waits until something is.

@@ -4,8 +4,8 @@ mod stamped;
 
 use super::{
     control::{Control, ControlError, unexpected},
-    cpu_time::CpuClock,
-    link::{Ended, Link},
+    cpu_time::{CpuClock, Throttled},
+    link::{Ended, Link, Side, Strays},
     parts::{PartsRun, Thread},
     pong::Batch,
 };
@@ -77,6 +77,10 @@ pub struct Pinger<'a> {
     server_cpu: Option<CpuUse>,
     /// Messages of the current size that were lost.
     lost: u64,
+    /// Messages of the current size that came late or again, at either end.
+    strays: Strays,
+    /// For how long the server was throttled in the current size.
+    server_throttled_ns: u64,
     /// Ticks in which the current batch has spun until messages were due.
     paced: u64,
     /// Ticks of the longest turn of that loop on a CPU.
@@ -115,6 +119,8 @@ impl<'a> Pinger<'a> {
             client_cpu: CpuUse::default(),
             server_cpu: None,
             lost: 0,
+            strays: Strays::default(),
+            server_throttled_ns: 0,
             paced: 0,
             turn_max: scale.hz() / TURNS_PER_S_MIN,
             server: Thread::default(),
@@ -157,7 +163,8 @@ impl<'a> Pinger<'a> {
     ) -> (Option<SizeRecord>, Result<(), PingError>) {
         self.samples.clear();
         self.from_send.clear();
-        self.lost = 0;
+        (self.lost, self.strays, self.server_throttled_ns) = (0, Strays::default(), 0);
+        let throttled_ns = Throttled::now();
         let start = Instant::now();
         let result = self.warm_up(size_bytes, is_first).and_then(|()| {
             self.samples.clear();
@@ -170,7 +177,10 @@ impl<'a> Pinger<'a> {
         let parts = self.parts.as_mut().map(PartsRun::end_size);
         let mut record = self.record(size_bytes, elapsed_ns);
         if let Some(record) = &mut record {
+            self.strays.add(self.link.take_strays());
             record.lost_count = self.lost;
+            (record.late_count, record.duplicate_count) = (self.strays.late, self.strays.repeated);
+            record.throttled_ns = [throttled_ns.elapsed_ns(), self.server_throttled_ns];
         }
         if let Some((record, mut parts)) = record.as_mut().zip(parts) {
             let figures = record.from_send.as_ref().unwrap_or(&record.figures);
@@ -256,6 +266,7 @@ impl<'a> Pinger<'a> {
             Err(Ended::Lost) if self.lost >= LOSSES_MAX => Err(PingError::Losses),
             Err(Ended::Lost) => {
                 self.lost += 1;
+                self.link.note_given_up();
                 Ok(true)
             }
             passed => Ok(passed.map(|()| false)?),
@@ -270,10 +281,12 @@ impl<'a> Pinger<'a> {
     }
 
     fn announce(&mut self, size_bytes: u32, count: u64, is_stamped: bool) -> Result<(), PingError> {
-        self.control.send(&Message::Batch { size_bytes, count: count + 1, is_stamped })?;
+        let first = self.link.next_number();
+        self.control.send(&Message::Batch { size_bytes, count: count + 1, first, is_stamped })?;
         match self.control.receive(ANSWER_TIME_MAX)? {
             Message::Ready { thread_id: id, incoming_cpu } => {
                 self.server = Thread { id, incoming_cpu, ..Thread::default() };
+                self.link.begin(Side::Client, first);
                 Ok(())
             }
             other => Err(unexpected(&other).into()),
@@ -282,7 +295,9 @@ impl<'a> Pinger<'a> {
 
     fn done(&mut self) -> Result<(), PingError> {
         match self.control.receive(ANSWER_TIME_MAX)? {
-            Message::Done { napi_id, irq_suspend, cpu } => {
+            Message::Done { napi_id, irq_suspend, cpu, strays: [late, repeated], throttled_ns } => {
+                self.strays.add(Strays { late, repeated });
+                self.server_throttled_ns = self.server_throttled_ns.saturating_add(throttled_ns);
                 (self.server_napi_id, self.server_irq_suspend) = (napi_id, irq_suspend);
                 if let Some(cpu) = cpu {
                     self.server_cpu.get_or_insert_default().add(cpu);
@@ -296,6 +311,7 @@ impl<'a> Pinger<'a> {
     /// Sends each message as soon as the previous answer has arrived.
     fn closed_loop(&mut self, bytes: usize, count: u64) -> Result<(), Ended> {
         for _ in 0..count {
+            self.link.clear(bytes);
             let start = ArchCounter.now();
             self.link.send(bytes)?;
             self.link.receive(bytes)?;
@@ -313,6 +329,7 @@ impl<'a> Pinger<'a> {
         let first = ArchCounter.now();
         for place in 0..count {
             let due = first.wrapping_add(ticks(interval * (place + 1) as f64));
+            self.link.clear(bytes);
             let start = self.wait_until(due);
             self.link.send(bytes)?;
             self.link.receive(bytes)?;

@@ -2,9 +2,9 @@
 
 use super::{
     control::{Control, ControlError, unexpected},
-    cpu_time::CpuClock,
+    cpu_time::{CpuClock, Throttled},
     facts,
-    link::{Ended, Link, Shared},
+    link::{Ended, Link, Shared, Side},
     stream::{RoundPlan, receive_round},
 };
 use crate::clock::TickScale;
@@ -114,7 +114,7 @@ fn serve_batches(
     let (mut is_behind, mut irq_suspend) = (false, None);
     loop {
         match control.receive(IDLE_MAX)? {
-            Message::Batch { size_bytes, count, is_stamped } => {
+            Message::Batch { size_bytes, count, first, is_stamped } => {
                 let is_allowed = scenario.sizes.contains(&size_bytes)
                     && count <= scenario.iterations_max.saturating_add(1)
                     && (!is_stamped || (scenario.has_parts && count <= STAMPED_BATCH_MAX));
@@ -124,14 +124,15 @@ fn serve_batches(
                 let thread_id = Some(rustix::thread::gettid().as_raw_nonzero().get());
                 let ready = Message::Ready { thread_id, incoming_cpu: link.incoming_cpu() };
                 if is_behind {
-                    // Answers to what the client had given up.
+                    // What the client had given up. Later ones are known by their numbers.
                     link.drain();
                 }
+                link.begin(Side::Server, first);
                 if is_stamped {
                     link.start_stamps(count, size_bytes).map_err(ControlError::Io)?;
                 }
                 control.send(&ready)?;
-                let clock = CpuClock::start();
+                let (clock, throttled) = (CpuClock::start(), Throttled::now());
                 let echoed = batch.during(size_bytes, || echo(link, size_bytes, count, is_stamped));
                 let used = clock.used();
                 let rows = link.end_stamps().map_err(ControlError::Io)?;
@@ -147,7 +148,10 @@ fn serve_batches(
                 if scenario.waiting == Waiting::SuspendedIrq && irq_suspend.is_none() {
                     irq_suspend = facts::irq_suspend(napi_id);
                 }
-                control.send(&Message::Done { napi_id, irq_suspend: irq_suspend.clone(), cpu })?;
+                let (strays, throttled_ns) = (link.take_strays(), throttled.elapsed_ns());
+                let strays = [strays.late, strays.repeated];
+                let irq_suspend = irq_suspend.clone();
+                control.send(&Message::Done { napi_id, irq_suspend, cpu, strays, throttled_ns })?;
             }
             Message::Round { round, size_bytes, count, counter_hz } => {
                 let limits = (scenario.sizes.contains(&size_bytes), scenario.iterations_max);

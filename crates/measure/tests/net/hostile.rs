@@ -45,7 +45,8 @@ fn garbage_is_refused_and_does_no_harm() {
     let server = Server::start();
     let long = [b"LWPP\0\x01\xff\xff\xff\xff".as_slice(), &vec![b'x'; 100_000]].concat();
     let version = [b"LWPP\0\x09\0\0\0\x02".as_slice(), b"{}"].concat();
-    let wrong_first = protocol::encode(&Message::Batch { size_bytes: 1, count: 1, is_stamped: false });
+    let wrong_first =
+        protocol::encode(&Message::Batch { size_bytes: 1, count: 1, first: 1, is_stamped: false });
     for garbage in [b"GET / HTTP/1.1\r\n\r\n".to_vec(), long, version, wrong_first, vec![0xff; 1 << 20]] {
         let mut stream = connect(&server);
         // The server may close before it has read everything.
@@ -115,7 +116,12 @@ fn a_client_that_vanishes_within_a_message_frees_the_server() {
     for waiting in [lowlat_net::pingpong::Waiting::Block, lowlat_net::pingpong::Waiting::Spin] {
         let (mut control, mut data) = opened(&server, Scenario { waiting, ..short(Transport::Tcp) });
         control
-            .write_all(&protocol::encode(&Message::Batch { size_bytes: 4_000, count: 10, is_stamped: false }))
+            .write_all(&protocol::encode(&Message::Batch {
+                size_bytes: 4_000,
+                count: 10,
+                first: 1,
+                is_stamped: false,
+            }))
             .unwrap();
         assert!(matches!(answer(&mut control), Some(Message::Ready { .. })));
         data.write_all(&[1; 1_234]).unwrap();
@@ -125,7 +131,12 @@ fn a_client_that_vanishes_within_a_message_frees_the_server() {
         // Half closed: the data connection stays, the control connection goes.
         let (mut control, data) = opened(&server, Scenario { waiting, ..short(Transport::Tcp) });
         control
-            .write_all(&protocol::encode(&Message::Batch { size_bytes: 1, count: 10, is_stamped: false }))
+            .write_all(&protocol::encode(&Message::Batch {
+                size_bytes: 1,
+                count: 10,
+                first: 1,
+                is_stamped: false,
+            }))
             .unwrap();
         assert!(matches!(answer(&mut control), Some(Message::Ready { .. })));
         control.shutdown(Shutdown::Write).unwrap();
@@ -142,7 +153,7 @@ fn batches_outside_of_the_scenario_end_the_run() {
     for (size_bytes, count) in [(33, 10), (32, u64::MAX)] {
         let (mut control, _data) = opened(&server, short(Transport::Tcp));
         control
-            .write_all(&protocol::encode(&Message::Batch { size_bytes, count, is_stamped: false }))
+            .write_all(&protocol::encode(&Message::Batch { size_bytes, count, first: 1, is_stamped: false }))
             .unwrap();
         let refused = answer(&mut control);
         assert!(

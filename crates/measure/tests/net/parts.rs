@@ -171,7 +171,7 @@ fn lying_server(lie: impl Fn(u64) -> Vec<Message> + Send + 'static) -> String {
         let (mut data, _) = listener.accept().unwrap();
         read(&mut data);
         send(&mut data, &Message::Joined { xdp: None })?;
-        while let Some(Message::Batch { size_bytes, count, is_stamped }) = read(&mut control) {
+        while let Some(Message::Batch { size_bytes, count, is_stamped, .. }) = read(&mut control) {
             send(&mut control, &Message::Ready { thread_id: Some(1), incoming_cpu: None })?;
             let mut buffer = vec![0; usize::try_from(size_bytes).unwrap()];
             for _ in 0..count {
@@ -181,7 +181,16 @@ fn lying_server(lie: impl Fn(u64) -> Vec<Message> + Send + 'static) -> String {
             for message in is_stamped.then(|| lie(count)).into_iter().flatten() {
                 send(&mut control, &message)?;
             }
-            send(&mut control, &Message::Done { napi_id: None, irq_suspend: None, cpu: None })?;
+            send(
+                &mut control,
+                &Message::Done {
+                    napi_id: None,
+                    irq_suspend: None,
+                    cpu: None,
+                    strays: [0; 2],
+                    throttled_ns: 0,
+                },
+            )?;
         }
         Some(())
     });

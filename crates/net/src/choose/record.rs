@@ -91,6 +91,8 @@ pub struct ModeRound {
     pub count: u64,
     /// Messages that were lost.
     pub lost_count: u64,
+    /// Messages that came after they had been given up, or again.
+    pub stray_count: u64,
     /// Median of half round trips, if the count supports it.
     pub p50_ns: Option<u64>,
     /// 99th percentile, if the count supports it.
@@ -115,6 +117,7 @@ impl ModeRound {
             round,
             count: size.figures.iterations,
             lost_count: size.lost_count,
+            stray_count: size.late_count + size.duplicate_count,
             p50_ns: quantile(0.5),
             p99_ns: quantile(0.99),
             client_cpu: size.client_cpu,

@@ -1,4 +1,4 @@
-//! Control protocol between client and server: frames over TCP, version 1.
+//! Control protocol between client and server: frames over TCP, version 2.
 //!
 //! A frame is 10 bytes of head and a body in JSON. The head: `LWPP`, the version, the length of the body; numbers are
 //! big-endian. Both directions use it. The server accepts two first frames on a connection: [`Message::Open`] makes it
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Version of the protocol. Fields of messages are only added; a change of meaning increases it.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// First bytes of every frame.
 const MAGIC: [u8; 4] = *b"LWPP";
 /// Length of a frame's head.
@@ -70,6 +70,8 @@ pub enum Message {
         size_bytes: u32,
         /// Number of messages.
         count: u64,
+        /// Number of the first, which each message carries (net pingpong numbers messages of datagram transports).
+        first: u64,
         /// Whether the server is to send its time stamps of the batch before [`Message::Done`].
         #[serde(default)]
         is_stamped: bool,
@@ -99,6 +101,12 @@ pub enum Message {
         /// What its thread used during the batch; servers before this field send none.
         #[serde(default)]
         cpu: Option<CpuUse>,
+        /// Messages that came after they had been given up, and messages that came again.
+        #[serde(default)]
+        strays: [u64; 2],
+        /// For how long a quota of CPU time stopped its threads during the batch.
+        #[serde(default)]
+        throttled_ns: u64,
     },
     /// Client: a round of a stream follows; its messages are not answered.
     Round {
@@ -212,13 +220,15 @@ mod tests {
             Message::Join { token: "t".into() },
             Message::Joined { xdp: None },
             Message::Joined { xdp: Some(XdpFacts::default()) },
-            Message::Batch { size_bytes: 32, count: 1_000, is_stamped: true },
+            Message::Batch { size_bytes: 32, count: 1_000, first: 7, is_stamped: true },
             Message::Ready { thread_id: Some(4), incoming_cpu: None },
             Message::Stamps { rows: vec![Stamps { arrived_ns: Some(1), ..Stamps::default() }] },
             Message::Done {
                 napi_id: None,
                 irq_suspend: Some(IrqSuspend::default()),
                 cpu: Some(CpuUse { cpu_ns: 3, elapsed_ns: 4 }),
+                strays: [1, 2],
+                throttled_ns: 5,
             },
             Message::Round { round: 1, size_bytes: 32, count: 9, counter_hz: Some(8) },
             Message::RoundDone { received: Box::default(), napi_id: Some(7) },
@@ -232,18 +242,20 @@ mod tests {
     #[test]
     fn the_frame_is_the_documented_one() {
         let frame = encode(&Message::End);
-        assert_eq!(frame, b"LWPP\0\x01\0\0\0\x11{\"message\":\"end\"}");
+        assert_eq!(frame, b"LWPP\0\x02\0\0\0\x11{\"message\":\"end\"}");
         assert_eq!(decode(b"{\"message\":\"joined\"}"), Ok(Message::Joined { xdp: None }));
     }
 
     #[test]
-    fn messages_of_earlier_versions_are_read() {
+    fn missing_fields_have_defaults() {
         let done = decode(br#"{"message":"done","napi_id":7}"#);
-        assert_eq!(done, Ok(Message::Done { napi_id: Some(7), irq_suspend: None, cpu: None }));
+        let expected =
+            Message::Done { napi_id: Some(7), irq_suspend: None, cpu: None, strays: [0; 2], throttled_ns: 0 };
+        assert_eq!(done, Ok(expected));
         let ready = decode(br#"{"message":"ready"}"#);
         assert_eq!(ready, Ok(Message::Ready { thread_id: None, incoming_cpu: None }));
-        let batch = decode(br#"{"message":"batch","size_bytes":1,"count":2}"#);
-        assert_eq!(batch, Ok(Message::Batch { size_bytes: 1, count: 2, is_stamped: false }));
+        let batch = decode(br#"{"message":"batch","size_bytes":1,"count":2,"first":3}"#);
+        assert_eq!(batch, Ok(Message::Batch { size_bytes: 1, count: 2, first: 3, is_stamped: false }));
         let opened = decode(br#"{"message":"opened","token":"t","server":{}}"#);
         assert!(matches!(opened, Ok(Message::Opened { has_stamps: false, udp_port: None, .. })));
     }
@@ -265,10 +277,10 @@ mod tests {
     #[test]
     fn hostile_heads_and_bodies_are_refused() {
         let mut frame = encode(&Message::Ready { thread_id: None, incoming_cpu: None });
-        frame[5] = 2;
-        assert_eq!(decoded(&frame), Err(ProtocolError::Version(2)));
+        frame[5] = 1;
+        assert_eq!(decoded(&frame), Err(ProtocolError::Version(1)));
         assert_eq!(body_bytes(*b"GET / HTTP"), Err(ProtocolError::Magic));
-        assert_eq!(body_bytes(*b"LWPP\0\x01\xff\xff\xff\xff"), Err(ProtocolError::TooLong(u32::MAX)));
+        assert_eq!(body_bytes(*b"LWPP\0\x02\xff\xff\xff\xff"), Err(ProtocolError::TooLong(u32::MAX)));
         for body in [&b""[..], b"{}", b"[]", b"{\"message\":\"dance\"}", b"[[[[[[[[[["] {
             assert!(matches!(decode(body), Err(ProtocolError::Body(_))), "{body:?}");
         }

@@ -158,6 +158,15 @@ pub struct SizeRecord {
     /// Messages that were lost on the way, there or back; they are in no figure.
     #[serde(default)]
     pub lost_count: u64,
+    /// Messages that came after they had been given up, at either end; they are in no figure.
+    #[serde(default)]
+    pub late_count: u64,
+    /// Messages that came again, at either end; they are in no figure.
+    #[serde(default)]
+    pub duplicate_count: u64,
+    /// For how long a quota of CPU time stopped threads of the client and of the server.
+    #[serde(default)]
+    pub throttled_ns: [u64; 2],
     /// CPU time of the client's thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_cpu: Option<CpuUse>,
@@ -196,6 +205,9 @@ impl SizeRecord {
             from_send: None,
             elapsed_ns,
             lost_count: 0,
+            late_count: 0,
+            duplicate_count: 0,
+            throttled_ns: [0; 2],
             client_cpu: None,
             server_cpu: None,
             parts: None,

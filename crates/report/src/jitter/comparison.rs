@@ -40,12 +40,15 @@ pub fn headline(comparison: &Comparison) -> String {
             let margin = lowlat_result::compare::MARGIN * 100.0;
             format!("No difference beyond {margin:.0} % is shown: {}.", all.join("; "))
         }
-        HarmVerdict::LoadDiffered => {
-            let [before, after] = harm.load.unwrap_or_default().map(|share| percent(share * 100.0));
+        HarmVerdict::SurroundingsDiffered => {
             let all: Vec<String> = harm.quantities.iter().map(change_clause).collect();
+            let load = harm.load.map_or_else(String::new, |load| {
+                let [before, after] = load.map(|share| percent(share * 100.0));
+                format!(" The other CPUs were busy {before} of the time before, {after} after.")
+            });
             format!(
-                "No verdict, because the load of the other CPUs differed too: busy {before} of the time before, {after} after. \
-                 Ordinary threads made the difference: {}. Compare runs at the same load.",
+                "No verdict, because other load made the difference, of this host or of its hypervisor: {}.{load} Compare \
+                 runs at the same load.",
                 all.join("; ")
             )
         }
@@ -116,7 +119,7 @@ pub fn harm_word(verdict: HarmVerdict) -> (&'static str, &'static str) {
         HarmVerdict::Better => ("better", "fewer"),
         HarmVerdict::Traded => ("traded", "more"),
         HarmVerdict::NoDifferenceShown => ("no difference shown", "same"),
-        HarmVerdict::LoadDiffered => ("load differed", "same"),
+        HarmVerdict::SurroundingsDiffered => ("other load", "same"),
         HarmVerdict::TooShort => ("too short", "same"),
     }
 }

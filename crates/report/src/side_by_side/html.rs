@@ -90,6 +90,6 @@ fn limit_class(verdict: LimitVerdict) -> &'static str {
     match verdict {
         LimitVerdict::Worse => "more",
         LimitVerdict::Held => "fewer",
-        LimitVerdict::NotShown | LimitVerdict::LoadDiffered | LimitVerdict::TooShort => "same",
+        LimitVerdict::NotShown | LimitVerdict::SurroundingsDiffered | LimitVerdict::TooShort => "same",
     }
 }

@@ -88,8 +88,9 @@ fn limit_sentence(outcome: &LimitOutcome) -> String {
             "Not shown to be worse by more than the limit, nor to be within it ({}). Measure longer to decide.",
             reasons(LimitVerdict::NotShown)
         ),
-        LimitVerdict::LoadDiffered => {
-            "The limit is not judged: the load of the host differed. Compare runs at the same load.".to_owned()
+        LimitVerdict::SurroundingsDiffered => {
+            "The limit is not judged: the load of the host differed. Compare runs at the same load."
+                .to_owned()
         }
         LimitVerdict::TooShort => {
             format!("The limit is not judged: each side needs {SECONDS_MIN} whole seconds.")

@@ -48,7 +48,7 @@ fn add_limit(out: &mut String, outcome: &LimitOutcome, width: usize) {
     let style = match outcome.verdict {
         LimitVerdict::Worse => RED,
         LimitVerdict::Held => GREEN,
-        LimitVerdict::NotShown | LimitVerdict::LoadDiffered | LimitVerdict::TooShort => YELLOW,
+        LimitVerdict::NotShown | LimitVerdict::SurroundingsDiffered | LimitVerdict::TooShort => YELLOW,
     };
     out.push('\n');
     for line in wrap(&limit_sentence(outcome), width) {

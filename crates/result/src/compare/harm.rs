@@ -63,8 +63,9 @@ pub enum HarmVerdict {
     Traded,
     /// No difference beyond the margin is shown.
     NoDifferenceShown,
-    /// There is a difference, and the load of the host differed in the same direction: ordinary threads took the time.
-    LoadDiffered,
+    /// There is a difference, and what surrounds the measured CPUs made it: a hypervisor, or ordinary threads at another
+    /// load of the host.
+    SurroundingsDiffered,
     /// A side has fewer whole seconds than [`SECONDS_MIN`], or was not measured.
     #[default]
     TooShort,
@@ -155,13 +156,14 @@ impl Harm {
             (false, false) => HarmVerdict::NoDifferenceShown,
         };
         let load = load_of(runs[0]).zip(load_of(runs[1])).map(|(before, after)| [before, after]);
-        let is_by_load = load.is_some_and(|[before, after]| match verdict {
-            HarmVerdict::Worse => after - before > LOAD_MARGIN,
-            HarmVerdict::Better => before - after > LOAD_MARGIN,
-            HarmVerdict::Traded => (after - before).abs() > LOAD_MARGIN,
-            _ => false,
-        });
-        let verdict = if is_by_load && is_by_threads(runs, cpus) { HarmVerdict::LoadDiffered } else { verdict };
+        let has_load_differed = load.is_some_and(|[before, after]| (after - before).abs() > LOAD_MARGIN);
+        let shows = matches!(verdict, HarmVerdict::Worse | HarmVerdict::Better | HarmVerdict::Traded);
+        let verdict = match verdict {
+            _ if shows && is_by_surroundings(runs, cpus, has_load_differed) => {
+                HarmVerdict::SurroundingsDiffered
+            }
+            verdict => verdict,
+        };
         Self { verdict, seconds, load, quantities }
     }
 
@@ -177,25 +179,45 @@ fn load_of(runs: &[&JitterRecord]) -> Option<f64> {
     known.filter(|of| !of.is_empty()).map(|of| of.iter().sum::<f64>() / of.len() as f64)
 }
 
-/// Whether ordinary threads took at least half of the time by which the sides differ, or nobody knows who did.
-fn is_by_threads(runs: [&[&JitterRecord]; 2], cpus: &CpuSet) -> bool {
-    let is_traced = |run: &&JitterRecord| run.causes.as_ref().is_some_and(|causes| causes.source == CauseSource::Trace);
+/// Whether what surrounds the measured CPUs made at least half of the difference: a hypervisor that takes time from this
+/// host for others, or, if the load of the other CPUs differed, that and ordinary threads. Without a trace, nobody knows who
+/// took the time of a load that differed.
+fn is_by_surroundings(runs: [&[&JitterRecord]; 2], cpus: &CpuSet, has_load_differed: bool) -> bool {
+    let is_traced =
+        |run: &&JitterRecord| run.causes.as_ref().is_some_and(|causes| causes.source == CauseSource::Trace);
     if !runs.iter().all(|side| side.iter().all(is_traced)) {
-        return true;
+        return has_load_differed;
     }
-    let per_s = |side: &[&JitterRecord], is_meant: fn(&Cause) -> bool| {
-        let cpus = side.iter().flat_map(|run| &run.cpus).filter(|cpu| is_compared(cpu.cpu, cpus));
-        let ns: f64 = side.iter().flat_map(|run| by_cpu(run)).filter(|of| is_meant(of.1)).map(|of| of.3 as f64).sum();
-        ns / cpus.map(|cpu| cpu.runtime_ns as f64).sum::<f64>()
+    let measured = |side: &'_ [&JitterRecord]| -> Vec<JitterCpu> {
+        let all = side.iter().flat_map(|run| &run.cpus);
+        all.filter(|cpu| is_compared(cpu.cpu, cpus)).cloned().collect()
     };
-    let [threads, all] = [is_ordinary as fn(&Cause) -> bool, |_| true]
-        .map(|is_meant| (per_s(runs[1], is_meant) - per_s(runs[0], is_meant)).abs());
-    threads >= all / 2.0
+    let [a, b] = runs.map(measured);
+    let difference_ns = |is_meant: &dyn Fn(&Cause) -> bool| {
+        let [before, after] = [(runs[0], &a), (runs[1], &b)].map(|(side, measured)| {
+            let rows = side
+                .iter()
+                .flat_map(|run| by_cpu(run))
+                .filter(|of| is_compared(of.0, cpus) && is_meant(of.1));
+            rows.map(|of| of.3 as f64).sum::<f64>()
+                / measured.iter().map(|cpu| cpu.runtime_ns as f64).sum::<f64>()
+        });
+        after - before
+    };
+    let is_stolen_from = a.iter().chain(&b).any(|cpu| cpu.steal_ns.known().is_some_and(|ns| *ns > 0));
+    let is_stolen = |cause: &Cause| {
+        is_stolen_from && matches!(cause.kind, CauseKind::FirmwareOrHypervisor | CauseKind::Unexplained)
+    };
+    let all = difference_ns(&|_| true);
+    let is_most = |part: f64| part * all > 0.0 && part.abs() >= all.abs() / 2.0;
+    is_most(difference_ns(&is_stolen))
+        || (has_load_differed && is_most(difference_ns(&|cause| is_stolen(cause) || is_ordinary(cause))))
 }
 
 /// Whether it is a thread that takes turns with others, of lowlat or not.
 fn is_ordinary(cause: &Cause) -> bool {
-    cause.kind == CauseKind::Thread && cause.priority.as_ref().is_none_or(|priority| priority.starts_with("nice"))
+    cause.kind == CauseKind::Thread
+        && cause.priority.as_ref().is_none_or(|priority| priority.starts_with("nice"))
 }
 
 /// A quantity, not judged yet; `None` if the sides do not have it in the same way.
@@ -436,8 +458,8 @@ mod tests {
     use super::*;
     use crate::compare::{Comparison, Limit, LimitVerdict, compare};
     use hdrhistogram::Histogram;
-    use lowlat_host::histogram;
-    use lowlat_jitter::JitterSecond;
+    use lowlat_host::{Reading, histogram};
+    use lowlat_jitter::{CauseTotal, CpuCauses, JitterCauses, JitterSecond};
 
     /// A run of one CPU; `second` gives the interruptions of each second: number and length in nanoseconds.
     fn run(seconds: usize, mut second: impl FnMut(usize) -> Vec<(u64, u64)>) -> JitterRecord {
@@ -473,7 +495,7 @@ mod tests {
         of.harm.quantities.iter().map(|of| (of.quantity.name(), of.verdict)).collect()
     }
 
-    use HarmVerdict::{Better, NoDifferenceShown, TooShort, Traded, Worse};
+    use HarmVerdict::{Better, NoDifferenceShown, SurroundingsDiffered, TooShort, Traded, Worse};
 
     /// A real-time thread that takes 150 ms of each second leaves less time for short interruptions: there are fewer.
     #[test]
@@ -549,6 +571,41 @@ mod tests {
         );
         let nearly = run(60, |_| vec![(2, 150)]);
         assert_eq!(compare(&run(60, |_| Vec::new()), &nearly).unwrap().harm.verdict, NoDifferenceShown);
+    }
+
+    /// A hypervisor that takes time for other guests, and a load that another thread brings, are no work of this host's
+    /// settings. A real-time thread is.
+    #[test]
+    fn what_surrounds_the_measured_cpus_gets_no_verdict() {
+        let of = |ns: u64, kind, priority: &str, load: f64, steal_ns| {
+            let mut run = run(20, |at| vec![(100 + at as u64 % 7, 2_000), (1, ns)]);
+            let cause = Cause { kind, name: "x".into(), priority: Some(priority.into()), ..Cause::default() };
+            let total = CauseTotal { cause, count: 20, ns_total: 20 * ns, ..CauseTotal::default() };
+            let causes = CpuCauses { cpu: 1, totals: vec![total], ..CpuCauses::default() };
+            run.causes = Some(JitterCauses {
+                source: CauseSource::Trace,
+                cpus: vec![causes],
+                ..JitterCauses::default()
+            });
+            run.others_busy_share = Reading::Known(load);
+            run.cpus[0].steal_ns = Reading::Known(steal_ns);
+            run
+        };
+        use CauseKind::{Thread, Unexplained};
+        for (kind, priority, load, steal_ns, expected) in [
+            (Thread, "nice 0", 0.6, 0, SurroundingsDiffered),
+            (Thread, "nice 0", 0.1, 0, Worse),
+            (Thread, "real-time 50", 0.6, 0, Worse),
+            (Unexplained, "", 0.1, 10_000_000, SurroundingsDiffered),
+            (Unexplained, "", 0.1, 0, Worse),
+        ] {
+            let [a, b] = [of(3_000, kind, priority, 0.05, 0), of(5_000_000, kind, priority, load, steal_ns)];
+            assert_eq!(
+                compare(&a, &b).unwrap().harm.verdict,
+                expected,
+                "{kind:?} {priority} {load} {steal_ns}"
+            );
+        }
     }
 
     /// The same machine twice, with loads that come and go, for seconds at a time.

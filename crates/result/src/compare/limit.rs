@@ -84,8 +84,8 @@ pub enum LimitVerdict {
     Held,
     /// Neither is shown.
     NotShown,
-    /// It would be worse, and the load of the host differed too ([`HarmVerdict::LoadDiffered`]).
-    LoadDiffered,
+    /// It would be worse, and the load of the host differed too ([`HarmVerdict::SurroundingsDiffered`]).
+    SurroundingsDiffered,
     /// A side is too short for a verdict.
     #[default]
     TooShort,
@@ -108,8 +108,11 @@ impl Comparison {
             };
             let verdict = match figures {
                 _ if is_short => LimitVerdict::TooShort,
-                Some(of) if of.verdict == HarmVerdict::Worse && harm.verdict == HarmVerdict::LoadDiffered => {
-                    LimitVerdict::LoadDiffered
+                Some(of)
+                    if of.verdict == HarmVerdict::Worse
+                        && harm.verdict == HarmVerdict::SurroundingsDiffered =>
+                {
+                    LimitVerdict::SurroundingsDiffered
                 }
                 Some(of) if of.verdict == HarmVerdict::Worse => LimitVerdict::Worse,
                 Some(of) if is_within(of) => LimitVerdict::Held,
@@ -119,7 +122,12 @@ impl Comparison {
         };
         let quantities: Vec<LimitedQuantity> = limit.0.iter().map(one).collect();
         let has = |verdict| quantities.iter().any(|of| of.verdict == verdict);
-        let order = [LimitVerdict::TooShort, LimitVerdict::LoadDiffered, LimitVerdict::Worse, LimitVerdict::NotShown];
+        let order = [
+            LimitVerdict::TooShort,
+            LimitVerdict::SurroundingsDiffered,
+            LimitVerdict::Worse,
+            LimitVerdict::NotShown,
+        ];
         let verdict = order.into_iter().find(|verdict| has(*verdict)).unwrap_or(LimitVerdict::Held);
         LimitOutcome { verdict, quantities }
     }

@@ -20,8 +20,8 @@ pub fn read(root: &Root) -> GroupLimits {
     let cpus = OwnGroups::of(root, "cpu").and_then(|groups| {
         least(&groups, |folder| {
             if groups.is_version_1 {
-                let [quota, period] =
-                    ["cpu.cfs_quota_us", "cpu.cfs_period_us"].map(|name| root.read(&format!("{folder}/{name}")));
+                let [quota, period] = ["cpu.cfs_quota_us", "cpu.cfs_period_us"]
+                    .map(|name| root.read(&format!("{folder}/{name}")));
                 let quota = quota.and_then(|quota| period.map(|period| format!("{} {period}", quota.trim())));
                 return quota.and_then(|text| share(&text, format!("{folder}/cpu.cfs_quota_us")));
             }

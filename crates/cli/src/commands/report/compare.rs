@@ -84,9 +84,14 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         (file, Ok(arguments.language.page(lowlat_report::side_by_side_html(&compared), &labels)))
     }))?;
     let has = |verdict| compared.limits.iter().any(|limit| limit.verdict == verdict);
-    Ok(match (has(LimitVerdict::Worse), has(LimitVerdict::TooShort) || has(LimitVerdict::LoadDiffered)) {
-        (true, _) => Exit::Findings,
-        (_, true) => Exit::NotJudged,
-        (false, false) => Exit::Clean,
-    })
+    Ok(
+        match (
+            has(LimitVerdict::Worse),
+            has(LimitVerdict::TooShort) || has(LimitVerdict::SurroundingsDiffered),
+        ) {
+            (true, _) => Exit::Findings,
+            (_, true) => Exit::NotJudged,
+            (false, false) => Exit::Clean,
+        },
+    )
 }

@@ -120,11 +120,29 @@ fn windows(exchange: &Exchange, part: Part, is_same_host: bool) -> Vec<(u64, u64
     pairs.into_iter().filter_map(|(from, to)| Some((since(from)?, since(to)?))).collect()
 }
 
-/// Whether something can be the cause of a long part. An idle CPU delays only the thread that is being woken on it.
+/// Whether something can be the cause of a long part. An idle CPU delays only the thread that is being woken on it. The
+/// kernel handles packets in interrupts, softirqs and the threads that stand in for them: other threads give way to those,
+/// and run because the ends wait.
 fn is_cause(cause: &Cause, part: Part) -> bool {
-    let is_wake = matches!(part, Part::ServerWake | Part::ClientWake);
+    let handles_packets = || {
+        let stands_in = |start: &&str| cause.name.starts_with(*start);
+        match cause.kind {
+            CauseKind::Thread => ["ksoftirqd/", "irq/", "napi/", "ktimers/"].iter().any(stands_in),
+            CauseKind::Work
+            | CauseKind::PageFault
+            | CauseKind::Signal
+            | CauseKind::Held
+            | CauseKind::EntryExit => false,
+            _ => true,
+        }
+    };
     let is_named = !matches!(cause.kind, CauseKind::Unexplained | CauseKind::FirmwareOrHypervisor);
-    is_named && (is_wake || !is_idle(cause))
+    is_named
+        && match part {
+            Part::Wire | Part::ServerSocket | Part::ClientSocket => handles_packets(),
+            Part::ServerWake | Part::ClientWake => true,
+            _ => !is_idle(cause),
+        }
 }
 
 fn is_idle(cause: &Cause) -> bool {

@@ -55,6 +55,7 @@ impl Pinger<'_> {
         let first = ArchCounter.now();
         for place in 0..count {
             let due = first.wrapping_add(ticks(interval * (place + 1) as f64));
+            self.link.clear(bytes);
             let mut start = ArchCounter.now();
             while start < due {
                 hint::spin_loop();

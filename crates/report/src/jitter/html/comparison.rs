@@ -181,7 +181,7 @@ fn verdict_title(verdict: HarmVerdict) -> &'static str {
         HarmVerdict::Better => "Better after",
         HarmVerdict::Traded => "Traded",
         HarmVerdict::NoDifferenceShown => "No difference shown",
-        HarmVerdict::LoadDiffered => "No verdict: the load differed",
+        HarmVerdict::SurroundingsDiffered => "No verdict: other load",
         HarmVerdict::TooShort => "Too short for a verdict",
     }
 }

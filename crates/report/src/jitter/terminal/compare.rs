@@ -66,7 +66,7 @@ fn harm_style(verdict: HarmVerdict) -> Style {
         HarmVerdict::Better => GREEN,
         HarmVerdict::Worse => RED,
         HarmVerdict::Traded => YELLOW,
-        HarmVerdict::LoadDiffered => YELLOW,
+        HarmVerdict::SurroundingsDiffered => YELLOW,
         HarmVerdict::NoDifferenceShown | HarmVerdict::TooShort => Style::new(),
     }
 }
