@@ -331,7 +331,9 @@ impl Run<'_> {
             self.record.client.irq_suspend = facts::irq_suspend(client);
             self.record.server.irq_suspend = outcome.server_irq_suspend;
         }
-        self.record.warnings.extend(aborted.or(outcome.warning));
+        let ended = aborted.or(outcome.warning);
+        self.record.has_ended_early = ended.is_some();
+        self.record.warnings.extend(ended);
         self.record.warnings.extend(outcome.control_warning);
         Ok(())
     }

@@ -87,6 +87,13 @@ impl CompareRecord {
         if round.is_multiple_of(2) { (0..sides).collect() } else { (0..sides).rev().collect() }
     }
 
+    /// Whether every side has figures of every round that was asked for.
+    pub fn is_whole(&self) -> bool {
+        let asked = usize::try_from(self.rounds).unwrap_or(usize::MAX).saturating_mul(self.sides.len());
+        let measured = self.runs.iter().filter(|run| !run.rows.is_empty()).count();
+        if self.is_imported { measured == self.runs.len() && measured > 0 } else { measured >= asked }
+    }
+
     /// Every control.
     pub fn controls(&self) -> impl Iterator<Item = &ControlRow> {
         self.runs.iter().flat_map(|run| &run.controls)

@@ -72,6 +72,9 @@ pub struct PingpongRecord {
     pub parts: Option<PartsFacts>,
     /// What makes the set-up unsound.
     pub unsound: Vec<Unsound>,
+    /// Whether it ended before everything was measured; a warning says why.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub has_ended_early: bool,
     /// What makes the figures doubtful. One sentence each.
     pub warnings: Vec<String>,
 }

@@ -225,13 +225,14 @@ fn one(
             .then(|| ns_total as f64 / exposure_s),
         rate: RateInterval::of(count, exposure_s),
     };
-    let [before_ns, after_ns] = [before.1 as f64 / before_s, after.1 as f64 / after_s];
+    let lost = [before.1 as f64 / before_s, after.1 as f64 / after_s];
+    let has_grown = |from: f64, to: f64| to > from * (1.0 + MARGIN);
     let verdict = match (rate.verdict, before.0, after.0) {
         (RateVerdict::Fewer, _, 0) => CauseVerdict::Vanished,
-        (RateVerdict::Fewer, ..) if after_ns > before_ns * (1.0 + MARGIN) => CauseVerdict::FewerLonger,
+        (RateVerdict::Fewer, ..) if has_grown(lost[0], lost[1]) => CauseVerdict::FewerLonger,
         (RateVerdict::Fewer, ..) => CauseVerdict::Fewer,
         (RateVerdict::More, 0, _) => CauseVerdict::Appeared,
-        (RateVerdict::More, ..) if before_ns > after_ns * (1.0 + MARGIN) => CauseVerdict::MoreShorter,
+        (RateVerdict::More, ..) if has_grown(lost[1], lost[0]) => CauseVerdict::MoreShorter,
         (RateVerdict::More, ..) => CauseVerdict::More,
         (RateVerdict::NoDifferenceShown, ..) => CauseVerdict::NoDifferenceShown,
     };

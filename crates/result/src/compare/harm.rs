@@ -319,7 +319,7 @@ fn seconds_of(runs: &[&JitterRecord], cpus: &CpuSet) -> Seconds {
 /// A mean with the variance of its estimate, and the degrees of freedom of that.
 #[derive(Debug, Clone, Copy)]
 struct Mean {
-    mean: f64,
+    middle: f64,
     variance: f64,
     freedom: f64,
 }
@@ -327,7 +327,7 @@ struct Mean {
 impl Mean {
     fn of(values: &[f64]) -> Self {
         let average = |of: &[f64]| of.iter().sum::<f64>() / of.len().max(1) as f64;
-        let mut found = Self { mean: average(values), variance: 0.0, freedom: 1.0 };
+        let mut found = Self { middle: average(values), variance: 0.0, freedom: 1.0 };
         let mut length = 1;
         while values.len() / length >= BLOCKS_MIN {
             let means: Vec<f64> = values.chunks_exact(length).map(average).collect();
@@ -343,7 +343,7 @@ impl Mean {
     }
 
     fn scaled(self, factor: f64) -> Self {
-        Self { mean: self.mean * factor, variance: self.variance * factor * factor, ..self }
+        Self { middle: self.middle * factor, variance: self.variance * factor * factor, ..self }
     }
 }
 
@@ -356,7 +356,7 @@ fn welch(a: Mean, b: Mean) -> (f64, f64) {
 
 /// The chance that the second mean is above the first by so much, if it were not above it at all.
 fn above_chance(a: Mean, b: Mean, floor: f64) -> f64 {
-    let distance = b.mean - a.mean - floor;
+    let distance = b.middle - a.middle - floor;
     let (error, freedom) = welch(a, b);
     if error > 0.0 {
         student_above(distance / error, freedom)
@@ -376,11 +376,11 @@ impl QuantityHarm {
 
     fn of_means(quantity: Quantity, margin: f64, [a, b]: [Mean; 2], chances: [f64; 2]) -> Self {
         let (error, freedom) = welch(a, b);
-        let (middle, reach) = (b.mean - a.mean, error * student_reach(freedom));
+        let (middle, reach) = (b.middle - a.middle, error * student_reach(freedom));
         let difference = Some([middle - reach, middle + reach]);
         Self {
-            before: a.mean,
-            after: b.mean,
+            before: a.middle,
+            after: b.middle,
             difference,
             chances: Some(chances),
             ..Self::new(quantity, margin)
@@ -410,7 +410,7 @@ impl Tally {
     /// Of rates of each entry, each over so many core-seconds.
     fn of(rates: &[f64], core_s: f64) -> Self {
         let (mean, exposure_s) = (Mean::of(rates), rates.len() as f64 * core_s);
-        let count = (mean.mean * exposure_s).round();
+        let count = (mean.middle * exposure_s).round();
         // The variance of the count over that of independent events, which is the count.
         let dispersion = if count > 0.0 { mean.variance * exposure_s * exposure_s / count } else { 1.0 };
         Self { count, exposure_s, dispersion: dispersion.max(1.0) }
@@ -439,7 +439,7 @@ fn rank_chance(before: &[f64], after: &[f64], margin: f64) -> f64 {
     let mut rank = 0.0;
     for equal in all.chunk_by(|x, y| x.0.total_cmp(&y.0).is_eq()) {
         for (_, at) in equal {
-            ranks[*at] = rank + (equal.len() as f64 + 1.0) / 2.0;
+            ranks[*at] = rank + f64::midpoint(equal.len() as f64, 1.0);
         }
         rank += equal.len() as f64;
     }
@@ -495,6 +495,7 @@ mod tests {
         of.harm.quantities.iter().map(|of| (of.quantity.name(), of.verdict)).collect()
     }
 
+    use CauseKind::{Thread, Unexplained};
     use HarmVerdict::{Better, NoDifferenceShown, SurroundingsDiffered, TooShort, Traded, Worse};
 
     /// A real-time thread that takes 150 ms of each second leaves less time for short interruptions: there are fewer.
@@ -591,7 +592,6 @@ mod tests {
             run.cpus[0].steal_ns = Reading::Known(steal_ns);
             run
         };
-        use CauseKind::{Thread, Unexplained};
         for (kind, priority, load, steal_ns, expected) in [
             (Thread, "nice 0", 0.6, 0, SurroundingsDiffered),
             (Thread, "nice 0", 0.1, 0, Worse),

@@ -77,10 +77,10 @@ impl SideBySide {
     pub fn check(&mut self, documents: &[(String, &ResultDocument)], limit: &Limit) {
         let records: Vec<_> = documents.iter().map(|(_, of)| of.jitter().map(|of| &of.record)).collect();
         let Some((Some(first), rest)) = records.split_first() else { return };
-        let outcome = |(comparison, other): (&Comparison, &Option<&_>)| {
+        let outcome = |(comparison, other): (&Comparison, Option<&_>)| {
             other.map_or_else(LimitOutcome::default, |other| comparison.limit(&[first], &[other], limit))
         };
-        self.limits = self.comparisons.iter().zip(rest).map(outcome).collect();
+        self.limits = self.comparisons.iter().zip(rest.iter().copied()).map(outcome).collect();
     }
 }
 

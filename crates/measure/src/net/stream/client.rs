@@ -168,6 +168,7 @@ fn measure(
         run.record.server.napi_id = napi_id;
     }
     let warning = if is_stopped { Some("The run was interrupted.".to_owned()) } else { warning };
+    run.record.has_ended_early = warning.is_some();
     run.record.warnings.extend(warning);
     Ok(())
 }

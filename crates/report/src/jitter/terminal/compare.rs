@@ -65,8 +65,7 @@ fn harm_style(verdict: HarmVerdict) -> Style {
     match verdict {
         HarmVerdict::Better => GREEN,
         HarmVerdict::Worse => RED,
-        HarmVerdict::Traded => YELLOW,
-        HarmVerdict::SurroundingsDiffered => YELLOW,
+        HarmVerdict::Traded | HarmVerdict::SurroundingsDiffered => YELLOW,
         HarmVerdict::NoDifferenceShown | HarmVerdict::TooShort => Style::new(),
     }
 }

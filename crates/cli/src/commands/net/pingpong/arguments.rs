@@ -297,25 +297,28 @@ pub fn declare(command: Command) -> Command {
             ),
         ]))
         .mut_subcommand("client", |client| {
-            client.after_help(examples(&[
-                ("lowlat net pingpong client tcp 10.0.0.2", "Measure every size over TCP, blocking."),
-                (
-                    "lowlat net pingpong client udp 10.0.0.2 --sizes 32 --wait busy-poll",
-                    "Let the kernel poll the NIC's queue.",
-                ),
-                (
-                    "lowlat net pingpong client xdp 10.0.0.2 --wait spin",
-                    "Bypass the kernel's network stack on both hosts, with any NIC.",
-                ),
-                (
-                    "lowlat net pingpong client udp 10.0.0.2 --sizes 32 --parts",
-                    "Show where the time of each message goes, and why the slowest are slow.",
-                ),
-                (
-                    "lowlat net pingpong client tcp 10.0.0.2 --time 10s --format sfnt",
-                    "Print the table of sfnt-pingpong --maxms=10000 tcp 10.0.0.2.",
-                ),
-            ]))
+            client.after_help(format!(
+                "Exit codes: 0 everything was measured, 2 error, 4 it ended before, 130 interrupted.\n\n{}",
+                examples(&[
+                    ("lowlat net pingpong client tcp 10.0.0.2", "Measure every size over TCP, blocking."),
+                    (
+                        "lowlat net pingpong client udp 10.0.0.2 --sizes 32 --wait busy-poll",
+                        "Let the kernel poll the NIC's queue.",
+                    ),
+                    (
+                        "lowlat net pingpong client xdp 10.0.0.2 --wait spin",
+                        "Bypass the kernel's network stack on both hosts, with any NIC.",
+                    ),
+                    (
+                        "lowlat net pingpong client udp 10.0.0.2 --sizes 32 --parts",
+                        "Show where the time of each message goes, and why the slowest are slow.",
+                    ),
+                    (
+                        "lowlat net pingpong client tcp 10.0.0.2 --time 10s --format sfnt",
+                        "Print the table of sfnt-pingpong --maxms=10000 tcp 10.0.0.2.",
+                    ),
+                ])
+            ))
         })
         .mut_subcommand("server", |server| {
             server.after_help(examples(&[

@@ -2,7 +2,11 @@
 
 use super::{arguments::ClientArgs, outputs::Outputs, raw};
 use crate::{
-    commands::net::command_line, documents::Run, output::Exit, progress::Progress, results::write_all,
+    commands::net::{command_line, ended},
+    documents::Run,
+    output::Exit,
+    progress::Progress,
+    results::write_all,
     signals,
 };
 use jiff::Timestamp;
@@ -44,9 +48,9 @@ pub fn run(arguments: &ClientArgs) -> anyhow::Result<Exit> {
     });
     progress.finish();
     let record = record?;
-    let texts = raw::texts(&raw, &record);
+    let (texts, is_whole) = (raw::texts(&raw, &record), !record.has_ended_early);
     let document = run.document(host, audit, vec![PingpongMeasurement::from(record).into()], &stop);
     outputs.write(&document)?;
     write_all(texts)?;
-    Ok(if document.is_interrupted { Exit::Interrupted } else { Exit::Clean })
+    Ok(ended(&document, is_whole))
 }

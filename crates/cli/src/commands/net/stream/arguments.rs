@@ -228,13 +228,16 @@ pub fn declare(command: Command) -> Command {
             ),
         ]))
         .mut_subcommand("client", |client| {
-            client.after_help(examples(&[
-                ("lowlat net stream client udp 10.0.0.2", "Search for the highest rate without loss."),
-                (
-                    "lowlat net stream client udp 10.0.0.2 --rates 10000,20000 --format sfnt",
-                    "Print the table of sfnt-stream.",
-                ),
-            ]))
+            client.after_help(format!(
+                "Exit codes: 0 everything was measured, 2 error, 4 it ended before, 130 interrupted.\n\n{}",
+                examples(&[
+                    ("lowlat net stream client udp 10.0.0.2", "Search for the highest rate without loss."),
+                    (
+                        "lowlat net stream client udp 10.0.0.2 --rates 10000,20000 --format sfnt",
+                        "Print the table of sfnt-stream.",
+                    ),
+                ])
+            ))
         })
         .mut_subcommand("server", |server| {
             server.after_help(examples(&[(

@@ -2,7 +2,7 @@
 
 use super::arguments::{ClientArgs, Format, OutputArgs};
 use crate::{
-    commands::net::{command_line, sfnt_header},
+    commands::net::{command_line, ended, sfnt_header},
     documents::Run,
     output::{self, Exit},
     progress::Progress,
@@ -53,9 +53,11 @@ pub fn run(arguments: &ClientArgs) -> anyhow::Result<Exit> {
         progress.say(format!("measured {:.0} messages/s, {lost} lost", round.target_per_s));
     });
     progress.finish();
-    let document = run.document(host, audit, vec![StreamMeasurement::from(record?).into()], &stop);
+    let record = record?;
+    let is_whole = !record.set_up.has_ended_early;
+    let document = run.document(host, audit, vec![StreamMeasurement::from(record).into()], &stop);
     outputs.write(&document)?;
-    Ok(if document.is_interrupted { Exit::Interrupted } else { Exit::Clean })
+    Ok(ended(&document, is_whole))
 }
 
 /// The outputs that are wanted, their files checked.
