@@ -246,7 +246,7 @@ impl Decoder {
             Says::Wakes => TraceStep::Wakes(i32::try_from(number()?.cast_signed()).ok()?),
             Says::Switches => {
                 let threads = known.threads.as_ref()?;
-                switch(&mut self.names, &mut self.counts, threads, known.state(record)?, record)?
+                switch(&mut self.names, &mut self.counts, threads, known.state(record), record)?
             }
         })
     }
@@ -296,7 +296,7 @@ fn switch(
     names: &mut TraceNames,
     counts: &mut DecoderCounts,
     threads: &Threads,
-    state: u64,
+    state: Option<u64>,
     record: &[u8],
 ) -> Option<TraceStep> {
     let (mut pids, mut priorities) = ([0; 2], [0; 2]);
@@ -317,7 +317,7 @@ fn switch(
         }
     }
     let [from, to] = pids;
-    let hold = if from == 0 { None } else { hold(state, priorities, to == 0) };
+    let hold = state.filter(|_| from != 0).and_then(|state| hold(state, priorities, to == 0));
     Some(TraceStep::Switch { from, to, hold })
 }
 

@@ -69,9 +69,9 @@ impl Known {
         i32::try_from(field.number(record)?.cast_signed()).ok()
     }
 
-    /// The state in which the previous thread of a switch leaves; 0 if its format has none.
+    /// The state in which the previous thread of a switch leaves; `None` if its format has none.
     pub(super) fn state(&self, record: &[u8]) -> Option<u64> {
-        self.state.as_ref().map_or(Some(0), |field| field.number(record))
+        self.state.as_ref()?.number(record)
     }
 
     pub(super) fn text<'a>(&self, record: &'a [u8]) -> Option<&'a [u8]> {
