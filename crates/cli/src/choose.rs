@@ -15,7 +15,8 @@ pub struct Chosen {
     pub note: Option<String>,
 }
 
-/// Returns the named CPUs, else the isolated ones that this process can run on, else all of them. `of_role` are those that
+/// Returns the named CPUs, else those that somebody bound this process to, else the isolated ones that it can run on, else
+/// all of them. `of_role` are those that
 /// a role isolates.
 ///
 /// # Errors
@@ -25,12 +26,28 @@ pub fn isolated_first(
     of_role: Option<&CpuSet>,
     snapshot: &HostSnapshot,
 ) -> anyhow::Result<Chosen> {
-    choose_isolated(named, of_role, snapshot, &settable)
+    match named {
+        None => bound(snapshot).map_or_else(|| choose_isolated(None, of_role, snapshot, &settable), Ok),
+        named => choose_isolated(named, of_role, snapshot, &settable),
+    }
+}
+
+/// The CPUs that somebody bound this process to, as `taskset -c 1 lowlat jitter` does.
+fn bound(snapshot: &HostSnapshot) -> Option<Chosen> {
+    let isolated = isolated_by_kernel(snapshot);
+    let cpus = affinity::chosen(&snapshot.topology.online, &isolated)?;
+    let note = Some(format!(
+        "{cpus:#}: measured because this process was bound to it (taskset, numactl or its unit)."
+    ));
+    Some(Chosen { is_isolated: cpus.is_subset(&isolated), cpus, note })
 }
 
 /// Returns the named CPUs, else all that this process can run on, isolated or not.
 pub fn all(named: Option<&CpuSet>, snapshot: &HostSnapshot) -> Chosen {
-    choose_all(named, snapshot, &settable)
+    match named {
+        None => bound(snapshot).unwrap_or_else(|| choose_all(None, snapshot, &settable)),
+        named => choose_all(named, snapshot, &settable),
+    }
 }
 
 /// Returns the named CPUs, else the isolated ones, else all, for a watch that runs on none of them.
@@ -51,9 +68,13 @@ pub fn quiet(watched: &CpuSet, is_named: bool, of_role: Option<&CpuSet>, snapsho
     if isolated.is_empty() && is_named { watched.clone() } else { isolated }
 }
 
-/// Moves this thread, and those that it starts later, off the measured CPUs, if another CPU is left.
-pub fn step_aside(measured: &CpuSet) {
-    let rest = affinity::current().map(|now| now.difference(measured)).unwrap_or_default();
+/// Moves this thread, and those that it starts later, off the measured CPUs, if another CPU is left. A process that was bound
+/// to the measured CPUs leaves them too.
+pub fn step_aside(measured: &CpuSet, snapshot: &HostSnapshot) {
+    let mut rest = affinity::current().map(|now| now.difference(measured)).unwrap_or_default();
+    if rest.is_empty() {
+        rest = settable(&snapshot.topology.online).difference(&measured.union(&isolated_by_kernel(snapshot)));
+    }
     if !rest.is_empty() {
         // If the kernel refuses, the run itself reports the consequence.
         let _ = affinity::pin_to(&rest);

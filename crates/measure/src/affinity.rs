@@ -54,16 +54,23 @@ pub fn pin_to(cpus: &CpuSet) -> Result<(), AffinityError> {
 /// # Errors
 /// [`AffinityError::Get`] if the kernel returns an error.
 pub fn current() -> Result<CpuSet, AffinityError> {
+    of_thread(0)
+}
+
+/// The CPUs to which somebody bound this process (taskset, numactl, a unit): its mask, if that is neither the mask of the
+/// first process nor all CPUs that it could use except `isolated`, which isolcpus= takes out of every mask. `None` if nobody
+/// did, or if a mask cannot be read.
+pub fn chosen(online: &CpuSet, isolated: &CpuSet) -> Option<CpuSet> {
+    let (own, first) = (current().ok()?.intersection(online), of_thread(1).ok()?.intersection(online));
+    let usual = settable(online).ok()?.difference(isolated);
+    (!own.is_empty() && own != first && own != usual && own != usual.union(isolated)).then_some(own)
+}
+
+fn of_thread(thread: libc::pid_t) -> Result<CpuSet, AffinityError> {
     let mut words: Vec<c_ulong> = vec![0; WORDS_MAX];
-    let this_thread: libc::pid_t = 0;
     // SAFETY: the buffer is alive and as long as the length says; the kernel writes no more than that into it.
     let bytes = unsafe {
-        libc::syscall(
-            libc::SYS_sched_getaffinity,
-            this_thread,
-            size_of_val(words.as_slice()),
-            words.as_mut_ptr(),
-        )
+        libc::syscall(libc::SYS_sched_getaffinity, thread, size_of_val(words.as_slice()), words.as_mut_ptr())
     };
     if bytes < 0 {
         return Err(AffinityError::Get(io::Error::last_os_error()));
@@ -127,6 +134,27 @@ fn set_of(words: &[c_ulong]) -> CpuSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mask_that_somebody_chose_is_known() {
+        let (online, none) = (current().unwrap(), CpuSet::new());
+        if online.len() < 2 || of_thread(1).unwrap().intersection(&online) != online {
+            eprintln!(
+                "skipped: a_mask_that_somebody_chose_is_known: this process is bound already, or has one CPU"
+            );
+            return;
+        }
+        assert_eq!(chosen(&online, &none), None);
+        let last = CpuSet::of(online.highest().unwrap());
+        let bound = thread::spawn(move || {
+            pin_to(&last).unwrap();
+            let all_but_last = online.difference(&last);
+            // As isolcpus= leaves it: nobody chose the rest.
+            let rest_is_isolated = chosen(&online, &all_but_last);
+            (chosen(&online, &none) == Some(last), rest_is_isolated)
+        });
+        assert_eq!(bound.join().unwrap(), (true, None));
+    }
 
     #[test]
     fn masks_of_any_size_survive() {

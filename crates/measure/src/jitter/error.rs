@@ -121,6 +121,19 @@ pub enum JitterError {
         /// How long the samplers waited.
         within: Duration,
     },
+    /// Every iteration of the loop would be an interruption.
+    #[error(
+        "cannot tell interruptions of {threshold_ns} ns: one iteration of the sampling loop takes {period_ns:.0} ns \
+         here\nhint: leave out --threshold for {default_ns} ns"
+    )]
+    ThresholdInLoop {
+        /// The requested threshold.
+        threshold_ns: u64,
+        /// The median iteration of the loop.
+        period_ns: f64,
+        /// The default threshold.
+        default_ns: u64,
+    },
     /// A real-time priority that does not exist.
     #[error("invalid real-time priority {priority}\nhint: give one from 1 to 99, such as 10")]
     Priority {

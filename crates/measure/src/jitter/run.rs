@@ -142,6 +142,14 @@ impl<'a> Run<'a> {
             let calibrations: Vec<Calibration> = ready.iter().map(|one| one.calibration).collect();
             let threshold_ns =
                 self.options.threshold_ns.unwrap_or_else(|| default_threshold_ns(&calibrations));
+            if let Some(period_ns) =
+                calibrations.iter().map(|one| one.period_ns).find(|ns| *ns >= threshold_ns as f64)
+            {
+                team.abandon();
+                release_threads(NAME);
+                let default_ns = default_threshold_ns(&calibrations);
+                return Err(JitterError::ThresholdInLoop { threshold_ns, period_ns, default_ns });
+            }
             memory::keep_memory();
             let collector = companion
                 .map(|companion| {

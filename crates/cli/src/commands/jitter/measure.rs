@@ -27,7 +27,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
     let options = options(arguments, &chosen);
     // Before the wait for quiet: there is no point in waiting for an offline CPU.
     options.check(&host.root)?;
-    choose::step_aside(&chosen.cpus);
+    choose::step_aside(&chosen.cpus, &host.snapshot);
     let stop = signals::stop_flag()?;
     let readiness = ready::look(&arguments.readiness, &host, &chosen, &audit, &stop, &progress)?;
     let observation = Observation { causes: !arguments.no_causes, raw: arguments.outputs.raw.clone() };

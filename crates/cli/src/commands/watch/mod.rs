@@ -108,7 +108,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let textfile = arguments.textfile.as_deref().map(textfile).transpose()?;
     let exporter =
         arguments.exporter.map(|address| Exporter::bind(address, arguments.listen_anyway)).transpose()?;
-    choose::step_aside(&subject.cpus);
+    choose::step_aside(&subject.cpus, &host);
     let stop = signals::stop_flag()?;
     thread::scope(|scope| {
         let ended = watch(scope, &arguments, &root, subject, &stop, (exporter.as_ref(), textfile.as_ref()));
