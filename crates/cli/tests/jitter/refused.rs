@@ -14,6 +14,12 @@ fn refused(arguments: &[&str], parts: &[&str]) {
 }
 
 #[test]
+fn a_threshold_within_the_sampling_loop() {
+    let arguments = ["--duration", "100ms", "--threshold", "1ns"];
+    refused(&arguments, &["cannot tell interruptions of 1 ns", "leave out --threshold"]);
+}
+
+#[test]
 fn cpus_that_cannot_be_measured() {
     let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
     let beyond = CpuSet::parse_list(online.trim()).unwrap().highest().unwrap() + 1;

@@ -6,7 +6,7 @@ use std::{hint::black_box, time::Duration};
 
 /// Maximum bins per CPU: a day of seconds.
 pub const BINS_MAX: u64 = 86_400;
-/// Maximum bins of all CPUs of a run, 169 MiB: a day of seconds on 64 CPUs. More CPUs share them.
+/// Maximum bins of all CPUs of a run, 127 MiB: a day of seconds on 64 CPUs. More CPUs share them.
 const BINS_MAX_TOTAL: u64 = 64 * BINS_MAX;
 /// Minimum bins per CPU.
 const BINS_MIN: u64 = 600;
@@ -47,8 +47,9 @@ pub struct Series {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Bin {
-    count: u64,
-    long_count: u64,
+    /// A loop has fewer iterations within the longest bin.
+    count: u32,
+    long_count: u32,
     ticks_total: u64,
     ticks_max: u64,
 }
@@ -82,8 +83,8 @@ impl Series {
         let last = self.bins.len().saturating_sub(1);
         let index = usize::try_from(end / self.bin_ticks).map_or(last, |index| index.min(last));
         if let Some(bin) = self.bins.get_mut(index) {
-            bin.count += 1;
-            bin.long_count += u64::from(length >= self.long_ticks);
+            bin.count = bin.count.saturating_add(1);
+            bin.long_count = bin.long_count.saturating_add((length >= self.long_ticks).into());
             bin.ticks_total = bin.ticks_total.saturating_add(length);
             bin.ticks_max = bin.ticks_max.max(length);
         }
@@ -97,10 +98,10 @@ impl Series {
         self.bins
             .into_iter()
             .map(|bin| JitterSecond {
-                count: bin.count,
+                count: bin.count.into(),
                 ns_total: scale.ns(bin.ticks_total),
                 ns_max: scale.ns(bin.ticks_max),
-                long_count: Some(bin.long_count),
+                long_count: Some(bin.long_count.into()),
             })
             .collect()
     }
@@ -146,7 +147,9 @@ mod tests {
         let counts = |seconds: &[JitterSecond]| -> Vec<(u64, u64)> {
             seconds.iter().map(|second| (second.count, second.ns_max / 1_000_000)).collect()
         };
-        assert_eq!(counts(&series.into_seconds(3_200)), [(1, 10), (2, 20), (1, 400)]);
+        let seconds = series.into_seconds(3_200);
+        assert_eq!(counts(&seconds), [(1, 10), (2, 20), (1, 400)]);
+        assert_eq!(seconds[1].long_count, Some(2), "10 and 20 ms are long");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use crate::truth::{
     host::{ground, is_traced, sampler_of},
     spin::Spin,
 };
-use lowlat_jitter::{CauseKind, CausePart};
+use lowlat_jitter::{Cause, CauseKind, CausePart};
 use lowlat_measure::clock::{ArchCounter, Counter};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, waitid};
 use std::{thread, time::Duration};
@@ -35,13 +35,14 @@ fn stops_of_the_process_are_found_with_their_cause() {
     let causes = &record.causes.as_ref().unwrap().cpus[0];
     for one in &found {
         let explained = &causes.first[one.place];
-        // The CPU was idle or ran another thread, and everything the kernel did meanwhile has a name.
+        // Whatever ran meanwhile took nothing from it, and everything the kernel did meanwhile has a name.
         let is_named =
             |part: &&CausePart| part.cause.kind.is_kernel() && part.cause.kind != CauseKind::EntryExit;
         let named_ns: u64 = explained.parts.iter().filter(is_named).map(|part| part.ns).sum();
         assert!(named_ns + lost_ns(explained) >= one.to_ns - one.from_ns, "{explained:#?}");
         if lost_ns(explained) == 0 {
-            assert_eq!(explained.parts[0].cause.kind, CauseKind::Thread, "{explained:#?}");
+            let Cause { kind, name, .. } = &explained.parts[0].cause;
+            assert_eq!((*kind, name.as_str()), (CauseKind::Held, "stopped (SIGSTOP)"), "{explained:#?}");
         }
     }
     eprintln!("found all {} stops", found.len());

@@ -102,8 +102,8 @@ impl Numbers {
                     self.last += ahead;
                     return true;
                 }
-                let is_of_batch =
-                    self.last.wrapping_sub(number) & bits <= self.last - (self.first - 1).min(self.last);
+                let back = self.last.wrapping_sub(number) & bits;
+                let is_of_batch = self.last.checked_sub(self.first).is_some_and(|answered| back <= answered);
                 if is_of_batch { self.strays.repeated += 1 } else { self.strays.late += 1 }
             }
         }
