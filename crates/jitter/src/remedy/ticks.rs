@@ -156,20 +156,17 @@ pub(super) fn idle(_: &Case<'_>) -> Advice {
 
 /// The limit of the thread's own real-time or deadline class.
 pub(super) fn limit(case: &Case<'_>) -> Advice {
+    if fair_server(case).is_some() {
+        let off = fair_server_off(case, case.cpus.lowest().unwrap_or_default());
+        let advice = format!("the fair server runs ordinary threads in place of real-time ones: {off}");
+        return Advice::Elsewhere("debugfs.sched.fair_server", advice);
+    }
     if case.sysctl("kernel.sched_rt_runtime_us") != Some(-1) {
         return case.set_sysctl("kernel.sched_rt_runtime_us", -1, "");
     }
-    match fair_server(case) {
-        Some(_) => {
-            let cpu = case.cpus.lowest().unwrap_or_default();
-            let off = fair_server_off(case, cpu);
-            let advice = format!("the fair server runs ordinary threads in place of real-time ones: {off}");
-            Advice::Elsewhere("debugfs.sched.fair_server", advice)
-        }
-        None => by_program(
-            "the thread's own limit: a control group's cpu.rt_runtime_us, or the runtime of SCHED_DEADLINE",
-        ),
-    }
+    by_program(
+        "the thread's own limit: a control group's cpu.rt_runtime_us, or the runtime of SCHED_DEADLINE",
+    )
 }
 
 /// The quota of a control group.

@@ -80,7 +80,8 @@ pub fn quantity_name(of: Quantity) -> &'static str {
 /// Returns what the figures of a quantity are of.
 pub fn quantity_unit(of: Quantity) -> &'static str {
     match of {
-        Quantity::Lost | Quantity::Long => " per second and CPU",
+        Quantity::Lost => " per second and CPU",
+        Quantity::Long => " per second of running",
         Quantity::Longest => " (median)",
         Quantity::Wait => "",
     }
