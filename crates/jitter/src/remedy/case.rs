@@ -78,7 +78,7 @@ impl<'a> Case<'a> {
         match (self.cause.kind, self.cause.number) {
             (CauseKind::Irq, Some(number)) => format!("irq {number} {name}").trim_end().to_owned(),
             (CauseKind::Thread, Some(number)) => format!("thread {name} (pid {number})"),
-            (CauseKind::Held, _) => name.to_string(),
+            (CauseKind::Held, _) => name,
             (kind, _) => format!("{} {name}", kind.word()).trim_end().to_owned(),
         }
     }

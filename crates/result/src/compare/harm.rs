@@ -409,10 +409,10 @@ struct Tally {
 
 impl Tally {
     /// Of the counts of each entry, and of the core-seconds in which they could happen.
-    fn of(counts: &[f64], exposures_s: &[f64]) -> Self {
-        let (count, exposure_s) = (counts.iter().sum::<f64>(), exposures_s.iter().sum::<f64>());
+    fn of(counts: &[f64], ran_s: &[f64]) -> Self {
+        let (count, exposure_s) = (counts.iter().sum::<f64>(), ran_s.iter().sum::<f64>());
         let middle = if exposure_s > 0.0 { count / exposure_s } else { 0.0 };
-        let rests: Vec<f64> = counts.iter().zip(exposures_s).map(|(count, s)| count - middle * s).collect();
+        let rests: Vec<f64> = counts.iter().zip(ran_s).map(|(count, s)| count - middle * s).collect();
         let rest = Mean::of(&rests);
         let entries_per_s = if exposure_s > 0.0 { counts.len() as f64 / exposure_s } else { 0.0 };
         Self { count, exposure_s, rate: Mean { middle, ..rest.scaled(entries_per_s) } }
