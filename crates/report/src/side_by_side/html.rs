@@ -64,7 +64,7 @@ fn overview(of: &SideBySide) -> Markup {
         }
         @for (at, _, limit) in comparisons(of) {
             @if let Some(limit) = limit {
-                p class={ "note r-" (limit_class(limit.verdict)) } { b { (letter(at)) ": " } (micro(&limit_sentence(limit))) }
+                p class={ "note r-" (limit_class(limit.verdict)) } { b { (letter(at)) ": " } (micro(&limit_sentence(limit).replace(" -> ", " → "))) }
             }
         }
     };

@@ -80,7 +80,7 @@ fn summary(comparison: &Comparison) -> Markup {
             p class="eyebrow" { @if is_measured { "Interruptions of user threads, before and after" } @else { "Settings, before and after" } }
             @if is_measured { h1 id="summary-title" class={ "r-" (harm_word(comparison.harm.verdict).1) } { (verdict_title(comparison.harm.verdict)) } }
             @else { h1 id="summary-title" { (plural(comparison.setting_changes.len(), "setting")) " differ" @if comparison.setting_changes.len() == 1 { "s" } } }
-            p class="verdict" { (micro(&headline(comparison))) }
+            p class="verdict" { (micro(&headline(comparison).replace(" -> ", " → "))) }
             (facts([("Before", micro(&runs(&comparison.before))), ("After", micro(&runs(&comparison.after))), ("CPUs", compared)]))
             @if is_measured { (harm(comparison)) (figures(comparison)) }
             (percentiles(comparison))
