@@ -40,9 +40,25 @@ impl OwnGroups {
     }
 }
 
+/// For how long quotas had stopped this process's control group, at a moment.
+#[derive(Debug, Clone)]
+pub struct Throttled(Reading<u64>);
+
+impl Throttled {
+    /// Reads it.
+    pub fn read(root: &Root) -> Self {
+        Self(throttled_ns(root))
+    }
+
+    /// For how long they have stopped it since, in nanoseconds.
+    pub fn elapsed_ns(&self, root: &Root) -> Reading<u64> {
+        self.0.as_ref().and_then(|from| throttled_ns(root).map(|to| to.saturating_sub(*from)))
+    }
+}
+
 /// For how long quotas of CPU time have stopped the threads of this process's groups, in nanoseconds: of the group above it
 /// or its own with the most. Absent if none can have a quota.
-pub fn throttled_ns(root: &Root) -> Reading<u64> {
+fn throttled_ns(root: &Root) -> Reading<u64> {
     OwnGroups::of(root, "cpu").and_then(|groups| {
         let (key, unit_ns) =
             if groups.is_version_1 { ("throttled_time", 1) } else { ("throttled_usec", 1_000) };

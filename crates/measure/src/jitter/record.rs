@@ -2,9 +2,9 @@
 
 use super::{options::JitterOptions, series::SeriesPlan, steal::Steal, team::Done};
 use crate::clock::{ClockState, CounterKind, Frequency, TickScale};
-use lowlat_host::{CpuSet, Reading};
+use lowlat_host::CpuSet;
 use lowlat_jitter::{JitterCpu, JitterRecord, Warning};
-use lowlat_sys::{Root, control_group::throttled_ns};
+use lowlat_sys::{Root, control_group::Throttled};
 
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
@@ -14,7 +14,7 @@ pub struct Before {
     frequency: Frequency,
     clocks: ClockState,
     steal: Steal,
-    throttled_ns: Reading<u64>,
+    throttled: Throttled,
     /// Doubts so far.
     pub warnings: Vec<Warning>,
 }
@@ -23,7 +23,7 @@ impl Before {
     /// Reads it.
     pub fn read(root: &Root, kind: CounterKind, frequency: Frequency, warnings: Vec<Warning>) -> Self {
         let (clocks, steal) = (ClockState::read(root), Steal::read(root));
-        Self { kind, frequency, clocks, steal, throttled_ns: throttled_ns(root), warnings }
+        Self { kind, frequency, clocks, steal, throttled: Throttled::read(root), warnings }
     }
 }
 
@@ -40,11 +40,8 @@ pub fn assemble(
     let steal_after = Steal::read(root);
     let mut warnings = before.warnings;
     warnings.extend(before.clocks.doubts_until(&ClockState::read(root), before.kind, scale));
-    if let (Reading::Known(from), Reading::Known(to)) = (before.throttled_ns, throttled_ns(root))
-        && to > from
-    {
-        warnings.push(Warning::QuotaThrottled { throttled_ns: to - from });
-    }
+    let throttled_ns = before.throttled.elapsed_ns(root).into_known().filter(|ns| *ns > 0);
+    warnings.extend(throttled_ns.map(|throttled_ns| Warning::QuotaThrottled { throttled_ns }));
     let online = root.read_cpu_list(ONLINE).into_known();
     let missing = options.cpus.difference(&done.iter().map(|one| one.cpu).collect());
     if !missing.is_empty() {
@@ -118,6 +115,7 @@ fn backwards_on(cpus: &[JitterCpu]) -> Option<Warning> {
 mod tests {
     use super::*;
     use crate::jitter::{calibrate::Calibration, recorder::Recorder, sampler::Outcome};
+    use lowlat_host::Reading;
     use lowlat_jitter::JitterCpu;
     use std::time::Duration;
 

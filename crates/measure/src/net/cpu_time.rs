@@ -1,8 +1,6 @@
-//! CPU time of the calling thread, and time in which quotas stopped this process.
+//! CPU time of the calling thread.
 
-use lowlat_host::Reading;
 use lowlat_net::pingpong::CpuUse;
-use lowlat_sys::{Root, control_group::throttled_ns};
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 
@@ -23,25 +21,6 @@ impl CpuClock {
     pub fn used(&self) -> CpuUse {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         CpuUse { cpu_ns: ns(cpu_time().saturating_sub(self.cpu)), elapsed_ns: ns(self.wall.elapsed()) }
-    }
-}
-
-/// For how long quotas had stopped this process's control group, at a moment.
-#[derive(Debug)]
-pub struct Throttled(Reading<u64>);
-
-impl Throttled {
-    /// Reads it.
-    pub fn now() -> Self {
-        Self(throttled_ns(&Root::live()))
-    }
-
-    /// For how long they have stopped it since; 0 if that is not known.
-    pub fn elapsed_ns(&self) -> u64 {
-        match (&self.0, throttled_ns(&Root::live())) {
-            (Reading::Known(from), Reading::Known(to)) => to.saturating_sub(*from),
-            _ => 0,
-        }
     }
 }
 

@@ -99,9 +99,7 @@ impl Shared {
         // Relaxed: pairs with the store in `Link::receive`; only compared with itself.
         self.arrived.load(Ordering::Relaxed)
     }
-}
 
-impl Shared {
     /// Number of the first message of the batch, for [`Wires::give_up`].
     pub fn first(&self) -> u64 {
         // Relaxed: pairs with the store in `Link::begin`; a give-up of the batch before is ignored.

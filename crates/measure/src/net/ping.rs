@@ -4,7 +4,7 @@ mod stamped;
 
 use super::{
     control::{Control, ControlError, unexpected},
-    cpu_time::{CpuClock, Throttled},
+    cpu_time::CpuClock,
     link::{Ended, Link, Side, Strays},
     parts::{PartsRun, Thread},
     pong::Batch,
@@ -13,6 +13,7 @@ use crate::clock::{ArchCounter, Counter, TickScale};
 use lowlat_net::pingpong::{
     CpuUse, Figures, IrqSuspend, Scenario, SizeRecord, parts::PartsFacts, protocol::Message,
 };
+use lowlat_sys::{Root, control_group::Throttled};
 use std::{
     hint,
     time::{Duration, Instant},
@@ -164,7 +165,7 @@ impl<'a> Pinger<'a> {
         self.samples.clear();
         self.from_send.clear();
         (self.lost, self.strays, self.server_throttled_ns) = (0, Strays::default(), 0);
-        let throttled_ns = Throttled::now();
+        let throttled = Throttled::read(&Root::live());
         let start = Instant::now();
         let result = self.warm_up(size_bytes, is_first).and_then(|()| {
             self.samples.clear();
@@ -180,7 +181,8 @@ impl<'a> Pinger<'a> {
             self.strays.add(self.link.take_strays());
             record.lost_count = self.lost;
             (record.late_count, record.duplicate_count) = (self.strays.late, self.strays.repeated);
-            record.throttled_ns = [throttled_ns.elapsed_ns(), self.server_throttled_ns];
+            record.throttled_ns =
+                [throttled.elapsed_ns(&Root::live()).into_known().unwrap_or(0), self.server_throttled_ns];
         }
         if let Some((record, mut parts)) = record.as_mut().zip(parts) {
             let figures = record.from_send.as_ref().unwrap_or(&record.figures);

@@ -2,7 +2,7 @@
 
 use super::{
     control::{Control, ControlError, unexpected},
-    cpu_time::{CpuClock, Throttled},
+    cpu_time::CpuClock,
     facts,
     link::{Ended, Link, Shared, Side},
     stream::{RoundPlan, receive_round},
@@ -16,6 +16,7 @@ use lowlat_net::{
     },
     stream::HEADER_BYTES,
 };
+use lowlat_sys::{Root, control_group::Throttled};
 use std::{
     fmt,
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
@@ -132,7 +133,7 @@ fn serve_batches(
                     link.start_stamps(count, size_bytes).map_err(ControlError::Io)?;
                 }
                 control.send(&ready)?;
-                let (clock, throttled) = (CpuClock::start(), Throttled::now());
+                let (clock, throttled) = (CpuClock::start(), Throttled::read(&Root::live()));
                 let echoed = batch.during(size_bytes, || echo(link, size_bytes, count, is_stamped));
                 let used = clock.used();
                 let rows = link.end_stamps().map_err(ControlError::Io)?;
@@ -148,7 +149,8 @@ fn serve_batches(
                 if scenario.waiting == Waiting::SuspendedIrq && irq_suspend.is_none() {
                     irq_suspend = facts::irq_suspend(napi_id);
                 }
-                let (strays, throttled_ns) = (link.take_strays(), throttled.elapsed_ns());
+                let strays = link.take_strays();
+                let throttled_ns = throttled.elapsed_ns(&Root::live()).into_known().unwrap_or(0);
                 let strays = [strays.late, strays.repeated];
                 let irq_suspend = irq_suspend.clone();
                 control.send(&Message::Done { napi_id, irq_suspend, cpu, strays, throttled_ns })?;

@@ -158,12 +158,8 @@ impl Harm {
         let load = load_of(runs[0]).zip(load_of(runs[1])).map(|(before, after)| [before, after]);
         let has_load_differed = load.is_some_and(|[before, after]| (after - before).abs() > LOAD_MARGIN);
         let shows = matches!(verdict, HarmVerdict::Worse | HarmVerdict::Better | HarmVerdict::Traded);
-        let verdict = match verdict {
-            _ if shows && is_by_surroundings(runs, cpus, has_load_differed) => {
-                HarmVerdict::SurroundingsDiffered
-            }
-            verdict => verdict,
-        };
+        let is_surrounded = shows && is_by_surroundings(runs, cpus, has_load_differed);
+        let verdict = if is_surrounded { HarmVerdict::SurroundingsDiffered } else { verdict };
         Self { verdict, seconds, load, quantities }
     }
 
@@ -188,30 +184,25 @@ fn is_by_surroundings(runs: [&[&JitterRecord]; 2], cpus: &CpuSet, has_load_diffe
     if !runs.iter().all(|side| side.iter().all(is_traced)) {
         return has_load_differed;
     }
-    let measured = |side: &'_ [&JitterRecord]| -> Vec<JitterCpu> {
+    let measured = runs.map(|side| {
         let all = side.iter().flat_map(|run| &run.cpus);
-        all.filter(|cpu| is_compared(cpu.cpu, cpus)).cloned().collect()
+        all.filter(|cpu| is_compared(cpu.cpu, cpus)).collect::<Vec<&JitterCpu>>()
+    });
+    let ran_ns = measured.each_ref().map(|of| of.iter().map(|cpu| cpu.runtime_ns as f64).sum::<f64>());
+    let share = |at: usize, is_meant: &dyn Fn(&Cause) -> bool| {
+        let rows = runs[at].iter().flat_map(|run| by_cpu(run));
+        let rows = rows.filter(|of| is_compared(of.0, cpus) && is_meant(of.1));
+        rows.map(|of| of.3 as f64).sum::<f64>() / ran_ns[at]
     };
-    let [a, b] = runs.map(measured);
-    let difference_ns = |is_meant: &dyn Fn(&Cause) -> bool| {
-        let [before, after] = [(runs[0], &a), (runs[1], &b)].map(|(side, measured)| {
-            let rows = side
-                .iter()
-                .flat_map(|run| by_cpu(run))
-                .filter(|of| is_compared(of.0, cpus) && is_meant(of.1));
-            rows.map(|of| of.3 as f64).sum::<f64>()
-                / measured.iter().map(|cpu| cpu.runtime_ns as f64).sum::<f64>()
-        });
-        after - before
-    };
-    let is_stolen_from = a.iter().chain(&b).any(|cpu| cpu.steal_ns.known().is_some_and(|ns| *ns > 0));
+    let difference = |is_meant: &dyn Fn(&Cause) -> bool| share(1, is_meant) - share(0, is_meant);
+    let is_stolen_from = measured.iter().flatten().any(|cpu| cpu.steal_ns.known().is_some_and(|ns| *ns > 0));
     let is_stolen = |cause: &Cause| {
         is_stolen_from && matches!(cause.kind, CauseKind::FirmwareOrHypervisor | CauseKind::Unexplained)
     };
-    let all = difference_ns(&|_| true);
+    let all = difference(&|_| true);
     let is_most = |part: f64| part * all > 0.0 && part.abs() >= all.abs() / 2.0;
-    is_most(difference_ns(&is_stolen))
-        || (has_load_differed && is_most(difference_ns(&|cause| is_stolen(cause) || is_ordinary(cause))))
+    is_most(difference(&is_stolen))
+        || (has_load_differed && is_most(difference(&|cause| is_stolen(cause) || is_ordinary(cause))))
 }
 
 /// Whether it is a thread that takes turns with others, of lowlat or not.

@@ -95,11 +95,11 @@ impl Comparison {
     /// Checks the compared records against a limit.
     pub fn limit(&self, before: &[&JitterRecord], after: &[&JitterRecord], limit: &Limit) -> LimitOutcome {
         let harm = Harm::of([before, after], &self.cpus, &limit.0);
-        let is_short = harm.seconds.iter().any(|seconds| *seconds < super::SECONDS_MIN);
+        let is_short = harm.verdict == HarmVerdict::TooShort;
         let one = |(quantity, margin): &(Quantity, f64)| {
             let figures = match quantity {
                 Quantity::Wait => self.wait(*margin),
-                _ => harm.quantities.iter().find(|of| of.quantity == *quantity).copied(),
+                _ => harm.quantity(*quantity).copied(),
             };
             let is_within = |of: QuantityHarm| match (of.chances, of.difference) {
                 (Some([towards_worse, _]), _) => towards_worse >= SURE,
