@@ -50,6 +50,7 @@ fn sum_of(sum: CauseTotal, total: &CauseTotal) -> CauseTotal {
         ns_max: sum.ns_max.max(total.ns_max),
         windowed_count: sum.windowed_count.saturating_add(total.windowed_count),
         windowed_square_sum: sum.windowed_square_sum.saturating_add(total.windowed_square_sum),
+        allowed_cpus: sum.allowed_cpus,
         cause: sum.cause,
     }
 }

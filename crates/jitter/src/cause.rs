@@ -1,7 +1,7 @@
 //! Causes of interruptions, as in a record.
 
 use super::{Interruption, Sender, SenderTotal, attribution::IDLE_NAME};
-use lowlat_host::{CpuId, Reading};
+use lowlat_host::{CpuId, CpuSet, Reading};
 use serde::{Deserialize, Serialize};
 
 /// What took time from a user thread.
@@ -96,7 +96,21 @@ impl CauseKind {
     }
 }
 
+/// The name of the timer's interrupt. That of one which ran a function has the function too: "local timer (NAME)".
+pub(crate) const LOCAL_TIMER: &str = "local timer";
+
 impl Cause {
+    /// Whether it is the interrupt of the local timer.
+    pub fn is_local_timer(&self) -> bool {
+        self.kind == CauseKind::Vector && self.name.starts_with(LOCAL_TIMER)
+    }
+
+    /// The function for which the local timer interrupted.
+    pub fn timer_function(&self) -> Option<&str> {
+        let function = self.name.strip_prefix(LOCAL_TIMER)?.strip_prefix(" (")?.strip_suffix(')')?;
+        self.is_local_timer().then_some(function)
+    }
+
     /// A cause with only a kind.
     pub fn of(kind: CauseKind) -> Self {
         Self { kind, ..Self::default() }
@@ -218,6 +232,9 @@ pub struct CpuCauses {
     pub worst: Vec<Explained>,
     /// The first interruptions with their events, in time order.
     pub first: Vec<Explained>,
+    /// Interruptions by the limit of the sampler's own real-time class; `None` if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub own_holds: Option<OwnHolds>,
     /// Interruptions by other CPUs, by their senders; those that took the most time first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub senders: Vec<SenderTotal>,
@@ -225,6 +242,20 @@ pub struct CpuCauses {
     pub counters: Vec<CounterDelta>,
     /// System-management interrupts during the run, from MSR_SMI_COUNT (Intel only).
     pub smi_count: Reading<u64>,
+}
+
+/// Interruptions of one CPU that the run itself caused: the kernel limits the time of a real-time sampler.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OwnHolds {
+    /// Their number.
+    pub count: u64,
+    /// Their time.
+    pub ns_total: u64,
+    /// Their lengths in nanoseconds: HdrHistogram V2, deflated, base64.
+    pub histogram: String,
+    /// The longest of all other interruptions.
+    pub others_ns_max: u64,
 }
 
 /// Sum of one cause on one CPU.
@@ -244,6 +275,9 @@ pub struct CauseTotal {
     pub entry_exit_ns: u64,
     /// Maximum in one interruption.
     pub ns_max: u64,
+    /// For a thread, CPUs on which it may run; `None` if it ended before they were read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_cpus: Option<CpuSet>,
     /// Interruptions with it in the [`CpuCauses::window_count`] whole seconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub windowed_count: u64,

@@ -1,6 +1,6 @@
 //! Causes for the kernel's counters, and the increase of a counter between two readings.
 
-use super::{Cause, CauseKind, CauseTotal, CounterDelta, Warning};
+use super::{Cause, CauseKind, CauseTotal, CounterDelta, Warning, cause::LOCAL_TIMER};
 use lowlat_host::CpuId;
 
 /// Counters of /proc/interrupts and /proc/softirqs are 32 bits wide (`kstat_irqs`, `irq_cpustat_t`).
@@ -42,7 +42,7 @@ impl Movement {
 /// Some rows are included in another: PMI in NMI, TLB in CAL.
 const X86_ROWS: [(&str, CauseKind, &str); 19] = [
     ("NMI", CauseKind::Nmi, ""),
-    ("LOC", CauseKind::Vector, "local timer"),
+    ("LOC", CauseKind::Vector, LOCAL_TIMER),
     ("SPU", CauseKind::Vector, "spurious APIC"),
     ("PMI", CauseKind::Nmi, "performance monitoring"),
     ("IWI", CauseKind::Vector, "irq work"),
@@ -147,9 +147,9 @@ pub fn contradictions(
         .collect()
 }
 
-/// The kernel counts both kinds of function calls in one row.
+/// The kernel counts both kinds of function calls in one row, and so the timer's interrupts.
 fn row_of_vector(name: &str) -> &str {
-    if name.starts_with("call function") { "call function" } else { name }
+    ["call function", LOCAL_TIMER].into_iter().find(|row| name.starts_with(row)).unwrap_or(name)
 }
 
 /// Which counter tables could be read before and after.

@@ -25,7 +25,8 @@ mod within;
 
 pub use cause::{
     Cause, CauseKind, CausePart, CauseSource, CauseTotal, Change, CounterDelta, CpuCauses, Explained, Group,
-    GroupMember, GroupSize, JitterCauses, JitterGroups, TIMELINE_STEPS_MAX, TimelineStep, TracingCost,
+    GroupMember, GroupSize, JitterCauses, JitterGroups, OwnHolds, TIMELINE_STEPS_MAX, TimelineStep,
+    TracingCost,
 };
 pub use cells::LengthCells;
 pub use counters::{

@@ -22,8 +22,10 @@ pub fn study_with(
 ) -> Result<JitterStudy, StudyError> {
     let mut study = study(record)?;
     if let Some(context) = context {
-        for found in &mut study.causes {
-            found.remedy = remedy(&found.cause, &found.cpus, context);
+        let remedies: Vec<_> =
+            study.causes.iter().map(|found| remedy(&found.cause, &found.cpus, context, &study)).collect();
+        for (found, remedy) in study.causes.iter_mut().zip(remedies) {
+            found.remedy = remedy;
         }
         let isolated = IsolatedCpus::of(context.host, &context.allocation.isolated);
         for of in &mut study.cpus {
@@ -160,6 +162,10 @@ fn merge(entry: Entry<'_>, cpu: &CpuCauses, total: &CauseTotal) {
     merged.ns_total = merged.ns_total.saturating_add(total.ns_total);
     merged.entry_exit_ns = merged.entry_exit_ns.saturating_add(entry_exit_of(total));
     merged.ns_max = merged.ns_max.max(total.ns_max);
+    if let Some(cpus) = &total.allowed_cpus {
+        let all = merged.allowed_cpus.get_or_insert_default();
+        *all = all.union(cpus);
+    }
 }
 
 fn part(ns: u128, whole_ns: u128) -> f64 {

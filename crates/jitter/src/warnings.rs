@@ -207,6 +207,18 @@ pub enum Warning {
         /// The file with the time.
         path: &'static str,
     },
+    /// The limit of real-time threads interrupted the samplers.
+    #[error(
+        "The kernel held back the real-time samplers {count} times, for {} ms in all, to let others run: the causes name it, and \
+         neither headline nor gate counts it. The host does so only to a real-time thread that never sleeps.",
+        milliseconds(*.ns_total)
+    )]
+    HeldBack {
+        /// Times that it did.
+        count: u64,
+        /// Their time.
+        ns_total: u64,
+    },
     /// Rings were full, so interruptions are missing in the raw files.
     #[error(
         "On {cpus:#} interruptions were too frequent to be written: {lost_count} are missing in the raw files, but in no \

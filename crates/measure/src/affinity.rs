@@ -66,7 +66,11 @@ pub fn chosen(online: &CpuSet, isolated: &CpuSet) -> Option<CpuSet> {
     (!own.is_empty() && own != first && own != usual && own != usual.union(isolated)).then_some(own)
 }
 
-fn of_thread(thread: libc::pid_t) -> Result<CpuSet, AffinityError> {
+/// The CPUs on which a thread may run; of the calling one for 0.
+///
+/// # Errors
+/// [`AffinityError::Get`] if the kernel returns an error, as for a thread that has ended.
+pub fn of_thread(thread: libc::pid_t) -> Result<CpuSet, AffinityError> {
     let mut words: Vec<c_ulong> = vec![0; WORDS_MAX];
     // SAFETY: the buffer is alive and as long as the length says; the kernel writes no more than that into it.
     let bytes = unsafe {

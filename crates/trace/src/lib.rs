@@ -29,6 +29,7 @@ pub use sends::{
     Targets,
 };
 
+use lowlat_host::CpuSet;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -61,6 +62,9 @@ pub enum Activity {
     PageFault,
     /// A signal delivered to the interrupted thread, by its number.
     Signal(u8),
+    /// The interrupt of a timer that runs this function first, by its address. Made of an interrupt and an
+    /// [`Activity::Hrtimer`] in it.
+    TimerInterrupt(u64),
     /// The thread may not run, whatever else runs meanwhile. Made of a [`TraceStep::Switch`].
     Held(Hold),
 }
@@ -178,6 +182,9 @@ pub struct ThreadName {
     /// Its priority on the scheduler's scale: -1 deadline, 0 to 98 real-time (99 minus the user's number),
     /// 100 to 139 normal (120 plus nice).
     pub prio: i32,
+    /// CPUs on which it may run, which the trace does not tell; `None` if nobody asked, or if it had ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_cpus: Option<CpuSet>,
 }
 
 /// The names of softirqs by number (kernel: include/linux/interrupt.h).

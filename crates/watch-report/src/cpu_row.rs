@@ -191,7 +191,7 @@ fn is_interrupt(cause: &Cause) -> bool {
 /// Whether the cause is the CPU's timer: a vector on x86, an interrupt with a handler on ARM.
 fn is_tick(cause: &Cause) -> bool {
     match cause.kind {
-        CauseKind::Vector => cause.name == "local timer",
+        CauseKind::Vector => cause.is_local_timer(),
         CauseKind::Irq => cause.name == "arch_timer",
         _ => false,
     }

@@ -11,8 +11,9 @@ use super::{
     totals::Totals,
     windows::Windows,
 };
-use crate::{CauseKind, CpuCauses};
-use lowlat_host::{CpuId, TickScale, ticks_between};
+use crate::{CauseKind, CpuCauses, OwnHolds};
+use hdrhistogram::Histogram;
+use lowlat_host::{CpuId, TickScale, histogram, ticks_between};
 use lowlat_trace::{Activity, Channel, Hold, TraceEvent, TraceNames, TraceStep, Vector};
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -28,6 +29,9 @@ pub const EVENTS_MAX: usize = 50_000;
 
 /// Events after an interrupt's start among which the functions that it runs are searched.
 const AHEAD_MAX: usize = 64;
+
+/// Digits of the histogram of holds: those of the sampler's histogram.
+const HOLD_DIGITS: u8 = 3;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -102,6 +106,8 @@ pub struct CpuAttributor {
     held: Option<Hold>,
     attributed_count: u64,
     attributed_ticks: u64,
+    holds: OwnHolds,
+    hold_lengths: Option<Histogram<u64>>,
     kernel_count: u64,
     kernel_ticks: u64,
     kernel_unnamed_ticks: u64,
@@ -119,7 +125,7 @@ impl CpuAttributor {
             scale,
             queue: Queue::new(plan.events_max),
             keys: KeyTable::new(),
-            replay: Replay::new(plan.sampler_tid, scale.ticks(ENTRY_EXIT_NS_MAX)),
+            replay: Replay::new(plan.sampler_tid, plan.is_sleeper, scale.ticks(ENTRY_EXIT_NS_MAX)),
             totals: Totals::new(),
             keeper: Keeper::new(plan.worst_count, plan.first_count),
             windows: Windows::default(),
@@ -129,6 +135,8 @@ impl CpuAttributor {
             held: None,
             attributed_count: 0,
             attributed_ticks: 0,
+            holds: OwnHolds::default(),
+            hold_lengths: None,
             kernel_count: 0,
             kernel_ticks: 0,
             kernel_unnamed_ticks: 0,
@@ -189,10 +197,31 @@ impl CpuAttributor {
         if main.1.has_event {
             self.note_kernel(length);
         }
+        self.note_hold(main.1.longest, self.scale.ns(length));
         self.totals.add(&self.replay.parts, main.0, at / self.scale.ticks(SECOND_NS).max(1));
         self.senders.add(&self.replay.senders);
         self.keeper.keep(span, self.windows.open(), &self.replay, &self.keys);
         main.1
+    }
+
+    /// Sorts an interruption into the sampler's own, by the limit of its real-time class, and the others.
+    fn note_hold(&mut self, main: CauseKey, length_ns: u64) {
+        if main != CauseKey::Activity(Activity::Held(Hold::Limit)) {
+            self.holds.others_ns_max = self.holds.others_ns_max.max(length_ns);
+            return;
+        }
+        self.holds.count += 1;
+        self.holds.ns_total = self.holds.ns_total.saturating_add(length_ns);
+        let lengths = self.hold_lengths.get_or_insert_with(|| {
+            Histogram::new(HOLD_DIGITS).expect("the number of digits is one that a histogram accepts")
+        });
+        lengths.saturating_record(length_ns.max(1));
+    }
+
+    /// The sampler's own interruptions; `None` if there was none, or if some interruptions did not arrive here.
+    fn own_holds(&self) -> Option<OwnHolds> {
+        let lengths = self.hold_lengths.as_ref().filter(|_| self.ring_lost_count == 0)?;
+        Some(OwnHolds { histogram: histogram::encode(lengths), ..self.holds.clone() })
     }
 
     /// Counts an interruption in which the kernel ran, and its unnamed time.
@@ -347,6 +376,7 @@ impl CpuAttributor {
             names: CauseNames { names, own_tids: &self.plan.own_tids },
             windows: self.windows,
         };
+        let own_holds = self.own_holds();
         let (worst, first) = self.keeper.finish();
         CpuCauses {
             cpu: self.plan.cpu,
@@ -360,6 +390,7 @@ impl CpuAttributor {
                 .totals(self.attributed_ticks, self.totals.finish(self.windows, &self.keys, whole_seconds)),
             event_count,
             event_lost_count,
+            own_holds,
             senders: self.senders.finish(self.scale),
             worst: worst.iter().map(|kept| record.explained(kept)).collect(),
             first: first.iter().map(|kept| record.explained(kept)).collect(),

@@ -62,7 +62,7 @@ pub(super) fn kind_of(activity: Activity) -> CauseKind {
     match activity {
         Activity::Nmi => CauseKind::Nmi,
         Activity::Irq(_) => CauseKind::Irq,
-        Activity::Vector(_) => CauseKind::Vector,
+        Activity::Vector(_) | Activity::TimerInterrupt(_) => CauseKind::Vector,
         Activity::Softirq(_) => CauseKind::Softirq,
         Activity::Hrtimer(_) => CauseKind::Hrtimer,
         Activity::Timer(_) => CauseKind::Timer,

@@ -32,5 +32,5 @@ mod tests;
 pub use engine::{AttributionPlan, CpuAttributor, ENTRY_EXIT_NS_MAX, EVENTS_MAX, Main};
 pub use groups::{GROUPS_WORST_MAX, GroupFinder, GroupPlan, Hit};
 pub use keys::{CauseKey, KEYS_MAX};
-pub use names::{CauseNames, IDLE_NAME};
+pub use names::{CauseNames, DEADLINE, IDLE_NAME};
 pub use senders::{NOTES_MAX, Note, SENDERS_MAX, SenderBook, SenderId, SenderNames};

@@ -1,12 +1,16 @@
 //! Names of causes, when a run has ended and all names are known.
 
 use super::keys::{CauseKey, kind_of};
-use crate::{Cause, CauseKind};
+use crate::{Cause, CauseKind, cause::LOCAL_TIMER};
+use lowlat_host::CpuSet;
 use lowlat_trace::{Activity, Hold, SIGNALS, SOFTIRQS, TraceNames, Vector};
 use std::collections::BTreeSet;
 
 /// The name of the idle task as a cause. It runs while the measured thread was not allowed to.
 pub const IDLE_NAME: &str = "idle: the thread was stopped or throttled";
+
+/// The priority of a thread of the deadline class.
+pub const DEADLINE: &str = "deadline";
 
 /// The name of causes beyond the maximum number of distinct ones.
 const OTHER_NAME: &str = "other";
@@ -31,6 +35,12 @@ impl CauseNames<'_> {
         }
     }
 
+    /// The CPUs on which a thread may run, if that is known.
+    pub fn allowed_cpus(&self, key: CauseKey) -> Option<CpuSet> {
+        let CauseKey::Activity(Activity::Thread(tid)) = key else { return None };
+        self.names.threads.get(&tid)?.allowed_cpus.clone()
+    }
+
     fn activity(&self, activity: Activity) -> Cause {
         let kind = kind_of(activity);
         match activity {
@@ -39,6 +49,9 @@ impl CauseNames<'_> {
                 ..named(kind, self.names.irqs.get(&number).map_or("", String::as_str))
             },
             Activity::Vector(vector) => named(kind, vector_name(vector)),
+            Activity::TimerInterrupt(function) => {
+                named(kind, &format!("{LOCAL_TIMER} ({})", self.function(function)))
+            }
             Activity::Softirq(number) => match SOFTIRQS.get(usize::from(number)) {
                 Some(name) => named(kind, name),
                 None => named(kind, &number.to_string()),
@@ -92,7 +105,7 @@ fn signal_name(number: u8) -> String {
 /// The scheduling for a priority on the scheduler's scale (see [`lowlat_trace::ThreadName::prio`]).
 fn priority_text(prio: i32) -> Option<String> {
     match prio {
-        ..0 => Some("deadline".into()),
+        ..0 => Some(DEADLINE.into()),
         0..=98 => Some(format!("real-time {}", 99 - prio)),
         100..=139 => Some(format!("nice {}", prio - 120)),
         _ => None,
@@ -111,7 +124,7 @@ fn hold_name(hold: Hold) -> &'static str {
 
 fn vector_name(vector: Vector) -> &'static str {
     match vector {
-        Vector::LocalTimer => "local timer",
+        Vector::LocalTimer => LOCAL_TIMER,
         Vector::Reschedule => "reschedule",
         Vector::CallFunction => "call function",
         Vector::CallFunctionSingle => "call function single",
@@ -136,9 +149,9 @@ mod tests {
         names.irqs.insert(47, "nvme0q3".into());
         names.functions.insert(0xffff_ffff_8112_3450, "tick_nohz_handler".into());
         for (tid, comm, prio) in [(9, "migration/1", 0), (50, "irq/47-nvme", 49), (60, "sugov:0", -1)] {
-            names.threads.insert(tid, ThreadName { comm: comm.into(), prio });
+            names.threads.insert(tid, ThreadName { comm: comm.into(), prio, allowed_cpus: None });
         }
-        names.threads.insert(77, ThreadName { comm: "lowlat".into(), prio: 110 });
+        names.threads.insert(77, ThreadName { comm: "lowlat".into(), prio: 110, allowed_cpus: None });
         let own_tids = BTreeSet::from([77]);
         let cause = CauseNames { names: &names, own_tids: &own_tids }.cause(key);
         format!("{}{}", cause.label(), if cause.is_own { " (own)" } else { "" })
@@ -150,6 +163,7 @@ mod tests {
         assert_eq!(of(Activity::Irq(47)), "irq 47 nvme0q3");
         assert_eq!(of(Activity::Irq(48)), "irq 48");
         assert_eq!(of(Activity::Vector(Vector::LocalTimer)), "local timer");
+        assert_eq!(of(Activity::TimerInterrupt(0xffff_ffff_8112_3450)), "local timer (tick_nohz_handler)");
         assert_eq!(of(Activity::Softirq(9)), "softirq RCU");
         assert_eq!(of(Activity::Softirq(200)), "softirq 200");
         assert_eq!(of(Activity::Hrtimer(0xffff_ffff_8112_3450)), "hrtimer tick_nohz_handler");

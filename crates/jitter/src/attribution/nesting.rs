@@ -50,6 +50,7 @@ pub(super) fn has_value(activity: Activity) -> bool {
         | Activity::Work(function) => function != 0,
         Activity::Nmi
         | Activity::Vector(_)
+        | Activity::TimerInterrupt(_)
         | Activity::Thread(_)
         | Activity::PageFault
         | Activity::Signal(_)

@@ -80,6 +80,18 @@ impl Parts {
         self.add(to, given);
     }
 
+    /// Moves a part, or so much of it, to another cause, with its entry and exit.
+    pub(super) fn hand_over(&mut self, from: KeyId, to: KeyId, ticks: u64, entry_exit_ticks: u64) {
+        self.give(from, to, ticks);
+        let given = entry_exit_ticks.min(self.entry_exit_ticks[from.index()]);
+        self.entry_exit_ticks[from.index()] -= given;
+        self.entry_exit_ticks[to.index()] += given;
+        if self.ticks[from.index()] == 0 {
+            self.is_there[from.index()] = false;
+            self.present.retain(|id| *id != from);
+        }
+    }
+
     /// The parts in order of first appearance.
     pub(super) fn iter(&self) -> impl Iterator<Item = (KeyId, u64)> + '_ {
         self.present.iter().map(|id| (*id, self.ticks[id.index()]))

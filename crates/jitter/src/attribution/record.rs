@@ -35,6 +35,7 @@ impl RecordWriter<'_> {
             .zip(shares)
             .map(|((key, sum, by_second), ns_total)| CauseTotal {
                 cause: self.names.cause(key),
+                allowed_cpus: self.names.allowed_cpus(key),
                 count: sum.count,
                 main_count: sum.main_count,
                 ns_total,

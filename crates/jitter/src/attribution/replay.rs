@@ -8,7 +8,7 @@ use super::{
     timeline::Timeline,
 };
 use crate::{CauseKind, Change};
-use lowlat_trace::{Activity, Hold, TraceStep};
+use lowlat_trace::{Activity, Hold, TraceStep, Vector};
 
 /// Maximum nesting depth. The kernel nests a thread, a work function, a softirq, a timer, an interrupt, its
 /// timer's function and an NMI: seven. Deeper activities count for what they run on.
@@ -18,6 +18,8 @@ const DEPTH_MAX: usize = 24;
 #[derive(Debug, Clone, Copy)]
 struct Frame {
     key: KeyId,
+    /// Its entry into the kernel, while nothing has ended in it.
+    entry: Option<u64>,
     sender: Option<SenderId>,
     activity: Activity,
     began: i64,
@@ -37,6 +39,9 @@ type Owner = (KeyId, Option<SenderId>);
 #[derive(Debug)]
 pub(super) struct Replay {
     sampler_tid: i32,
+    is_sleeper: bool,
+    /// The limit of the thread's own class or group, once it has been reached.
+    limit: Option<Hold>,
     /// Maximum part of a gap that counts as entry to or exit from an activity.
     gap_ticks_max: u64,
     length: u64,
@@ -62,9 +67,11 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    pub(super) fn new(sampler_tid: i32, gap_ticks_max: u64) -> Self {
+    pub(super) fn new(sampler_tid: i32, is_sleeper: bool, gap_ticks_max: u64) -> Self {
         Self {
             sampler_tid,
+            is_sleeper,
+            limit: None,
             gap_ticks_max,
             length: 0,
             cursor: 0,
@@ -228,10 +235,12 @@ impl Replay {
 
     /// Ends a gap. Up to a limit it was the entry to or exit from its owner; without an owner, it counts as
     /// entry and exit.
-    fn close_gap(&mut self, owner: Option<Owner>) {
+    /// Returns how much that was.
+    fn close_gap(&mut self, owner: Option<Owner>) -> u64 {
         let gap = std::mem::take(&mut self.gap);
         if std::mem::take(&mut self.is_after_loss) {
-            return self.parts.add_kind(CauseKind::NotTraced, gap);
+            self.parts.add_kind(CauseKind::NotTraced, gap);
+            return 0;
         }
         let explained = gap.min(self.gap_ticks_max);
         if gap == self.cursor && self.cursor < self.length {
@@ -244,6 +253,7 @@ impl Replay {
         }
         let rest = if self.has_lost { CauseKind::NotTraced } else { CauseKind::Unexplained };
         self.parts.add_kind(rest, gap - explained);
+        explained
     }
 
     fn push(&mut self, activity: Activity, sender: Option<SenderId>, offset: i64, keys: &mut KeyTable) {
@@ -251,11 +261,16 @@ impl Replay {
             return;
         }
         let key = keys.id(activity);
-        if self.stack.is_empty() {
+        let mut entry = 0;
+        if self.stack.last().is_some() {
+            self.name_timer(activity, keys);
+        } else {
             // The scheduler ran for the thread that it chose; otherwise the previous activity is still
             // exiting.
             let is_chosen = matches!(activity, Activity::Thread(_));
-            self.close_gap(self.last_base.filter(|_| !is_chosen).or(Some((key, sender))));
+            let exiting = self.last_base.filter(|_| !is_chosen);
+            let explained = self.close_gap(exiting.or(Some((key, sender))));
+            entry = if exiting.is_none() { explained } else { 0 };
         }
         self.parts.begin(key);
         if let Some(sender) = sender {
@@ -265,6 +280,7 @@ impl Replay {
         let known_place = self.timeline.place();
         self.stack.push(Frame {
             key,
+            entry: Some(entry),
             sender,
             activity,
             began: offset,
@@ -272,6 +288,20 @@ impl Replay {
             known_until: offset,
             known_place,
         });
+    }
+
+    /// Names the interrupt of a timer after the first function that it runs: the timer was set for that.
+    fn name_timer(&mut self, activity: Activity, keys: &mut KeyTable) {
+        let (Some(interrupt), Activity::Hrtimer(function)) = (self.stack.last_mut(), activity) else {
+            return;
+        };
+        let is_timer = matches!(interrupt.activity, Activity::Vector(Vector::LocalTimer) | Activity::Irq(_));
+        if let Some(entry) = interrupt.entry.take().filter(|_| is_timer) {
+            let key = keys.id(Activity::TimerInterrupt(function));
+            self.parts.hand_over(interrupt.key, key, interrupt.unclaimed + entry, entry);
+            self.timeline.rename(interrupt.known_place, key);
+            interrupt.key = key;
+        }
     }
 
     fn pop(&mut self, offset: i64) {
@@ -282,7 +312,7 @@ impl Replay {
             self.last_base = Some((over.key, over.sender));
         }
         if let Some(below) = self.stack.last_mut().filter(|_| !is_interrupt) {
-            below.unclaimed = 0;
+            (below.unclaimed, below.entry) = (0, None);
             (below.known_until, below.known_place) = (offset, self.timeline.place());
         }
     }
@@ -352,6 +382,7 @@ impl Replay {
         }
         self.timeline.add(offset, self.stack.len(), Change::Ends, key);
         if let Some(below) = self.stack.last_mut() {
+            below.entry = None;
             (below.known_until, below.known_place) = (offset, self.timeline.place());
         }
     }
@@ -410,7 +441,10 @@ impl Replay {
                 self.push(signal, None, offset, keys);
             }
         } else {
-            let hold = hold.filter(|_| from == self.sampler_tid);
+            let own = hold.filter(|_| from == self.sampler_tid);
+            self.limit = own.filter(|hold| matches!(hold, Hold::Limit | Hold::Quota)).or(self.limit);
+            // The CPU idles although the thread could run: who ran in between hid that its time was used up.
+            let hold = own.or(self.limit.filter(|_| from != self.sampler_tid && to == 0 && !self.is_sleeper));
             self.push(hold.map_or(Activity::Thread(to), Activity::Held), None, offset, keys);
         }
     }

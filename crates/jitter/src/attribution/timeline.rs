@@ -71,6 +71,14 @@ impl Timeline {
         self.steps.len()
     }
 
+    /// Names the step before `place` anew, if it is kept.
+    pub(super) fn rename(&mut self, place: usize, key: KeyId) {
+        let step = place.checked_sub(1).and_then(|before| self.steps.get_mut(before));
+        if let Some(step) = step.filter(|step| step.change == Change::Begins) {
+            step.key = key;
+        }
+    }
+
     /// Inserts a start that only now became known before the step at `place`. Later steps lie inside it, and
     /// the last one is dropped if there is no space.
     pub(super) fn insert_begin(&mut self, place: usize, offset: i64, depth: usize, key: KeyId) {

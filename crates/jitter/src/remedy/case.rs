@@ -1,7 +1,7 @@
 //! A cause on a host, with helpers for wording its remedy.
 
-use super::{Advice, RemedyContext};
-use crate::{Cause, CauseKind};
+use super::{Advice, RemedyContext, by_program};
+use crate::{Cause, CauseKind, CauseStudy, JitterStudy, SenderStudy};
 use lowlat_host::{CpuSet, Reading};
 
 /// Maximum number of characters shown of a name from the host.
@@ -12,15 +12,46 @@ pub(super) struct Case<'a> {
     /// The CPUs to remove it from: all but housekeeping, or all if there are no others.
     pub(super) cpus: CpuSet,
     pub(super) context: &'a RemedyContext<'a>,
+    study: &'a JitterStudy,
     is_on_housekeeping: bool,
 }
 
 impl<'a> Case<'a> {
-    pub(super) fn new(cause: &'a Cause, cpus: &CpuSet, context: &'a RemedyContext<'a>) -> Self {
+    pub(super) fn new(
+        cause: &'a Cause,
+        cpus: &CpuSet,
+        context: &'a RemedyContext<'a>,
+        study: &'a JitterStudy,
+    ) -> Self {
         let off = cpus.difference(&context.allocation.housekeeping);
         let is_on_housekeeping = off.is_empty() && !cpus.is_empty();
         let cpus = if is_on_housekeeping { cpus.clone() } else { off };
-        Self { cause, cpus, context, is_on_housekeeping }
+        Self { cause, cpus, context, study, is_on_housekeeping }
+    }
+
+    /// The causes of a kind that the run found on these CPUs, the largest first.
+    pub(super) fn beside(&self, kind: CauseKind) -> impl Iterator<Item = &'a CauseStudy> {
+        let study = self.study;
+        study
+            .causes
+            .iter()
+            .filter(move |found| found.cause.kind == kind && !found.cpus.is_disjoint(&self.cpus))
+    }
+
+    /// What the run found about this cause; `None` if that is not known.
+    pub(super) fn found(&self) -> Option<&'a CauseStudy> {
+        let id = |cause: &'a Cause| (cause.kind, &cause.name, cause.is_own);
+        self.study.causes.iter().find(|found| id(&found.cause) == id(self.cause))
+    }
+
+    /// Advice to who interrupted these CPUs most for a reason that contains this, if anybody did.
+    pub(super) fn by_sender(&self, reason: &str) -> Option<Advice> {
+        let is_meant =
+            |of: &&SenderStudy| !of.is_own && of.what.contains(reason) && !of.cpus.is_disjoint(&self.cpus);
+        // A stopper acts for others.
+        let is_meant = |of: &&SenderStudy| is_meant(of) && !of.who.starts_with("migration/");
+        let sender = self.study.senders.iter().find(is_meant)?;
+        sender.remedy.as_ref().map(|remedy| by_program(&remedy.action))
     }
 
     /// Whether it occurred on housekeeping CPUs only.

@@ -1,10 +1,8 @@
 //! Device interrupts, and the softirqs that follow them.
 
-use super::{Advice, case::Case};
-use lowlat_host::{
-    CpuSet, Reading,
-    snapshot::{Irq, component_matches},
-};
+use super::{Advice, by_program, case::Case};
+use crate::CauseKind;
+use lowlat_host::snapshot::{Irq, component_matches};
 
 /// Names of interrupts for which drivers usually let the kernel manage the affinity of each queue.
 const OFTEN_MANAGED: &[&str] = &[
@@ -100,7 +98,13 @@ fn moved(case: &Case<'_>, irqs: &[&Irq]) -> String {
     format!("move {label} to {housekeeping}{how}{balancer}")
 }
 
-/// The network's receive softirq.
+/// Function that another CPU calls to have its packets received here.
+const STEERED: &str = "rps_trigger_softirq";
+/// Runs of the softirq for one interrupt of a NIC, which stays off while packets keep coming.
+const SOFTIRQS_PER_IRQ_MAX: u64 = 10;
+
+/// The network's receive softirq. Three things raise it: the interrupt of a NIC, another CPU that steers packets here,
+/// and a thread here that sends to this host.
 pub(super) fn net_rx(case: &Case<'_>) -> Advice {
     for nic in &case.context.host.nics {
         let steered = |queue: &&lowlat_host::snapshot::QueueMask| {
@@ -117,17 +121,51 @@ pub(super) fn net_rx(case: &Case<'_>) -> Advice {
             return Advice::Elsewhere("nic.rps", advice);
         }
     }
-    let reaching: Vec<u32> =
-        case.context.host.nics.iter().flat_map(|nic| irqs_reaching(case, &nic.irqs)).collect();
-    match (reaching.as_slice(), case.housekeeping_list()) {
-        ([only], Some(list)) => Advice::Act(format!(
-            "irq {only} of a NIC reaches {}: echo {list} > /proc/irq/{only}/smp_affinity_list",
+    if case.beside(CauseKind::CallFunction).any(|found| found.cause.name == STEERED) {
+        return Advice::Elsewhere(
+            "nic.rps",
+            format!(
+                "another CPU steers packets here: find the rps_cpus below /sys/class/net that contains {}, and write \
+                 the mask of {} there",
+                case.on(),
+                case.housekeeping()
+            ),
+        );
+    }
+    let irqs_of_nics: Vec<u32> = case.context.host.nics.iter().flat_map(|nic| nic.irqs.clone()).collect();
+    let fired: Vec<(u32, u64)> = case
+        .beside(CauseKind::Irq)
+        .filter_map(|found| Some((u32::try_from(found.cause.number?).ok()?, found.count)))
+        .filter(|(number, _)| irqs_of_nics.contains(number))
+        .collect();
+    let is_any_nics = irqs_of_nics.is_empty() && case.beside(CauseKind::Irq).next().is_some();
+    let by_nics: u64 = fired.iter().map(|(_, count)| count).sum();
+    if let Some(found) =
+        case.found().filter(|found| !is_any_nics && by_nics < found.count / SOFTIRQS_PER_IRQ_MAX)
+    {
+        return by_program(format!(
+            "{}, so a thread there sends to this host (loopback, a container, a virtual machine), which receives the \
+             packets on the CPU of the sender: run that thread on {}",
+            match by_nics {
+                0 => format!("no NIC interrupts {}", case.on()),
+                _ => format!(
+                    "NICs interrupt {} {by_nics} times, and this runs {} times",
+                    case.on(),
+                    found.count
+                ),
+            },
+            case.housekeeping()
+        ));
+    }
+    match (fired.as_slice(), case.housekeeping_list()) {
+        ([(only, _)], Some(list)) => Advice::Act(format!(
+            "irq {only} of a NIC fires on {}: echo {list} > /proc/irq/{only}/smp_affinity_list",
             case.on()
         )),
-        ([first, ..], Some(list)) => Advice::Act(format!(
-            "{} interrupts of NICs reach {}: echo {list} > /proc/irq/{first}/smp_affinity_list, and the same \
+        ([(first, _), ..], Some(list)) => Advice::Act(format!(
+            "{} interrupts of NICs fire on {}: echo {list} > /proc/irq/{first}/smp_affinity_list, and the same \
              for each",
-            reaching.len(),
+            fired.len(),
             case.on()
         )),
         _ => Advice::Act(format!(
@@ -136,15 +174,6 @@ pub(super) fn net_rx(case: &Case<'_>) -> Advice {
             case.housekeeping()
         )),
     }
-}
-
-fn irqs_reaching(case: &Case<'_>, numbers: &[u32]) -> Vec<u32> {
-    let irqs = case.context.host.interrupts.irqs.iter().filter(|irq| numbers.contains(&irq.number));
-    irqs.filter(|irq| reaches(irq, &case.cpus)).map(|irq| irq.number).collect()
-}
-
-fn reaches(irq: &Irq, cpus: &CpuSet) -> bool {
-    matches!(irq.goes_to(), Reading::Known(to) if !to.is_disjoint(cpus))
 }
 
 /// The network's transmit softirq, which completes packets sent here.

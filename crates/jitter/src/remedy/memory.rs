@@ -58,6 +58,9 @@ pub(super) fn kernel_flush(_: &Case<'_>) -> Advice {
 
 /// Pages cached per CPU are returned at the request of another CPU.
 pub(super) fn drain(case: &Case<'_>) -> Advice {
+    if let Some(advice) = case.by_sender("compaction") {
+        return advice;
+    }
     let thp = case.context.host.memory.thp_enabled.text();
     if thp == "never" {
         return by_program(

@@ -18,9 +18,10 @@ mod ticks;
 
 pub use origins::origins;
 
-use super::{Cause, CauseKind, Remedy};
+use super::{Cause, CauseKind, JitterStudy, Remedy};
 use case::Case;
 use lowlat_host::{Allocation, CpuId, CpuSet, HostSnapshot, Role, snapshot::component_matches};
+use std::borrow::Cow;
 
 /// Context for wording a remedy: the host, and the requirements for it.
 #[derive(Debug, Clone, Copy)]
@@ -33,11 +34,19 @@ pub struct RemedyContext<'a> {
     pub role: &'a Role,
 }
 
-/// What removes this cause from these CPUs; `None` if lowlat knows no remedy.
+/// What removes this cause from these CPUs; `None` if lowlat knows no remedy. `study`: what else the run found; empty if
+/// that is not known.
 ///
 /// The setting is empty if no setting of the host removes it. The action then names the program to change.
-pub fn remedy(cause: &Cause, cpus: &CpuSet, context: &RemedyContext<'_>) -> Option<Remedy> {
-    let hit = Case::new(cause, cpus, context);
+pub fn remedy(
+    cause: &Cause,
+    cpus: &CpuSet,
+    context: &RemedyContext<'_>,
+    study: &JitterStudy,
+) -> Option<Remedy> {
+    let behind = behind(cause);
+    let cause = behind.as_ref();
+    let hit = Case::new(cause, cpus, context, study);
     if cause.is_own && cause.kind != CauseKind::Held {
         let advice = format!(
             "lowlat's own work: measure fewer CPUs, so that its collector need not run on {}",
@@ -58,9 +67,16 @@ pub fn remedy(cause: &Cause, cpus: &CpuSet, context: &RemedyContext<'_>) -> Opti
     Some(Remedy { setting: setting.to_owned(), action })
 }
 
+/// What is to be removed: for the interrupt of a timer, the timer's function.
+fn behind(cause: &Cause) -> Cow<'_, Cause> {
+    cause.timer_function().map_or(Cow::Borrowed(cause), |name| {
+        Cow::Owned(Cause { kind: CauseKind::Hrtimer, name: name.to_owned(), ..cause.clone() })
+    })
+}
+
 /// Whether the remedy of a cause helps a CPU. A cause that belongs on housekeeping CPUs stays there.
 pub(super) fn helps(cause: &Cause, cpu: CpuId, context: &RemedyContext<'_>) -> bool {
-    let rule = rules::RULES.iter().find(|rule| rule.fits(cause));
+    let rule = rules::RULES.iter().find(|rule| rule.fits(&behind(cause)));
     rule.is_some_and(|rule| !rule.belongs_to_housekeeping || !context.allocation.housekeeping.contains(cpu))
 }
 

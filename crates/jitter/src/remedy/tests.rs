@@ -1,6 +1,7 @@
 //! A case for every rule, and the actions on different hosts.
 
 use super::{rules::RULES, *};
+use crate::{CauseStudy, SenderStudy};
 use CauseKind::{
     CallFunction, EntryExit, FirmwareOrHypervisor, Held, Hrtimer, Irq, Nmi, NotTraced, PageFault, Signal,
     Softirq, Tasklet, Thread, Timer, Unexplained, Vector, Work,
@@ -27,6 +28,9 @@ const CASES: &[(CauseKind, &str, &str)] = &[
     (Irq, "virtio0-request", "irq.managed"),
     (Irq, "virtio1-requests", "irq.affinity"),
     (Vector, "local timer", "boot.nohz_full"),
+    (Vector, "local timer (tick_nohz_handler)", "boot.nohz_full"),
+    (Vector, "local timer (hrtimer_wakeup)", "boot.isolcpus"),
+    (Vector, "local timer (perf_swevent_hrtimer)", ""),
     (Vector, "reschedule", "boot.isolcpus"),
     (Vector, "irq work", "boot.nohz_full"),
     (Vector, "thermal", "firmware.thermal_configuration"),
@@ -142,7 +146,7 @@ trait Advice {
 impl Advice for Bench {
     fn remedy(&self, cause: &Cause, cpus: &str) -> Option<Remedy> {
         let context = RemedyContext { host: &self.host, allocation: &self.allocation, role: &self.role };
-        remedy(cause, &list(cpus), &context)
+        remedy(cause, &list(cpus), &context, &JitterStudy::default())
     }
 
     /// Asserts the setting, and that the action contains each piece of text.
@@ -225,7 +229,7 @@ fn every_rule_has_a_case_and_the_first_that_fits_speaks() {
         let cause = cause(*kind, name);
         let at = RULES
             .iter()
-            .position(|rule| rule.fits(&cause))
+            .position(|rule| rule.fits(&behind(&cause)))
             .unwrap_or_else(|| panic!("no rule for {cause:?}"));
         reached[at] = true;
         let remedy = unknown().remedy(&cause, "3").unwrap();
@@ -354,12 +358,6 @@ fn interrupts_are_moved_unless_the_kernel_manages_them() {
         bench.host.nics.push(eth0);
     });
     nic.advises(&numbered(Irq, "eth0-rx-0", 60), "3", "irq.spread_nic_queues", &["/proc/irq/60/"]);
-    nic.advises(
-        &cause(Softirq, "NET_RX"),
-        "3",
-        "irq.spread_nic_queues",
-        &["irq 60 of a NIC", "/proc/irq/60/"],
-    );
     let steered = nic.with(|bench| {
         let mask = QueueMask { queue: "rx-0".into(), cpus: Reading::Known(list("2-3")) };
         bench.host.nics[0].rps.push(mask);
@@ -459,4 +457,99 @@ fn names_from_the_host_are_cleaned() {
     let hostile = numbered(Thread, &format!("x\u{1b}[31m\n{}", "y".repeat(500)), 7);
     let action = stock().remedy(&hostile, "3").unwrap().action;
     assert!(!action.contains(['\u{1b}', '\n']) && action.len() < 300, "{action}");
+}
+
+/// What a run found on CPU 3.
+fn run(causes: &[(Cause, u64)], senders: &[(&str, &str, &str)]) -> JitterStudy {
+    let cause = |(cause, count): &(Cause, u64)| CauseStudy {
+        cause: cause.clone(),
+        cpus: list("3"),
+        count: *count,
+        ..CauseStudy::default()
+    };
+    let sender = |(who, what, action): &(&str, &str, &str)| SenderStudy {
+        who: (*who).to_owned(),
+        what: (*what).to_owned(),
+        cpus: list("3"),
+        remedy: Some(Remedy { setting: String::new(), action: format!("{who} {action}") }),
+        is_known: true,
+        ..SenderStudy::default()
+    };
+    JitterStudy {
+        causes: causes.iter().map(cause).collect(),
+        senders: senders.iter().map(sender).collect(),
+        ..JitterStudy::default()
+    }
+}
+
+#[test]
+fn what_else_the_run_found_decides_the_remedy() {
+    let nic = unknown().with(|bench| {
+        let eth0 = Nic { name: "eth0".into(), is_physical: true, irqs: vec![60, 61], ..Nic::default() };
+        bench.host.nics.push(eth0);
+    });
+    let receive = cause(Softirq, "NET_RX");
+    let irq = |number| numbered(Irq, "eth0-rx", number);
+    let other_than_nics = numbered(Irq, "nvme0q3", 47);
+    let timer = cause(Hrtimer, "dl_task_timer");
+    let deadline = Cause { priority: Some("deadline".into()), ..numbered(Thread, "feed", 71) };
+    let (stopper, worker) = (cause(Thread, "migration/3"), cause(Thread, "kworker/3:1"));
+    let moved = ("pinner (pid 9)", "thread moved: sched_setaffinity", "moves a thread");
+    let by_stopper = ("migration/0 (pid 18)", "thread moved", "moves a thread");
+    let compacts = ("balloon (pid 8)", "compaction", "compacts memory");
+    let drain = cause(Work, "lru_add_drain_per_cpu");
+    let with = |cause: &Cause, others: &[(Cause, u64)]| [&[(cause.clone(), 1_000)], others].concat();
+    type Case<'a> = (&'a Cause, Vec<(Cause, u64)>, Vec<(&'a str, &'a str, &'a str)>, &'a str, &'a str);
+    let table: Vec<Case<'_>> = vec![
+        (&receive, vec![], vec![], "", "no NIC interrupts CPU 3, so a thread there sends to this host"),
+        (&receive, vec![(other_than_nics, 5_000)], vec![], "", "no NIC interrupts CPU 3"),
+        (&receive, vec![(irq(60), 7)], vec![], "", "NICs interrupt CPU 3 7 times, and this runs 1000 times"),
+        (&receive, vec![(irq(61), 600)], vec![], "irq.spread_nic_queues", "irq 61 of a NIC fires on CPU 3"),
+        (
+            &receive,
+            vec![(irq(61), 600), (irq(60), 90)],
+            vec![],
+            "irq.spread_nic_queues",
+            "2 interrupts of NICs fire on CPU 3: echo 0,8 > /proc/irq/61/smp_affinity_list",
+        ),
+        (
+            &receive,
+            vec![(cause(CallFunction, "rps_trigger_softirq"), 900)],
+            vec![],
+            "nic.rps",
+            "another CPU steers packets here",
+        ),
+        (&timer, vec![(deadline, 90)], vec![], "", "feed is SCHED_DEADLINE and runs on CPU 3"),
+        (&stopper, vec![], vec![moved], "", "pinner (pid 9) moves a thread"),
+        (&stopper, vec![], vec![compacts], "boot.isolcpus", "is bound to its CPU"),
+        (&stopper, vec![], vec![by_stopper, moved], "", "pinner (pid 9) moves a thread"),
+        (&worker, vec![(drain.clone(), 9)], vec![compacts], "", "balloon (pid 8) compacts memory"),
+        (&worker, vec![], vec![compacts], "boot.isolcpus", "runs work that was queued on its CPU"),
+        (&drain, vec![], vec![compacts], "", "balloon (pid 8) compacts memory"),
+        (&drain, vec![], vec![moved], "memory.thp_enabled", "compaction drain"),
+    ];
+    for (cause, others, senders, setting, piece) in table {
+        let study = run(&with(cause, &others), &senders);
+        let context = RemedyContext { host: &nic.host, allocation: &nic.allocation, role: &nic.role };
+        let remedy = remedy(cause, &list("3"), &context, &study).unwrap();
+        assert!(
+            remedy.setting == setting && remedy.action.contains(piece),
+            "{cause:?} {others:?}: {remedy:?}"
+        );
+    }
+}
+
+#[test]
+fn isolation_does_not_remove_a_thread_with_its_own_affinity() {
+    let bench = stock();
+    let thread = numbered(Thread, "feed", 71);
+    let context = RemedyContext { host: &bench.host, allocation: &bench.allocation, role: &bench.role };
+    for (allowed, setting) in
+        [(None, "boot.isolcpus"), (Some("0-15"), "boot.isolcpus"), (Some("3"), "sysfs.cpuset.partition")]
+    {
+        let mut study = run(&[(thread.clone(), 9)], &[]);
+        study.causes[0].allowed_cpus = allowed.map(list);
+        let remedy = remedy(&thread, &list("3"), &context, &study).unwrap();
+        assert_eq!(remedy.setting, setting, "{}", remedy.action);
+    }
 }

@@ -1,6 +1,7 @@
 //! Threads that took the CPU.
 
 use super::{Advice, by_program, case::Case, isolation::isolate};
+use crate::CauseKind;
 
 /// A thread of a process, or a kernel thread without a separate rule.
 pub(super) fn any(case: &Case<'_>) -> Advice {
@@ -14,7 +15,11 @@ pub(super) fn any(case: &Case<'_>) -> Advice {
             case.label()
         ));
     }
-    if !case.is_isolated() {
+    let online = &case.context.host.topology.online;
+    let own = case.found().and_then(|found| found.allowed_cpus.as_ref());
+    // Isolation keeps threads away that inherited their affinity, not one that was given its own.
+    let is_pinned = own.is_some_and(|own| !online.is_subset(own));
+    if !case.is_isolated() && !is_pinned {
         return isolate(case, &format!("{} may run here", case.label()), "");
     }
     Advice::Elsewhere(
@@ -39,6 +44,9 @@ pub(super) fn movable(case: &Case<'_>) -> Advice {
 
 /// The stopper thread of a CPU.
 pub(super) fn migration(case: &Case<'_>) -> Advice {
+    if let Some(advice) = case.by_sender("thread moved") {
+        return advice;
+    }
     let what = format!("{} is bound to its CPU and runs requests from other CPUs", case.name());
     let watches = case.knob("/proc/sys/kernel/watchdog") != Some("0")
         && case
@@ -95,6 +103,10 @@ pub(super) fn idle_injection(case: &Case<'_>) -> Advice {
 
 /// A worker bound to a CPU.
 pub(super) fn bound_worker(case: &Case<'_>) -> Advice {
+    let is_drain = case.beside(CauseKind::Work).next().is_some_and(|work| work.cause.name.contains("drain_"));
+    if let Some(advice) = case.by_sender("compaction").filter(|_| is_drain) {
+        return advice;
+    }
     let why = format!("{} runs work that was queued on its CPU", case.label());
     isolate(case, &why, "the work functions in this list name it")
 }

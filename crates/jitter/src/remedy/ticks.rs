@@ -1,6 +1,7 @@
 //! Ticks, timers and RCU.
 
 use super::{Advice, by_program, case::Case, isolation::isolate};
+use crate::{CauseKind, CauseStudy, attribution::DEADLINE};
 use lowlat_host::{CpuId, kernel_version::KernelVersion};
 use lowlat_settings::change::servers;
 
@@ -67,9 +68,12 @@ fn fair_server(case: &Case<'_>) -> Option<Advice> {
 
 /// The timer of a deadline server, which the fair server is.
 pub(super) fn deadline_timer(case: &Case<'_>) -> Advice {
-    if fair_server(case).is_none() {
+    let is_deadline = |of: &&CauseStudy| of.cause.priority.as_deref() == Some(DEADLINE);
+    let thread = case.beside(CauseKind::Thread).find(is_deadline);
+    if thread.is_some() || fair_server(case).is_none() {
+        let name = thread.map_or("a thread", |of| &of.cause.name);
         let (on, keep) = (case.on(), case.housekeeping());
-        return by_program(format!("a SCHED_DEADLINE thread runs on {on}: keep it on {keep}"));
+        return by_program(format!("{name} is SCHED_DEADLINE and runs on {on}: keep it on {keep}"));
     }
     let cpu = case.cpus.lowest().unwrap_or_default();
     Advice::Act(format!("switch the fair server off: {}", fair_server_off(case, cpu)))

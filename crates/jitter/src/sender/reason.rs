@@ -39,6 +39,7 @@ const fn rule(
 
 const ANY: &[&str] = &[];
 const KEYS: &[&str] = &["static_key_*", "__static_key_*", "jump_label_*", "__jump_label_*"];
+const COMPACTION: &[&str] = &["*compact_zone*", "compact_node*", "kcompactd*", "sysctl_compaction_handler"];
 const HOLD_SOCKET: &str = "a socket with SO_TIMESTAMPING was opened or closed: let one program hold such a socket open for the \
     whole session";
 const NO_PATCHES: &str = "{who} rewrites kernel code, which interrupts every CPU: switch tracing, BPF programs, perf events and \
@@ -221,6 +222,14 @@ const RULES: &[Rule] = &[
     ),
     rule(
         ANY,
+        COMPACTION,
+        "compaction",
+        "",
+        "{who} compacts memory, which drains the page lists of every CPU: write to vm.compact_memory before trading only, and \
+         reserve huge pages at boot",
+    ),
+    rule(
+        ANY,
         &["queue_work_on", "__queue_work", "schedule_on_each_cpu", "queue_delayed_work_on"],
         "work queued",
         "",
@@ -275,7 +284,7 @@ const PURPOSES: &[(&str, &str)] = &[
 ];
 
 /// Reasons that say it all.
-const COMPLETE: &[&str] = &["drop_caches", "vm.stat_refresh", "register access", "perf event"];
+const COMPLETE: &[&str] = &["compaction", "drop_caches", "vm.stat_refresh", "register access", "perf event"];
 
 /// Where an interrupt starts on the stack: what follows is the interrupted code, which did not send.
 const INTERRUPT_STARTS: &[&str] =

@@ -205,6 +205,7 @@ fn one(cpu: &JitterCpu, is_busy: bool) -> CpuCauses {
         totals,
         worst,
         first,
+        own_holds: None,
         senders: sent_to(cpu),
         counters: vec![
             count(named(CauseKind::Vector, "local timer"), cpu.interruption_count / 2),

@@ -141,7 +141,8 @@ fn link(comparison: &mut Comparison, before: &ResultDocument, after: &ResultDocu
     for cause in &mut comparison.causes {
         let removes = |document: &ResultDocument, cpus: &CpuSet| {
             let (host, allocation, role) = (&document.snapshot, &document.allocation, &document.role);
-            remedy(&cause.cause, cpus, &RemedyContext { host, allocation, role }).map(|remedy| remedy.setting)
+            remedy(&cause.cause, cpus, &RemedyContext { host, allocation, role }, &super::study_of(document))
+                .map(|remedy| remedy.setting)
         };
         let removing = [before, after].into_iter().filter_map(|document| removes(document, &comparison.cpus));
         let ids = removing.flat_map(|id| {

@@ -184,7 +184,9 @@ fn explained_by(
     is_more: bool,
 ) -> Vec<usize> {
     let (host, allocation, role) = (&document.snapshot, &document.allocation, &document.role);
-    let Some(remedy) = remedy(cause, cpus, &RemedyContext { host, allocation, role }) else {
+    let Some(remedy) =
+        remedy(cause, cpus, &RemedyContext { host, allocation, role }, &super::study_of(document))
+    else {
         return Vec::new();
     };
     let ids: Vec<&str> =

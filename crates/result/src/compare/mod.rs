@@ -26,10 +26,12 @@ pub use ratio::{RateRatio, RateVerdict};
 pub use resample::{LengthVerdict, PercentileDifference};
 pub use side_by_side::{DocumentFigures, JitterFigures, SideBySide};
 
+use crate::ResultDocument;
 use lowlat_host::{CpuId, CpuSet, diff::Difference, statistics::RateInterval};
 use lowlat_jitter::{JitterRecord, JitterStudy, LengthCells, Percentile, StudyError};
 use serde::{Deserialize, Serialize};
 use side::Side;
+use std::borrow::Cow;
 
 /// Why two measurements cannot be compared.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -274,6 +276,12 @@ fn compared(a: &Side, b: &Side, cpu: Option<CpuId>) -> Compared {
     let (before, after) = (a.figures(cpu), b.figures(cpu));
     let tally = |figures: &Figures| ratio::Tally { count: figures.count, exposure_s: figures.core_seconds };
     Compared { before, after, rate: RateRatio::of(tally(&before), tally(&after), dispersion) }
+}
+
+/// What a document's run found; empty if it was not studied.
+fn study_of(document: &ResultDocument) -> Cow<'_, JitterStudy> {
+    let study = document.jitter().and_then(|measured| measured.study.as_ref());
+    study.map_or_else(|| Cow::Owned(JitterStudy::default()), Cow::Borrowed)
 }
 
 fn summary(run: &JitterRecord) -> RunSummary {

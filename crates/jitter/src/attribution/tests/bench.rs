@@ -60,7 +60,7 @@ pub(super) fn names() -> TraceNames {
         (KSOFTIRQD, "ksoftirqd/3", 120),
         (FIFO, "md-handler", 49),
     ] {
-        names.threads.insert(tid, ThreadName { comm: comm.into(), prio });
+        names.threads.insert(tid, ThreadName { comm: comm.into(), prio, allowed_cpus: None });
     }
     names
 }

@@ -25,20 +25,67 @@ fn a_timer_tick_that_raises_softirqs() {
     assert_snapshot!(explain(&steps, &[(1_000, 4_200)]), @r"
     3200 ns at 1000
       1100 softirq SCHED
-      900 local timer
+      900 local timer (tick_nohz_handler)
       800 hrtimer tick_nohz_handler
       200 softirq TIMER
       200 timer watchdog_fn
-        +400 local timer begins
+        +400 local timer (tick_nohz_handler) begins
         +500   hrtimer tick_nohz_handler begins
         +1300   hrtimer tick_nohz_handler ends
-        +1600 local timer ends
+        +1600 local timer (tick_nohz_handler) ends
         +1700 softirq TIMER begins
         +1800   timer watchdog_fn begins
         +2000   timer watchdog_fn ends
         +2100 softirq TIMER ends
         +2100 softirq SCHED begins
         +2900 softirq SCHED ends
+    ");
+}
+
+#[test]
+fn an_interrupt_of_a_timer_is_named_after_its_first_function() {
+    const SLEEP: Activity = Activity::Hrtimer(0xffff_ffff_8110_0400);
+    let steps = [
+        // One with two functions, and one whose timer was cancelled.
+        (500, enter(TIMER)),
+        (600, enter(SLEEP)),
+        (700, exit(SLEEP)),
+        (800, enter(TICK)),
+        (900, exit(TICK)),
+        (1_000, exit(TIMER)),
+        (1_100, enter(TIMER)),
+        (1_200, exit(TIMER)),
+        // On aarch64 it is a device interrupt.
+        (3_200, enter(NVME)),
+        (3_300, TraceStep::Took(Activity::Nmi, 50)),
+        (3_400, enter(TICK)),
+        (3_500, exit(TICK)),
+        (3_600, exit(NVME)),
+    ];
+    assert_snapshot!(explain(&steps, &[(200, 1_300), (3_000, 3_700)]), @r"
+    1100 ns at 200
+      700 local timer (0xffffffff81100400)
+      200 local timer
+      100 hrtimer 0xffffffff81100400
+      100 hrtimer tick_nohz_handler
+        +300 local timer (0xffffffff81100400) begins
+        +400   hrtimer 0xffffffff81100400 begins
+        +500   hrtimer 0xffffffff81100400 ends
+        +600   hrtimer tick_nohz_handler begins
+        +700   hrtimer tick_nohz_handler ends
+        +800 local timer (0xffffffff81100400) ends
+        +900 local timer begins
+        +1000 local timer ends
+    700 ns at 3000
+      550 local timer (tick_nohz_handler)
+      100 hrtimer tick_nohz_handler
+      50 NMI
+        +200 local timer (tick_nohz_handler) begins
+        +250   NMI begins
+        +300   NMI ends
+        +400   hrtimer tick_nohz_handler begins
+        +500   hrtimer tick_nohz_handler ends
+        +600 local timer (tick_nohz_handler) ends
     ");
 }
 

@@ -27,13 +27,13 @@ fn a_handler_has_all_the_time_that_it_runs() {
     79800 ns at 200
       77100 signal SIGALRM
       1000 irq 47 nvme0q3
-      900 local timer
+      900 local timer (tick_nohz_handler)
       500 softirq SCHED
       300 hrtimer tick_nohz_handler
-        +300 local timer begins
+        +300 local timer (tick_nohz_handler) begins
         +400   hrtimer tick_nohz_handler begins
         +700   hrtimer tick_nohz_handler ends
-        +800 local timer ends
+        +800 local timer (tick_nohz_handler) ends
         +1200 signal SIGALRM begins
         +1800   page fault happens
         +29800   irq 47 nvme0q3 begins
@@ -158,6 +158,54 @@ fn after_a_loss_no_handler_is_known_to_run() {
         +21800 thread kworker/3:1 (pid 41, nice 0) ends
         +21800 returns
     ");
+}
+
+#[test]
+fn a_cpu_that_idles_beside_a_thread_at_its_limit_is_not_idle_for_nobody() {
+    let limit = TraceStep::Switch { from: SAMPLER, to: KWORKER, hold: Some(Hold::Limit) };
+    let steps = [
+        // Before a limit was seen, the reason is not known.
+        (1_000, switch(SAMPLER, KWORKER)),
+        (2_000, switch(KWORKER, 0)),
+        (3_000, switch(0, SAMPLER)),
+        (11_000, limit),
+        (12_000, switch(KWORKER, SAMPLER)),
+        (21_000, switch(SAMPLER, KWORKER)),
+        (22_000, switch(KWORKER, 0)),
+        (23_000, switch(0, SAMPLER)),
+    ];
+    let found = ways(&steps, &[(1_000, 3_000), (11_000, 12_000), (21_000, 23_000)]);
+    let wanted = [
+        way("thread kworker/3:1 (pid 41, nice 0)", 2_000, 0),
+        way("throttled (real-time limit)", 2_000, 0),
+        way("idle: the thread was stopped or throttled", 1_000, 0),
+    ];
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn what_the_samplers_own_class_costs_is_counted_apart() {
+    let held = |at: i64| {
+        let leave = TraceStep::Switch { from: SAMPLER, to: KWORKER, hold: Some(Hold::Limit) };
+        [(at, leave), (at + 50_000, switch(KWORKER, SAMPLER))]
+    };
+    let mut bench = Bench::new();
+    bench.events(&[held(1_000), held(101_000)].concat());
+    bench.events(&[(300_000, enter(NVME)), (302_000, exit(NVME))]);
+    for (before, now) in [(900, 51_100), (100_900, 151_200), (299_900, 302_100)] {
+        bench.interruption(before, now);
+    }
+    let holds = bench.finish().own_holds.unwrap();
+    assert_eq!((holds.count, holds.ns_total, holds.others_ns_max), (2, 50_200 + 50_300, 2_200));
+    let lengths = lowlat_host::histogram::decode(&holds.histogram).unwrap();
+    assert_eq!(lengths.len(), 2);
+
+    // If some interruptions never arrived here, the longest of the others is not known.
+    let mut bench = Bench::new();
+    bench.events(&held(1_000));
+    bench.interruption(900, 51_100);
+    bench.attributor.note_ring_lost(1);
+    assert_eq!(bench.finish().own_holds, None);
 }
 
 /// Label, total time, and entry and exit time for each cause of a stream.

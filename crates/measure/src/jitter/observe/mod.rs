@@ -17,7 +17,7 @@ use super::{
 };
 use crate::clock;
 use lowlat_host::{CpuId, Reading};
-use lowlat_jitter::{CauseSource, CpuCauses, JitterCauses, JitterRecord};
+use lowlat_jitter::{CauseSource, CpuCauses, JitterCauses, JitterRecord, Warning};
 use lowlat_sys::Root;
 use observer::Observer;
 pub(crate) use setup::{Setup, filter_page_faults};
@@ -127,9 +127,16 @@ fn run_with_causes(
         }
         notes.extend(counters.contradictions(cpu.cpu, &cpu.totals));
     }
+    notes.extend(held_back(&causes));
     record.causes = Some(causes);
     record.warn(notes);
     (Ok(record), raw)
+}
+
+fn held_back(causes: &JitterCauses) -> Option<Warning> {
+    let holds = || causes.cpus.iter().filter_map(|cpu| cpu.own_holds.as_ref());
+    let (count, ns_total) = (holds().map(|of| of.count).sum(), holds().map(|of| of.ns_total).sum());
+    (count > 0).then_some(Warning::HeldBack { count, ns_total })
 }
 
 /// The measured CPUs without any known cause.

@@ -6,6 +6,7 @@ use super::{
     trace_clock::StampClock,
 };
 use crate::{
+    affinity,
     clock::TickScale,
     jitter::{JitterOptions, Lane, Started, windows::Windows},
 };
@@ -20,7 +21,10 @@ use lowlat_sys::{
     tracefs::{CpuPipe, Tracing, function_names},
 };
 use lowlat_trace::{Decoder, TraceEvent, TraceNames};
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// Largest distance of an event from its interruption: the duration of a recording with cold caches, during
 /// which an event can start undetected.
@@ -61,6 +65,8 @@ pub struct TraceReader {
     /// Functions whose names were looked up during the run, and the names.
     looked_up: BTreeSet<u64>,
     named: TraceNames,
+    /// Where threads may run that were on a measured CPU; `None` for one that had ended.
+    allowed: BTreeMap<i32, Option<CpuSet>>,
 }
 
 #[derive(Debug)]
@@ -115,6 +121,7 @@ impl TraceReader {
             own_tids,
             looked_up: BTreeSet::new(),
             named: TraceNames::default(),
+            allowed: BTreeMap::new(),
             tracing,
             pipes,
             clock,
@@ -279,6 +286,7 @@ impl TraceReader {
         if let Some(groups) = &mut self.groups {
             groups.judge();
         }
+        self.ask_threads(false);
         let now = self.now();
         if now.saturating_sub(self.window_began) >= self.scale.ticks(WINDOW_NS) {
             self.window_began = now;
@@ -288,6 +296,21 @@ impl TraceReader {
                 if let Some(senders) = &mut self.senders {
                     senders.set_clock(map);
                 }
+            }
+        }
+    }
+
+    /// Asks where new threads may run, or all of them `again`: some choose their CPUs after they started.
+    fn ask_threads(&mut self, again: bool) {
+        let (threads, allowed) = (&self.decoder.names().threads, &mut self.allowed);
+        if threads.len() == allowed.len() && !again {
+            return;
+        }
+        for tid in threads.keys() {
+            if again || !allowed.contains_key(tid) {
+                let cpus = affinity::of_thread(*tid).ok().filter(|_| *tid > 0);
+                let known = allowed.entry(*tid).or_default();
+                *known = cpus.or_else(|| known.take());
             }
         }
     }
@@ -326,6 +349,7 @@ impl TraceReader {
         if let Some(senders) = &self.senders {
             senders.stop();
         }
+        self.ask_threads(true);
         self.close_window();
     }
 
@@ -374,6 +398,9 @@ impl TraceReader {
 
     fn names(&self, notes: &mut Vec<Warning>) -> TraceNames {
         let mut names = self.decoder.names().clone();
+        for (tid, thread) in &mut names.threads {
+            thread.allowed_cpus = self.allowed.get(tid).cloned().flatten();
+        }
         let mut functions = self.decoder.functions().clone();
         functions.extend(self.senders.iter().flat_map(SenderReader::addresses));
         match function_names(&functions) {

@@ -157,7 +157,7 @@ fn in_words(cause: &Cause) -> SlowCause {
         CauseKind::Thread => SlowCause::Preempted(cause.name.clone()),
         CauseKind::Softirq | CauseKind::Tasklet => SlowCause::Softirq(label()),
         CauseKind::Hrtimer | CauseKind::Timer => SlowCause::Timer(label()),
-        CauseKind::Vector if cause.name == "local timer" => SlowCause::Timer(label()),
+        CauseKind::Vector if cause.is_local_timer() => SlowCause::Timer(label()),
         CauseKind::Nmi | CauseKind::Irq | CauseKind::Vector | CauseKind::CallFunction => {
             SlowCause::Interrupt(label())
         }
