@@ -23,6 +23,7 @@ const RUNS: &[&[&str]] = &[
     &["bios", "audit", "--file", "{bios}"],
     &["bios", "sheet", "--root", "{host}"],
     &["jitter", "--from", "{result}"],
+    &["jitter", "--gate", "max<1000s", "--from", "{result}", "{result}"],
     &["jitter", "--compare", "{result}", "{result}", "--result", "{dir}/c.json"],
     &["watch", "--once", "--interval", "100ms"],
     &["journal", "ls", "{rec}"],

@@ -2,7 +2,7 @@
 
 use super::parts;
 use lowlat_net::{
-    pingpong::{CONTROL_RATIO_MAX, End, EndFacts, Figures, Muxer, PingpongRecord, SizeRecord, Transport},
+    pingpong::{End, EndFacts, Figures, Muxer, PingpongRecord, SizeRecord, Transport},
     xdp::XdpMode,
 };
 use lowlat_text::columns::{self, Column, NONE};
@@ -156,7 +156,7 @@ fn came(number: u64, what: &str) -> String {
 /// Everything that makes the figures doubtful, one sentence each.
 pub(super) fn doubts(record: &PingpongRecord) -> Vec<String> {
     let mut doubts: Vec<String> = record.unsound.iter().map(ToString::to_string).collect();
-    if let Some(ratio) = record.control_ratio().filter(|ratio| *ratio > CONTROL_RATIO_MAX) {
+    if let Some(ratio) = record.control_moved() {
         doubts.push(format!(
             "The control changed by a factor of {ratio:.1} during the run, so do not compare figures of different sizes."
         ));

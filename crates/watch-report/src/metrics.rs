@@ -1,6 +1,7 @@
 //! A watch as metrics: in OpenMetrics, and in the older text format of Prometheus, which node_exporter reads.
 
 use crate::{
+    cpu_row::State,
     totals::CauseLabel,
     watch::{Settings, Watch},
 };
@@ -149,7 +150,13 @@ fn of_lowlat(watch: &Watch) -> Vec<Family> {
 
 fn of_cpus(watch: &Watch) -> Vec<Family> {
     let totals = &watch.totals;
-    let state = |row: &crate::CpuRow| (vec![cpu(row.cpu), ("state", row.state.word().to_owned())], 1.0);
+    // A state set: every state has a series, so that none goes stale when it ends.
+    let states = |row: &crate::CpuRow| {
+        let (of, now) = (row.cpu, row.state);
+        State::WORST_FIRST.map(|state| {
+            (vec![cpu(of), ("state", state.word().to_owned())], f64::from(u8::from(state == now)))
+        })
+    };
     let intruders = |id| {
         let count = watch.intruders().filter(|thread| thread.cpu == id).count();
         (vec![cpu(id)], count as f64)
@@ -160,8 +167,8 @@ fn of_cpus(watch: &Watch) -> Vec<Family> {
     vec![
         gauge(
             "lowlat_cpu_state",
-            "Verdict on a CPU in the last interval: quiet, interrupted, ticking, intruder, unknown, or shared if it need not be quiet",
-            watch.rows.iter().map(state).collect(),
+            "1 for the verdict on a CPU in the last interval, 0 for the others: quiet, interrupted, ticking, intruder, unknown, or shared if it need not be quiet",
+            watch.rows.iter().flat_map(states).collect(),
         ),
         counter(
             "lowlat_cpu_events",

@@ -186,6 +186,7 @@ fn metrics_are_sums_since_the_start() {
         ("lowlat_watch_cpu_seconds_total", 0.012),
         ("lowlat_watch_last_timestamp_seconds", 1_795_442_589.0),
         ("lowlat_cpu_state{cpu=\"5\",state=\"interrupted\"}", 1.0),
+        ("lowlat_cpu_state{cpu=\"5\",state=\"quiet\"}", 0.0),
         ("lowlat_cpu_events_total{cpu=\"3\",kind=\"vector\",cause=\"local timer\"}", 2_001.0),
         ("lowlat_cpu_events_total{cpu=\"5\",kind=\"irq\",cause=\"47 nvme0q3\"}", 240.0),
         ("lowlat_cpu_switches_total{cpu=\"3\"}", 80.0),

@@ -63,6 +63,39 @@ fn the_document_keeps_the_gate() {
 }
 
 #[test]
+fn of_several_documents_it_says_how_many_keep_it() {
+    let directory = &runs::whole().directory;
+    let of = |limits: &str, more: &[&str], code| {
+        let files = ["--gate", limits, "--from", "result.json", "result.json", "./result.json"];
+        runs::run(directory, &[&files[..], more].concat(), code)
+    };
+    for (limits, code, last) in [
+        (
+            "max<1000s".to_owned(),
+            0,
+            "3 of 3 documents keep the gate max<1000s; 0 break it, 0 cannot show it.",
+        ),
+        ("count<0".to_owned(), 1, "0 of 3 documents keep the gate count<0; 3 break it, 0 cannot show it."),
+        (
+            "p99.9999<1000s".to_owned(),
+            4,
+            "0 of 3 documents keep the gate p99.9999<1000s; 0 break it, 3 cannot show it.",
+        ),
+    ] {
+        let said = text(&of(&limits, &[], code).stdout);
+        let lines: Vec<&str> = said.lines().collect();
+        assert_eq!((lines.len(), lines[3]), (4, last), "{said}");
+        assert!(lines[0].starts_with("result.json: ") && lines[2].starts_with("./result.json: "), "{said}");
+    }
+    let document: serde_json::Value =
+        serde_json::from_slice(&of("max<1000s", &["--json"], 0).stdout).unwrap();
+    assert_eq!((&document["held_count"], &document["documents"][1]["verdict"]), (&3.into(), &"held".into()));
+    let refused = runs::run(directory, &["--from", "result.json", "result.json"], 2);
+    assert!(text(&refused.stderr).contains("judge them with --gate"), "{}", text(&refused.stderr));
+    assert!(text(&of("max<1s", &["--result", "x.json"], 2).stderr).contains("only --json"));
+}
+
+#[test]
 fn bad_grammar_points_at_the_place() {
     for (limits, parts) in [
         ("max<10us,bogus<1", &["\n  max<10us,bogus<1\n           ^^^^^\n", "one of the keys max"][..]),

@@ -8,7 +8,7 @@ use crate::text::without_hint;
 use lowlat_net::{
     choose::{ChoiceRecord, ChoiceStudy, Goal, Mode, ModeRecord, ModeRound},
     compare::CompareRecord,
-    pingpong::{CONTROL_RATIO_MAX, PingpongRecord, Scenario, Unsound, control_ratio},
+    pingpong::{PingpongRecord, Scenario, Unsound, control_moved},
 };
 use lowlat_sys::Root;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -205,8 +205,8 @@ impl Search<'_> {
 }
 
 fn has_moved(runs: &[(usize, ModeRound)]) -> bool {
-    control_ratio(runs.iter().flat_map(|(_, run)| &run.controls))
-        .is_some_and(|ratio| ratio > CONTROL_RATIO_MAX)
+    let medians = runs.iter().filter_map(|(_, run)| run.p50_ns).map(|ns| ns as f64);
+    control_moved(runs.iter().flat_map(|(_, run)| &run.controls), medians).is_some()
 }
 
 /// An error without its hint, as a sentence.

@@ -159,16 +159,17 @@ impl Run<'_> {
         let (control, control_far) = Socket::pair(Domain::UNIX, Type::STREAM, None).map_err(failed)?;
         let (control, control_far) = (Control::new(control), Control::new(control_far));
         let shared = Arc::new(Shared::default());
-        let mut far_link = Link::new(far.clone(), &scenario, Arc::clone(&shared)).map_err(failed)?;
         thread::scope(|scope| {
-            let (scenario, shared) = (&scenario, &*shared);
+            let (scenario, shared, far, control_far) = (&scenario, &shared, &far, &control_far);
             let serving =
                 thread::Builder::new().name("lowlat-server".into()).spawn_scoped(scope, move || {
                     // Whether the CPU is usable was checked.
                     let _ = place::pin(scenario.server_cpu);
-                    let (_, result) = serve(&control_far, &mut far_link, scenario, shared, &Batch::default());
+                    // If it cannot be set up, neither can the client's, which says why.
+                    if let Ok(mut link) = Link::of_thread(far, scenario, Arc::clone(shared)) {
+                        let _ = serve(control_far, &mut link, scenario, shared, &Batch::default());
+                    }
                     control_far.close();
-                    result
                 });
             serving.map_err(PingpongError::Thread)?;
             let outcome = self.measure(&control, &near);
@@ -292,7 +293,6 @@ impl Run<'_> {
             source,
         };
         let shared = Arc::new(Shared::default());
-        let link = Link::new(wires.clone(), &scenario, Arc::clone(&shared)).map_err(failed)?;
         let batch = Batch::default();
         let (events, watched) = mpsc::channel();
         let control_cpus = self.control_cpus();
@@ -300,13 +300,15 @@ impl Run<'_> {
         let (outcome, aborted) = thread::scope(|scope| -> Result<_, PingpongError> {
             let (scenario, batch) = (&scenario, &batch);
             let (scale, percentile, keeps_samples) = (self.scale, self.record.percentile, self.keeps_samples);
+            let shared_with_link = Arc::clone(&shared);
             let body = move || {
                 if let Err(sentence) = place::pin(scenario.client_cpu) {
-                    return Outcome { warning: Some(sentence), ..Outcome::default() };
+                    return Ok(Outcome { warning: Some(sentence), ..Outcome::default() });
                 }
+                let link = Link::of_thread(wires, scenario, shared_with_link)?;
                 let pinger = Pinger::new(control, link, scenario, scale, percentile, batch);
                 let pinger = pinger.keeping(keeps_samples).splitting(parts);
-                measure_sizes(pinger, scenario, control_cpus, scale, &events)
+                Ok(measure_sizes(pinger, scenario, control_cpus, scale, &events))
             };
             let measuring = thread::Builder::new().name("lowlat-client".into()).spawn_scoped(scope, body);
             let measuring = measuring.map_err(PingpongError::Thread)?;
@@ -319,7 +321,7 @@ impl Run<'_> {
             let watched =
                 Watch { events: watched, shared: &shared, batch, scenario, give_up: &give_up, abort: &abort };
             let aborted = watch(&watched, self.stop, self.on_size);
-            let outcome = measuring.join().unwrap_or_else(|_| Outcome::died());
+            let outcome = measuring.join().unwrap_or_else(|_| Ok(Outcome::died())).map_err(failed)?;
             Ok((outcome, aborted))
         })?;
         self.record.sizes = outcome.sizes;

@@ -5,12 +5,13 @@ mod stamped;
 
 use super::{
     calls::{self, Wait},
+    place,
     ring::Ring,
     stamps::Stamper,
     xdp,
 };
 use lowlat_host::CpuId;
-use lowlat_net::pingpong::{Muxer, Scenario, Waiting};
+use lowlat_net::pingpong::{Muxer, Scenario, Transport, Waiting};
 use numbers::Numbers;
 pub use numbers::{Side, Strays};
 use std::{
@@ -223,6 +224,18 @@ pub struct Link {
 }
 
 impl Link {
+    /// Sets up the calling thread's end, with descriptors of its own, unless it takes over some that it must close
+    /// everywhere: those of AF_XDP, and the traces of the parts.
+    ///
+    /// # Errors
+    /// If the kernel lacks the waiting mode.
+    pub fn of_thread(wires: &Wires, scenario: &Scenario, shared: Arc<Shared>) -> io::Result<Self> {
+        if !scenario.has_parts && scenario.transport != Transport::Xdp {
+            place::own_descriptors();
+        }
+        Self::new(wires.clone(), scenario, shared)
+    }
+
     /// Sets up an end for a scenario, with a touched buffer for its largest message.
     ///
     /// # Errors
@@ -233,7 +246,7 @@ impl Link {
         // One byte more than the largest message shows a datagram that is too long.
         let buffer = vec![0x5a; usize::try_from(bytes).unwrap_or(0) + 1];
         let is_stream = scenario.transport.is_stream();
-        let is_quickack = scenario.is_quickack && scenario.transport == lowlat_net::pingpong::Transport::Tcp;
+        let is_quickack = scenario.is_quickack && scenario.transport == Transport::Tcp;
         let may_lose = scenario.transport.may_lose();
         Ok(Self {
             wires,

@@ -28,6 +28,15 @@ pub fn pin(cpu: Option<CpuId>) -> Result<(), String> {
     affinity::pin_to(&CpuSet::of(cpu)).map_err(|error| error.to_string())
 }
 
+/// Gives the calling thread its own table of descriptors. While a table has one user, no system call takes a reference to
+/// its file, which is 1 to 4 % of a short one. Descriptors of before are in both tables from then on, so that closing one
+/// of them here closes nothing: what the thread itself closes must be opened by it.
+pub fn own_descriptors() {
+    // SAFETY: unshare(2) with CLONE_FILES copies the table of the calling thread, and touches no memory of this process.
+    // A refusal leaves the table shared, which is slower and nothing else.
+    let _ = unsafe { libc::unshare(libc::CLONE_FILES) };
+}
+
 /// Whether this process can run on a CPU.
 pub fn is_usable(cpu: CpuId) -> bool {
     affinity::settable(&CpuSet::of(cpu)).is_ok_and(|cpus| !cpus.is_empty())
@@ -36,6 +45,26 @@ pub fn is_usable(cpu: CpuId) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_thread_with_its_own_descriptors_keeps_its_files_to_itself() {
+        let is_open_here = |own: bool| {
+            let opening = std::thread::spawn(move || {
+                if own {
+                    own_descriptors();
+                }
+                let file = std::fs::File::open("/dev/null").unwrap();
+                let number = std::os::fd::AsRawFd::as_raw_fd(&file);
+                let main = format!("/proc/self/task/{}/fd/{number}", std::process::id());
+                let is_same = std::fs::read_link(main).is_ok_and(|path| path.ends_with("null"));
+                (is_same, std::fs::read_link(format!("/proc/thread-self/fd/{number}")).is_ok())
+            });
+            opening.join().unwrap()
+        };
+        assert_eq!(is_open_here(false), (true, true));
+        // Another test may open the same file under the same number meanwhile.
+        assert!((0..20).any(|_| is_open_here(true) == (false, true)));
+    }
 
     #[test]
     fn isolated_cpus_come_first_and_a_taken_one_last() {

@@ -59,19 +59,17 @@ pub fn run_session(
         Err(error) => return (0, Err(error.into())),
     };
     let shared = Arc::new(Shared::default());
-    let link = match Link::new(wires.clone(), &scenario, Arc::clone(&shared)) {
-        Ok(link) => link,
-        Err(error) => return (0, Err(ServeError::Control(ControlError::Io(error)))),
-    };
     let batch = Batch::default();
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
-        let (scenario, batch, is_done, shared) = (&scenario, &batch, &is_done, &*shared);
-        let mut link = link;
+        let (scenario, batch, is_done, shared, wires) = (&scenario, &batch, &is_done, &shared, &wires);
         let serving = thread::Builder::new().name("lowlat-server".into()).spawn_scoped(scope, move || {
             // Whether the CPU is usable was checked.
             let _ = place::pin(server.cpu);
-            let result = serve(ends.control, &mut link, scenario, shared, batch);
+            let result = match Link::of_thread(wires, scenario, Arc::clone(shared)) {
+                Ok(mut link) => serve(ends.control, &mut link, scenario, shared, batch),
+                Err(error) => (0, Err(ServeError::Control(ControlError::Io(error)))),
+            };
             // Release: pairs with the acquire in `watch`.
             is_done.store(true, Ordering::Release);
             // Wakes the watching thread.
@@ -82,7 +80,7 @@ pub fn run_session(
             Ok(serving) => serving,
             Err(error) => return (0, Err(ServeError::Control(ControlError::Io(error)))),
         };
-        watch(state, ends.control, scenario, shared, batch, is_done, &wires);
+        watch(state, ends.control, scenario, shared, batch, is_done, wires);
         serving.join().unwrap_or_else(|_| {
             (
                 0,

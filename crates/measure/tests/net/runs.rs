@@ -156,6 +156,36 @@ fn a_stopped_client_keeps_what_it_has_and_the_server_serves_the_next() {
     check(&client(short(Transport::Tcp), &server.address.to_string()).unwrap());
 }
 
+/// The measuring threads have their own tables of descriptors, and what they are given stays open in the other one.
+#[test]
+fn runs_leave_no_descriptors_behind() {
+    let _alone = alone();
+    let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
+    let server = Server::start();
+    let address = server.address.to_string();
+    let every = || {
+        for muxer in [Muxer::None, Muxer::Poll, Muxer::Epoll] {
+            for transport in LOCAL {
+                check(&client(Scenario { muxer, ..short(transport) }, "").unwrap());
+            }
+            for transport in [Transport::Tcp, Transport::Udp] {
+                check(&client(Scenario { muxer, ..short(transport) }, &address).unwrap());
+            }
+        }
+    };
+    every();
+    let before = open();
+    every();
+    // The server closes its own side later.
+    let is_back = || open() <= before;
+    let mut tries = 0;
+    while !is_back() && tries < 100 {
+        thread::sleep(Duration::from_millis(100));
+        tries += 1;
+    }
+    assert!(is_back(), "{before} before, {} after", open());
+}
+
 #[test]
 fn a_server_for_one_run_ends_after_it() {
     let _beside = beside_others();

@@ -1,7 +1,7 @@
 //! Which mode is the cheapest that meets the goal.
 
 use super::{ChoiceRecord, Goal, Mode, ModeRecord, ModeRound};
-use crate::pingpong::{CONTROL_RATIO_MAX, control_ratio};
+use crate::pingpong::{control_moved, control_ratio};
 use lowlat_host::statistics::MedianInterval;
 use serde::Serialize;
 
@@ -109,13 +109,13 @@ impl ChoiceStudy {
     pub fn of(record: &ChoiceRecord) -> Self {
         let modes: Vec<ModeStudy> =
             record.modes.iter().map(|mode| ModeStudy::of(mode, record.goal)).collect();
-        let control_ratio = control_ratio(record.controls());
+        let medians = modes.iter().filter_map(|mode| mode.p50_ns).map(|of| of.median);
+        let has_moved = control_moved(record.controls(), medians).is_some();
         Self {
             choice: choose(&modes),
             modes,
-            control_ratio,
-            is_unsafe: !record.unsteady.is_empty()
-                || control_ratio.is_some_and(|ratio| ratio > CONTROL_RATIO_MAX),
+            control_ratio: control_ratio(record.controls()),
+            is_unsafe: !record.unsteady.is_empty() || has_moved,
         }
     }
 

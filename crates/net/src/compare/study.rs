@@ -2,7 +2,7 @@
 
 use super::{CompareRecord, CompareRun};
 use crate::{
-    pingpong::{CONTROL_RATIO_MAX, control_ratio},
+    pingpong::{control_moved, control_ratio},
     tools::ToolRow,
 };
 use lowlat_host::statistics::MedianInterval;
@@ -23,7 +23,7 @@ pub struct CompareStudy {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Obstacle {
-    /// The control moved by more than [`CONTROL_RATIO_MAX`].
+    /// The control moved ([`control_moved`]).
     ControlMoved {
         /// Its ratio.
         ratio: f64,
@@ -144,7 +144,9 @@ impl CompareStudy {
         let control_ratio = control_ratio(record.controls());
         let common = common_sizes(record);
         let mut obstacles = Vec::new();
-        if let Some(ratio) = control_ratio.filter(|ratio| *ratio > CONTROL_RATIO_MAX) {
+        let medians =
+            record.runs.iter().flat_map(|run| &run.rows).filter_map(|row| row.p50_ns.or(row.mean_ns));
+        if let Some(ratio) = control_moved(record.controls(), medians) {
             obstacles.push(Obstacle::ControlMoved { ratio });
         }
         if record.is_imported {

@@ -10,7 +10,7 @@ mod scenario;
 mod sizes;
 mod unsound;
 
-pub use control::{CONTROL_RATIO_MAX, control_ratio};
+pub use control::{CONTROL_RATIO_MAX, control_moved, control_ratio};
 pub use cpu_use::CpuUse;
 pub use figures::{Figures, QUANTILES, Quantile};
 pub use record::{

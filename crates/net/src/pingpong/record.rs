@@ -227,9 +227,9 @@ impl SizeRecord {
 }
 
 impl PingpongRecord {
-    /// Ratio of the slowest to the fastest control, by median; `None` with fewer than two.
-    pub fn control_ratio(&self) -> Option<f64> {
-        super::control_ratio(&self.controls)
+    /// Ratio of the slowest to the fastest control, by median, if it matters to the shortest median; `None` if not.
+    pub fn control_moved(&self) -> Option<f64> {
+        super::control_moved(&self.controls, self.sizes.iter().map(|size| size.figures.median_ns as f64))
     }
 }
 
@@ -264,9 +264,9 @@ mod tests {
             ..ControlRow::default()
         };
         let mut record = PingpongRecord { controls: vec![row(60)], ..PingpongRecord::default() };
-        assert_eq!(record.control_ratio(), None);
+        assert_eq!(record.control_moved(), None);
         record.controls.push(row(240));
-        assert!((record.control_ratio().unwrap() - 4.0).abs() < 1e-9);
+        assert!((record.control_moved().unwrap() - 4.0).abs() < 1e-9);
     }
 
     #[test]

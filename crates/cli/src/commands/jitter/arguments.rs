@@ -36,9 +36,9 @@ pub struct Arguments {
     /// Exit with code 1 if a limit is exceeded, such as 'max<10us,rate<0.01/s', or those of the built-in gate guide-57037
     #[arg(long, value_name = "LIMITS", value_parser = parse_gate)]
     pub gate: Option<Gate>,
-    /// Show an earlier document instead of measuring
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["cpus", "threshold", "fifo", "rr", "no_causes", "wait", "force", "raw"])]
-    pub from: Option<PathBuf>,
+    /// Show an earlier document instead of measuring; of several, show how many keep the --gate
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["cpus", "threshold", "fifo", "rr", "no_causes", "wait", "force", "raw"])]
+    pub from: Vec<PathBuf>,
     /// Compare documents instead of measuring; further pairs are pooled
     #[arg(long, num_args = 2.., value_names = ["BEFORE", "AFTER"], conflicts_with_all = ["from", "gate", "explain", "hlog", "raw"])]
     pub compare: Option<Vec<PathBuf>>,
@@ -152,6 +152,10 @@ examples(&[
             ),
             ("lowlat jitter --compare before.json after.json", "Show the effect of a change of settings."),
             ("lowlat jitter --gate 'max<10us,rate<0.01/s'", "Fail a script if a CPU is not that quiet."),
+            (
+                "lowlat jitter --gate guide-57037 --from runs/*.json",
+                "Show how many of these runs are as quiet as the guide's.",
+            ),
             ("lowlat jitter --format sysjitter --raw jit | column -t", "Replace sysjitter in a script."),
         ])))
 }

@@ -2,6 +2,7 @@
 
 mod arguments;
 mod compare;
+mod gates;
 mod live;
 mod measure;
 mod outputs;
@@ -26,19 +27,29 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     if let Some(files) = &arguments.compare {
         return compare::run(files, &arguments.outputs);
     }
+    if arguments.from.len() > 1 {
+        return gates::run(&arguments);
+    }
     let outputs = Outputs::prepare(&arguments.outputs)?;
-    let mut document = match &arguments.from {
+    let mut document = match arguments.from.first() {
         Some(file) => arguments.outputs.language.labels.label(documents::read(file)?),
         None => measure::run(&arguments)?,
     };
     let gate = judge(&mut document, arguments.gate.as_ref())?;
     outputs.write(&document)?;
     Ok(match gate {
-        _ if document.is_interrupted && arguments.from.is_none() => Exit::Interrupted,
-        Some(Verdict::Broken) => Exit::Findings,
-        Some(Verdict::NotShown) => Exit::NotJudged,
-        Some(Verdict::Held) | None => Exit::Clean,
+        _ if document.is_interrupted && arguments.from.is_empty() => Exit::Interrupted,
+        Some(verdict) => exit_of(verdict),
+        None => Exit::Clean,
     })
+}
+
+fn exit_of(verdict: Verdict) -> Exit {
+    match verdict {
+        Verdict::Held => Exit::Clean,
+        Verdict::Broken => Exit::Findings,
+        Verdict::NotShown => Exit::NotJudged,
+    }
 }
 
 /// Studies the record again, so that an old document benefits from this version, and judges the gate if one was given.

@@ -112,6 +112,7 @@ fn measure(
         let (scenario, shared) = (&scenario, &shared);
         let body = move || {
             place::pin(scenario.client_cpu).map_err(|sentence| (None, sentence))?;
+            place::own_descriptors();
             let sender = Sender::new(wires, shared, scale, bytes, scenario.transport == Transport::Tcp);
             let mut rounds = Rounds {
                 control,
