@@ -118,7 +118,8 @@ fn sfnt_pingpong(program: &Path, case: Case) -> anyhow::Result<Figures> {
         u64::from(case.seconds) * 1_000,
         u64::from(case.seconds) * 1_000,
         if case.is_spinning { " --spin" } else { "" },
-        if case.is_tcp { "tcp" } else { "udp" },
+        // As lowlat's: without it, each message looks its route up.
+        if case.is_tcp { "tcp" } else { "--connect udp" },
     );
     table(&run(program, &arguments)?)
 }

@@ -76,7 +76,7 @@ fn lost_datagrams_are_counted_and_the_run_continues() {
 }
 
 /// A socket that sees and sends every frame of an interface; what it sends itself it does not see.
-fn tap(interface: &str) -> std::io::Result<Socket> {
+pub fn tap(interface: &str) -> std::io::Result<Socket> {
     const ETH_P_ALL: u16 = 3;
     const PACKET_QDISC_BYPASS: i32 = 20;
     let tap = Socket::new(Domain::PACKET, Type::RAW, Some(Protocol::from(i32::from(ETH_P_ALL.to_be()))))?;

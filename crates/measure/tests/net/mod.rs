@@ -7,6 +7,7 @@ mod parts;
 mod runs;
 mod stream;
 mod veth;
+mod wan;
 mod xdp;
 
 use lowlat_measure::net::{ClientOptions, PingpongError, ServerEvent, ServerOptions, run_client, run_server};

@@ -24,7 +24,11 @@ use std::{
     time::Duration,
 };
 
-fn options(transport: Transport, latency: Option<LatencyKind>, rates_per_s: &[f64]) -> StreamClientOptions {
+pub fn options(
+    transport: Transport,
+    latency: Option<LatencyKind>,
+    rates_per_s: &[f64],
+) -> StreamClientOptions {
     let scenario = Scenario { sizes: vec![100], iterations_max: 100_000, ..short(transport) };
     let client = ClientOptions {
         scenario,
@@ -46,7 +50,7 @@ fn options(transport: Transport, latency: Option<LatencyKind>, rates_per_s: &[f6
     StreamClientOptions { client, stream }
 }
 
-fn run(mut options: StreamClientOptions, server: &str) -> Result<StreamRecord, PingpongError> {
+pub fn run(mut options: StreamClientOptions, server: &str) -> Result<StreamRecord, PingpongError> {
     server.clone_into(&mut options.client.server);
     run_stream(&Root::live(), &options, &AtomicBool::new(false), &|_| {})
 }

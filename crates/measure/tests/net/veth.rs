@@ -24,6 +24,8 @@ mod features {
     /// ETHTOOL_SGRO and ETHTOOL_STSO.
     pub const SET_GRO: u32 = 0x2c;
     pub const SET_TSO: u32 = 0x1f;
+    /// ETHTOOL_STXCSUM: frames that another program forwards need whole checksums.
+    pub const SET_TX_CHECKSUM: u32 = 0x17;
 
     #[repr(C)]
     struct EthtoolValue {
@@ -81,22 +83,37 @@ pub fn inside<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Send + '
 }
 
 impl Pair {
-    fn new(queues: &str) -> Result<Self, String> {
+    fn new(queues: &str, middle: Option<&str>) -> Result<Self, String> {
         let names = ["a", "b"].map(|end| format!("lowlat-net-{}-{end}", std::process::id()));
         let pair = Self { names };
         let [a, b] = &pair.names;
         ip(&["netns", "add", a])?;
         ip(&["netns", "add", b])?;
         let many = ["numrxqueues", queues, "numtxqueues", queues];
-        let peer = ["type", "veth", "peer", "name", INTERFACE, "netns", b];
-        ip(&[&["-n", a, "link", "add", INTERFACE][..], &many, &peer, &many].concat())?;
+        let link = |from: &str, [name, to]: [&str; 2]| {
+            let peer = ["type", "veth", "peer", "name", name, "netns", to];
+            ip(&[&["-n", from, "link", "add", INTERFACE][..], &many, &peer, &many].concat())
+        };
+        match middle {
+            None => link(a, [INTERFACE, b])?,
+            Some(middle) => {
+                for (end, name) in [(a, "a0"), (b, "b0")] {
+                    link(end, [name, middle])?;
+                    ip(&["-n", middle, "link", "set", name, "up"])?;
+                }
+            }
+        }
         for (name, (address, address_v6)) in pair.names.iter().zip(ADDRESSES.into_iter().zip(ADDRESSES_V6)) {
             ip(&["-n", name, "address", "add", &format!("{address_v6}/64"), "dev", INTERFACE, "nodad"])?;
             ip(&["-n", name, "address", "add", &format!("{address}/24"), "dev", INTERFACE])?;
             ip(&["-n", name, "link", "set", "lo", "up"])?;
             ip(&["-n", name, "link", "set", INTERFACE, "up"])?;
-            inside(name, || {
+            let is_forwarded = middle.is_some();
+            inside(name, move || {
                 features::set(INTERFACE, features::SET_TSO, 0)?;
+                if is_forwarded {
+                    features::set(INTERFACE, features::SET_TX_CHECKSUM, 0)?;
+                }
                 features::set(INTERFACE, features::SET_GRO, 1)
             })
             .join()
@@ -157,13 +174,22 @@ pub fn pair(test: &str) -> Option<Pair> {
     pair_of(test, "1")
 }
 
+/// The same with interfaces `a0` and `b0` of a third namespace in between, which exists.
+pub fn pair_over(test: &str, middle: &str) -> Option<Pair> {
+    made(test, Pair::new("1", Some(middle)))
+}
+
 /// The same with so many queues of each interface.
 pub fn pair_of(test: &str, queues: &str) -> Option<Pair> {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: {test}: needs root for network namespaces");
         return None;
     }
-    match Pair::new(queues) {
+    made(test, Pair::new(queues, None))
+}
+
+fn made(test: &str, pair: Result<Pair, String>) -> Option<Pair> {
+    match pair {
         Ok(pair) => Some(pair),
         Err(why) => {
             eprintln!("skipped: {test}: {why}");

@@ -113,7 +113,14 @@ fn measure(
         let body = move || {
             place::pin(scenario.client_cpu).map_err(|sentence| (None, sentence))?;
             place::own_descriptors();
-            let sender = Sender::new(wires, shared, scale, bytes, scenario.transport == Transport::Tcp);
+            let sender = Sender::new(
+                wires,
+                shared,
+                scale,
+                bytes,
+                scenario.transport == Transport::Tcp,
+                scenario.timeout_ms,
+            );
             let mut rounds = Rounds {
                 control,
                 sender,

@@ -58,6 +58,8 @@ pub struct Sender<'a> {
     /// Bytes of the echo that have arrived; a stream may cut messages.
     have: usize,
     is_stream: bool,
+    /// Longest wait of a message for room in the socket.
+    wait_ticks_max: u64,
     /// Echoes on their way.
     awaited: u64,
 }
@@ -70,9 +72,21 @@ impl<'a> Sender<'a> {
         scale: TickScale,
         bytes: usize,
         is_stream: bool,
+        wait_ms_max: u64,
     ) -> Self {
+        let wait_ticks_max = (scale.hz() / 1_000).saturating_mul(wait_ms_max);
         let message = vec![0x5a; bytes];
-        Self { wires, shared, scale, echo: message.clone(), message, have: 0, is_stream, awaited: 0 }
+        Self {
+            wires,
+            shared,
+            scale,
+            echo: message.clone(),
+            message,
+            have: 0,
+            is_stream,
+            wait_ticks_max,
+            awaited: 0,
+        }
     }
 
     /// Sends the messages of a round, each when it is due, or at once if the ones before it took longer.
@@ -131,6 +145,7 @@ impl<'a> Sender<'a> {
             to.copy_from_slice(&bytes);
         }
         let mut left = self.message.as_slice();
+        let mut since = None;
         loop {
             match calls::send_now(self.socket(), left) {
                 Ok(sent) if sent >= left.len() => return Ok(true),
@@ -140,6 +155,10 @@ impl<'a> Sender<'a> {
                     Some(libc::EAGAIN | libc::EINTR) => {
                         if self.shared.is_stopped() {
                             return Err(Ended::Stopped);
+                        }
+                        let now = ArchCounter.now();
+                        if now.saturating_sub(*since.get_or_insert(now)) > self.wait_ticks_max {
+                            return Err(Ended::Failed(io::Error::other("the server takes no more messages")));
                         }
                         hint::spin_loop();
                     }
