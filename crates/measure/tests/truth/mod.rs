@@ -7,6 +7,7 @@
 mod check;
 mod child;
 mod host;
+mod injected;
 mod senders;
 mod signals;
 mod spin;

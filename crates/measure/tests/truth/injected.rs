@@ -1,0 +1,202 @@
+//! What takes the measured CPU, the name that it gets, and what the remedy says: each row injects one thing.
+
+use crate::truth::host::{become_fifo, ground, is_traced, observe, options};
+use lowlat_host::{Allocation, CpuId, CpuSet, HostSnapshot, Role, snapshot::Nic};
+use lowlat_jitter::{CauseKind, CauseStudy, JitterRecord, RemedyContext, study_with};
+use lowlat_measure::affinity;
+use std::{
+    net::UdpSocket,
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+const RUN: Duration = Duration::from_millis(1_500);
+const PAUSE: Duration = Duration::from_millis(2);
+
+struct Row {
+    name: &'static str,
+    /// Injects until the process is ended; the CPUs are the measured one and another.
+    inject: fn(CpuId, CpuId),
+    /// The cause by which it is found.
+    cause: (CauseKind, &'static str),
+    setting: &'static str,
+    action: &'static str,
+}
+
+const ROWS: &[Row] = &[
+    Row {
+        name: "a thread with its own affinity",
+        inject: |cpu, _| wakes_on(cpu, spin),
+        cause: (CauseKind::Thread, "lowlat-inject"),
+        setting: "sysfs.cpuset.partition",
+        action: "because of its own affinity",
+    },
+    Row {
+        name: "the timer of a sleep",
+        inject: |cpu, _| wakes_on(cpu, spin),
+        cause: (CauseKind::Vector, "local timer (hrtimer_wakeup)"),
+        setting: "boot.isolcpus",
+        action: "a thread that sleeps on a timer is woken here",
+    },
+    Row {
+        name: "packets to this host",
+        inject: |cpu, _| {
+            let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+            receiver.set_nonblocking(true).unwrap();
+            let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+            sender.connect(receiver.local_addr().unwrap()).unwrap();
+            let mut buffer = [0; 64];
+            wakes_on(cpu, || {
+                (0..20).for_each(|_| drop(sender.send(&[1; 32])));
+                while receiver.recv(&mut buffer).is_ok() {}
+            })
+        },
+        cause: (CauseKind::Softirq, "NET_RX"),
+        setting: "",
+        action: "so a thread there sends to this host",
+    },
+    Row {
+        name: "a thread moved away by another",
+        inject: moves,
+        cause: (CauseKind::Thread, "migration/"),
+        setting: "",
+        action: "lowlat-mover",
+    },
+    Row {
+        name: "a thread of the deadline class",
+        inject: deadline,
+        cause: (CauseKind::Hrtimer, "inactive_task_timer"),
+        setting: "",
+        action: "lowlat-inject is SCHED_DEADLINE",
+    },
+];
+
+fn spin() {
+    let start = std::time::Instant::now();
+    while start.elapsed() < Duration::from_micros(200) {
+        std::hint::spin_loop();
+    }
+}
+
+/// Runs real-time on a CPU for a moment, again and again. Without the right to, an ordinary thread does.
+fn wakes_on(cpu: CpuId, mut work: impl FnMut()) {
+    affinity::pin_to(&CpuSet::of(cpu)).unwrap();
+    become_fifo();
+    loop {
+        work();
+        thread::sleep(PAUSE);
+    }
+}
+
+/// A thread that wants the measured CPU is sent to the other one while it runs there.
+fn moves(cpu: CpuId, other: CpuId) {
+    // SAFETY: takes no argument.
+    let victim = unsafe { libc::gettid() };
+    let mover = thread::Builder::new().name("lowlat-mover".into());
+    let moving = mover.spawn(move || {
+        affinity::pin_to(&CpuSet::of(other)).unwrap();
+        let mut mask = [0_u64; 16];
+        mask[other as usize / 64] = 1 << (other % 64);
+        loop {
+            thread::sleep(PAUSE);
+            // SAFETY: the mask is alive during the call, which reads as many bytes as the length says.
+            unsafe { libc::syscall(libc::SYS_sched_setaffinity, victim, size_of_val(&mask), mask.as_ptr()) };
+        }
+    });
+    moving.unwrap();
+    wakes_on(cpu, || {
+        // The mover may be faster.
+        let _ = affinity::pin_to(&CpuSet::of(cpu));
+        (0..5).for_each(|_| spin());
+    });
+}
+
+/// A thread of the deadline class, which may run anywhere.
+fn deadline(_: CpuId, _: CpuId) {
+    // SAFETY: takes no argument.
+    let thread = unsafe { libc::gettid() }.to_string();
+    let class = ["--pid", "-d", "-T", "300000", "-D", "3000000", "-P", "3000000", "0", &thread];
+    assert!(Command::new("chrt").args(class).status().unwrap().success());
+    loop {
+        spin();
+        thread::sleep(PAUSE);
+    }
+}
+
+/// Row, measured CPU and other CPU of the child.
+const CHILD: &str = "LOWLAT_TRUTH_INJECTS";
+
+/// The child: its threads are no longer those of the process that measures.
+#[test]
+#[ignore = "part of the other test"]
+fn injects_for_the_other_test() {
+    let Ok(text) = std::env::var(CHILD) else { return };
+    let numbers: Vec<u32> = text.split(' ').map(|number| number.parse().unwrap()).collect();
+    let row = &ROWS[numbers[0] as usize];
+    let injecting = thread::Builder::new().name("lowlat-inject".into());
+    injecting.spawn(move || (row.inject)(numbers[1], numbers[2])).unwrap().join().unwrap();
+}
+
+/// A run beside the injection; `None` if that ended, because it is not permitted.
+fn measured(cpu: CpuId, other: CpuId, row: usize) -> Option<JitterRecord> {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "truth::injected::injects_for_the_other_test", "--ignored"]);
+    command.env(CHILD, format!("{row} {cpu} {other}")).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let record = observe(&options(cpu, RUN), true);
+    let is_there = child.try_wait().unwrap().is_none();
+    let _ = child.kill();
+    let _ = child.wait();
+    is_there.then_some(record)
+}
+
+#[test]
+fn what_is_injected_is_named_and_has_its_own_remedy() {
+    let Some(ground) = ground() else { return };
+    let allowed = affinity::current().unwrap();
+    let other = allowed.iter().find(|cpu| *cpu != ground.cpu).unwrap();
+    let mut host = HostSnapshot::default();
+    host.topology.online = allowed;
+    // It has one, which never interrupts.
+    host.nics.push(Nic { irqs: vec![u32::MAX], ..Nic::default() });
+    let allocation = Allocation {
+        housekeeping: CpuSet::of(other),
+        isolated: CpuSet::of(ground.cpu),
+        ..Allocation::default()
+    };
+    let context = RemedyContext { host: &host, allocation: &allocation, role: &Role::default() };
+    for (place, row) in ROWS.iter().enumerate() {
+        let Some(record) = measured(ground.cpu, other, place) else {
+            eprintln!("skipped: {}: not permitted here", row.name);
+            continue;
+        };
+        if !is_traced(&record) {
+            return;
+        }
+        let study = study_with(&record, Some(&context)).unwrap();
+        let is_meant =
+            |of: &&CauseStudy| of.cause.kind == row.cause.0 && of.cause.name.starts_with(row.cause.1);
+        let Some(found) = study.causes.iter().find(is_meant) else {
+            let all: Vec<String> = study.causes.iter().map(|of| of.cause.label()).collect();
+            panic!("{}: not found among {all:?}", row.name);
+        };
+        let remedy = found.remedy.as_ref().unwrap();
+        eprintln!(
+            "{}: {}, {} times -> {} {}",
+            row.name,
+            found.cause.label(),
+            found.count,
+            remedy.setting,
+            remedy.action
+        );
+        if record.causes.as_ref().is_some_and(|causes| causes.senders.is_none())
+            && row.action == "lowlat-mover"
+        {
+            eprintln!("skipped: {}: this kernel does not trace who sends interrupts", row.name);
+            continue;
+        }
+        assert_eq!(remedy.setting, row.setting, "{}: {}", row.name, remedy.action);
+        assert!(remedy.action.contains(row.action), "{}: {}", row.name, remedy.action);
+    }
+}
