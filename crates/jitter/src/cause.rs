@@ -1,6 +1,9 @@
 //! Causes of interruptions, as in a record.
 
-use super::{Interruption, Sender, SenderTotal, attribution::IDLE_NAME};
+use super::{
+    Interruption, Sender, SenderTotal,
+    attribution::{ASLEEP_NAME, IDLE_NAME},
+};
 use lowlat_host::{CpuId, CpuSet, Reading};
 use serde::{Deserialize, Serialize};
 
@@ -148,7 +151,9 @@ impl Cause {
                 format!("{word} {} (pid {number}{priority})", self.name)
             }
             // The idle task is not an ordinary thread.
-            (CauseKind::Thread, None) if self.name == IDLE_NAME => self.name.clone(),
+            (CauseKind::Thread, None) if [IDLE_NAME, ASLEEP_NAME].contains(&self.name.as_str()) => {
+                self.name.clone()
+            }
             (CauseKind::Vector | CauseKind::Held, _) => self.name.clone(),
             _ => format!("{word} {}", self.name).trim_end().to_owned(),
         }

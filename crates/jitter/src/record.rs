@@ -22,6 +22,10 @@ pub struct JitterRecord {
     pub threshold_ns: u64,
     /// Requested length of the run.
     pub duration_ns: u64,
+    /// A timer woke the samplers this often, and each interruption is the latency of one wake-up; `None` if they did not
+    /// sleep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wake_every_ns: Option<u64>,
     /// Width of one entry of [`JitterCpu::seconds`]: a second, or a number of whole seconds if the series
     /// would otherwise exceed its limit.
     #[serde(default = "one_second")]

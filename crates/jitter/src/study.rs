@@ -55,6 +55,9 @@ pub enum StudyError {
 pub struct JitterStudy {
     /// A gap of at least this long counted as an interruption.
     pub threshold_ns: u64,
+    /// [`JitterRecord::wake_every_ns`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wake_every_ns: Option<u64>,
     /// Per CPU, in the record's order.
     pub cpus: Vec<CpuStudy>,
     /// CPUs without a record.
@@ -222,6 +225,7 @@ pub fn study(record: &JitterRecord) -> Result<JitterStudy, StudyError> {
     }
     Ok(JitterStudy {
         threshold_ns: record.threshold_ns,
+        wake_every_ns: record.wake_every_ns,
         all: study_all(record, &of_host, sum.as_ref()),
         cpus,
         missing: record.missing.clone(),

@@ -5,7 +5,7 @@
 mod host;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use lowlat_jitter::{attribution::AttributionPlan, attribution::CpuAttributor};
+use lowlat_jitter::{attribution::AttributionPlan, attribution::CpuAttributor, attribution::Sleep};
 use lowlat_trace::{Activity, TraceEvent, TraceStep, Vector};
 use std::{collections::BTreeSet, hint::black_box};
 
@@ -25,7 +25,7 @@ fn attributor() -> CpuAttributor {
         slack_ticks: 200,
         worst_count: 32,
         first_count: 32,
-        is_sleeper: false,
+        sleep: Sleep::Never,
         events_max: 50_000,
     })
 }

@@ -56,11 +56,23 @@ pub struct AttributionPlan {
     pub worst_count: usize,
     /// Number of first interruptions kept.
     pub first_count: usize,
-    /// Whether the thread sleeps, as one that waits for messages: an interruption may then start while others run, which
-    /// is known from the last switch before it. A sampler never sleeps, and runs right before each interruption.
-    pub is_sleeper: bool,
+    /// Why the thread sleeps.
+    pub sleep: Sleep,
     /// Events that may wait ([`EVENTS_MAX`]); at least as many as one round of the collector can push.
     pub events_max: usize,
+}
+
+/// Why a measured thread sleeps: an interruption may then start while others run, which is known from the last switch
+/// before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sleep {
+    /// It never does, and runs right before each interruption.
+    #[default]
+    Never,
+    /// It waits for messages.
+    Messages,
+    /// It waits for a timer, and an interruption starts when that is due.
+    Timer,
 }
 
 /// The main cause of an interruption.
@@ -125,7 +137,7 @@ impl CpuAttributor {
             scale,
             queue: Queue::new(plan.events_max),
             keys: KeyTable::new(),
-            replay: Replay::new(plan.sampler_tid, plan.is_sleeper, scale.ticks(ENTRY_EXIT_NS_MAX)),
+            replay: Replay::new(plan.sampler_tid, plan.sleep, scale.ticks(ENTRY_EXIT_NS_MAX)),
             totals: Totals::new(),
             keeper: Keeper::new(plan.worst_count, plan.first_count),
             windows: Windows::default(),
@@ -241,7 +253,9 @@ impl CpuAttributor {
         self.replay.begin(span.length, self.keeper.wants(span));
         self.pass(before);
         let sampler = self.plan.sampler_tid;
-        if let Some(running) = self.running.filter(|running| self.plan.is_sleeper && *running != sampler) {
+        if let Some(running) =
+            self.running.filter(|running| self.plan.sleep != Sleep::Never && *running != sampler)
+        {
             let step = TraceStep::Switch { from: sampler, to: running, hold: self.held };
             self.replay.step(-slack, step, None, &mut self.keys);
         }
@@ -272,7 +286,7 @@ impl CpuAttributor {
 
     /// Whether a hold is no wait of the thread's own choice.
     fn is_harm(&self, hold: Hold) -> bool {
-        !self.plan.is_sleeper || hold != Hold::Blocked
+        self.plan.sleep == Sleep::Never || hold != Hold::Blocked
     }
 
     fn main(&mut self) -> (KeyId, Main) {
@@ -373,7 +387,11 @@ impl CpuAttributor {
         let record = RecordWriter {
             scale: self.scale,
             keys: &self.keys,
-            names: CauseNames { names, own_tids: &self.plan.own_tids },
+            names: CauseNames {
+                names,
+                own_tids: &self.plan.own_tids,
+                is_sleeper: self.plan.sleep == Sleep::Timer,
+            },
             windows: self.windows,
         };
         let own_holds = self.own_holds();

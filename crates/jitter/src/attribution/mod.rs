@@ -29,8 +29,8 @@ mod windows;
 #[cfg(test)]
 mod tests;
 
-pub use engine::{AttributionPlan, CpuAttributor, ENTRY_EXIT_NS_MAX, EVENTS_MAX, Main};
+pub use engine::{AttributionPlan, CpuAttributor, ENTRY_EXIT_NS_MAX, EVENTS_MAX, Main, Sleep};
 pub use groups::{GROUPS_WORST_MAX, GroupFinder, GroupPlan, Hit};
 pub use keys::{CauseKey, KEYS_MAX};
-pub use names::{CauseNames, DEADLINE, IDLE_NAME};
+pub use names::{ASLEEP_NAME, CauseNames, DEADLINE, IDLE_NAME};
 pub use senders::{NOTES_MAX, Note, SENDERS_MAX, SenderBook, SenderId, SenderNames};

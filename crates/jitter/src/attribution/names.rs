@@ -9,6 +9,9 @@ use std::collections::BTreeSet;
 /// The name of the idle task as a cause. It runs while the measured thread was not allowed to.
 pub const IDLE_NAME: &str = "idle: the thread was stopped or throttled";
 
+/// Its name where the measured thread slept: the time until the CPU has left its idle state.
+pub const ASLEEP_NAME: &str = "idle: the processor had to wake";
+
 /// The priority of a thread of the deadline class.
 pub const DEADLINE: &str = "deadline";
 
@@ -22,6 +25,8 @@ pub struct CauseNames<'a> {
     pub names: &'a TraceNames,
     /// Thread IDs of lowlat itself.
     pub own_tids: &'a BTreeSet<i32>,
+    /// Whether the measured threads sleep of their own choice.
+    pub is_sleeper: bool,
 }
 
 impl CauseNames<'_> {
@@ -81,7 +86,7 @@ impl CauseNames<'_> {
 
     fn thread(&self, tid: i32) -> Cause {
         if tid == 0 {
-            return named(CauseKind::Thread, IDLE_NAME);
+            return named(CauseKind::Thread, if self.is_sleeper { ASLEEP_NAME } else { IDLE_NAME });
         }
         let thread = self.names.threads.get(&tid);
         Cause {
@@ -153,7 +158,7 @@ mod tests {
         }
         names.threads.insert(77, ThreadName { comm: "lowlat".into(), prio: 110, allowed_cpus: None });
         let own_tids = BTreeSet::from([77]);
-        let cause = CauseNames { names: &names, own_tids: &own_tids }.cause(key);
+        let cause = CauseNames { names: &names, own_tids: &own_tids, is_sleeper: false }.cause(key);
         format!("{}{}", cause.label(), if cause.is_own { " (own)" } else { "" })
     }
 

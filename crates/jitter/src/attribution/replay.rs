@@ -1,5 +1,6 @@
 //! Analysis of one interruption: replays the kernel's nesting of activities from its events.
 
+use super::engine::Sleep;
 use super::{
     keys::{KeyId, KeyTable},
     nesting::{can_run_on, ends, gives_way_to, has_value},
@@ -39,7 +40,9 @@ type Owner = (KeyId, Option<SenderId>);
 #[derive(Debug)]
 pub(super) struct Replay {
     sampler_tid: i32,
-    is_sleeper: bool,
+    sleep: Sleep,
+    /// The thread on the CPU of one that a timer wakes: it delays that only by what is more than entry, exit and switch.
+    runner: Option<KeyId>,
     /// The limit of the thread's own class or group, once it has been reached.
     limit: Option<Hold>,
     /// Maximum part of a gap that counts as entry to or exit from an activity.
@@ -67,10 +70,11 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    pub(super) fn new(sampler_tid: i32, is_sleeper: bool, gap_ticks_max: u64) -> Self {
+    pub(super) fn new(sampler_tid: i32, sleep: Sleep, gap_ticks_max: u64) -> Self {
         Self {
             sampler_tid,
-            is_sleeper,
+            sleep,
+            runner: None,
             limit: None,
             gap_ticks_max,
             length: 0,
@@ -94,7 +98,7 @@ impl Replay {
     pub(super) fn begin(&mut self, length: u64, wants_timeline: bool) {
         (self.length, self.cursor, self.gap, self.outside) = (length, 0, 0, 0);
         (self.has_event, self.has_lost, self.is_after_loss) = (false, false, false);
-        (self.last_base, self.set_aside) = (None, None);
+        (self.last_base, self.set_aside, self.runner) = (None, None, None);
         self.stack.clear();
         self.parts.clear();
         self.senders.clear();
@@ -251,8 +255,13 @@ impl Replay {
         if let Some(sender) = sender {
             self.senders.add(sender, explained);
         }
-        let rest = if self.has_lost { CauseKind::NotTraced } else { CauseKind::Unexplained };
-        self.parts.add_kind(rest, gap - explained);
+        match self.runner.filter(|_| gap > explained) {
+            Some(runner) => self.parts.add(runner, gap - explained),
+            None => {
+                let rest = if self.has_lost { CauseKind::NotTraced } else { CauseKind::Unexplained };
+                self.parts.add_kind(rest, gap - explained);
+            }
+        }
         explained
     }
 
@@ -426,6 +435,9 @@ impl Replay {
     /// until it ends. Only a signal of the sampler continues when the sampler does: the remaining exit time
     /// is then the entry to its handler, or the handler itself.
     fn switch(&mut self, [from, to]: [i32; 2], hold: Option<Hold>, offset: i64, keys: &mut KeyTable) {
+        if self.sleep == Sleep::Timer {
+            return self.change_runner(to, offset, keys);
+        }
         if self.stack.is_empty() && from != self.sampler_tid {
             self.claim(Activity::Thread(from), offset, keys);
         }
@@ -444,9 +456,22 @@ impl Replay {
             let own = hold.filter(|_| from == self.sampler_tid);
             self.limit = own.filter(|hold| matches!(hold, Hold::Limit | Hold::Quota)).or(self.limit);
             // The CPU idles although the thread could run: who ran in between hid that its time was used up.
-            let hold = own.or(self.limit.filter(|_| from != self.sampler_tid && to == 0 && !self.is_sleeper));
+            let hold = own
+                .or(self.limit.filter(|_| from != self.sampler_tid && to == 0 && self.sleep == Sleep::Never));
             self.push(hold.map_or(Activity::Thread(to), Activity::Held), None, offset, keys);
         }
+    }
+
+    /// Another thread, or the measured one, runs from now on.
+    fn change_runner(&mut self, to: i32, offset: i64, keys: &mut KeyTable) {
+        self.pop_to(0, offset);
+        self.close_gap(self.last_base);
+        self.runner = (to != self.sampler_tid).then(|| keys.id(Activity::Thread(to)));
+        let (change, key) = match self.runner {
+            Some(runner) => (Change::Happens, runner),
+            None => (Change::Returns, KeyId::of_kind(CauseKind::EntryExit)),
+        };
+        self.timeline.add(offset, 0, change, key);
     }
 
     /// Whether the thread cannot run.

@@ -38,6 +38,11 @@ impl<'a> Case<'a> {
             .filter(move |found| found.cause.kind == kind && !found.cpus.is_disjoint(&self.cpus))
     }
 
+    /// Whether the run measured wake-ups by a timer.
+    pub(super) fn is_of_wakes(&self) -> bool {
+        self.study.wake_every_ns.is_some()
+    }
+
     /// What the run found about this cause; `None` if that is not known.
     pub(super) fn found(&self) -> Option<&'a CauseStudy> {
         let id = |cause: &'a Cause| (cause.kind, &cause.name, cause.is_own);

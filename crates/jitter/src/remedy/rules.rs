@@ -6,7 +6,7 @@
 
 use super::case::Case;
 use super::{Advice, Rule, calls, hardware, interrupts, isolation, memory, threads, ticks};
-use crate::attribution::IDLE_NAME;
+use crate::attribution::{ASLEEP_NAME, IDLE_NAME};
 use crate::{
     CauseKind, CauseKind::CallFunction, CauseKind::FirmwareOrHypervisor, CauseKind::Held, CauseKind::Hrtimer,
     CauseKind::Irq, CauseKind::Nmi, CauseKind::PageFault, CauseKind::Signal, CauseKind::Softirq,
@@ -134,6 +134,7 @@ pub(super) const RULES: &[Rule] = &[
     placed(Work, &[], "boot.isolcpus", isolation::work),
     // Threads.
     anywhere(Thread, &["swapper*", IDLE_NAME], PROGRAM, ticks::idle),
+    anywhere(Thread, &[ASLEEP_NAME], "sysfs.cpuidle.deep_states", ticks::asleep),
     placed(Thread, &["migration/*"], "boot.isolcpus", threads::migration),
     placed(Thread, &["ksoftirqd/*", "ktimers/*", "irq_work/*"], "irq.affinity", threads::ksoftirqd),
     anywhere(Thread, &["cpuhp/*"], "sysfs.cpu.online_cycle", threads::hotplug),

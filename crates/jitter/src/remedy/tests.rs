@@ -101,6 +101,7 @@ const CASES: &[(CauseKind, &str, &str)] = &[
     (Work, "psi_avgs_work", "boot.isolcpus"),
     (Thread, "swapper/3", ""),
     (Thread, crate::attribution::IDLE_NAME, ""),
+    (Thread, crate::attribution::ASLEEP_NAME, "sysfs.cpuidle.deep_states"),
     (Thread, "migration/3", "boot.isolcpus"),
     (Thread, "ksoftirqd/3", "irq.affinity"),
     (Thread, "cpuhp/3", "sysfs.cpu.online_cycle"),

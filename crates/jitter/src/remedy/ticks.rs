@@ -93,6 +93,9 @@ fn fair_server_off(case: &Case<'_>, cpu: CpuId) -> String {
 
 /// A thread that slept on this CPU is woken by its timer.
 pub(super) fn sleeper(case: &Case<'_>) -> Advice {
+    if case.is_of_wakes() {
+        return by_program("the timer of the measured thread: the time of the wake-up itself");
+    }
     isolate(
         case,
         "a thread that sleeps on a timer is woken here",
@@ -156,6 +159,14 @@ pub(super) fn idle(_: &Case<'_>) -> Advice {
     by_program(
         "the measured thread was held or moved away: check for SIGSTOP, the freezer and cpu.max of its group",
     )
+}
+
+/// The CPU was idle when the thread's timer expired.
+pub(super) fn asleep(case: &Case<'_>) -> Advice {
+    Advice::Act(format!(
+        "{} left an idle state and then switched to the thread: disable deep idle states there, or spin in place of sleeping",
+        case.on()
+    ))
 }
 
 /// The limit of the thread's own real-time or deadline class.

@@ -29,6 +29,7 @@ mod series;
 mod spin;
 mod steal;
 mod team;
+mod wakes;
 pub mod watch;
 mod windows;
 

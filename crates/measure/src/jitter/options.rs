@@ -26,6 +26,8 @@ pub struct JitterOptions {
     pub worst_count: usize,
     /// Number of first interruptions kept per CPU; [`KEPT_MAX`] at most.
     pub first_count: usize,
+    /// Measure wake-ups by a timer that expires this often; `None` measures what interrupts a spinning thread.
+    pub wake_every: Option<Duration>,
     /// Real-time priority of the samplers; `None` leaves them ordinary threads.
     pub real_time: Option<RealTime>,
 }
@@ -33,7 +35,15 @@ pub struct JitterOptions {
 impl JitterOptions {
     /// A run on these CPUs with default options.
     pub fn new(cpus: CpuSet, duration: Duration) -> Self {
-        Self { cpus, duration, threshold_ns: None, worst_count: 64, first_count: 64, real_time: None }
+        Self {
+            cpus,
+            duration,
+            threshold_ns: None,
+            worst_count: 64,
+            first_count: 64,
+            wake_every: None,
+            real_time: None,
+        }
     }
 
     /// Parses a list of CPUs as typed, without duplicates: two samplers cannot share a CPU, and a repeated CPU

@@ -66,6 +66,7 @@ pub fn assemble(
         duration_ns: u64::try_from(options.duration.as_nanos()).unwrap_or(u64::MAX),
         second_ns: SeriesPlan::of(options.duration, options.cpus.len()).bin_ns(),
         others_busy_share: before.steal.busy_share_beside(&steal_after, &options.cpus),
+        wake_every_ns: options.wake_every.and_then(|every| u64::try_from(every.as_nanos()).ok()),
         cpus,
         missing,
         causes: None,

@@ -16,6 +16,7 @@ use super::{
     sampler::{Plan, sample},
     series::SeriesPlan,
     team::{Done, Message, Place, Ready, Start, Team},
+    wakes,
 };
 use crate::{
     affinity,
@@ -142,8 +143,12 @@ impl<'a> Run<'a> {
             let calibrations: Vec<Calibration> = ready.iter().map(|one| one.calibration).collect();
             let threshold_ns =
                 self.options.threshold_ns.unwrap_or_else(|| default_threshold_ns(&calibrations));
-            if let Some(period_ns) =
-                calibrations.iter().map(|one| one.period_ns).find(|ns| *ns >= threshold_ns as f64)
+            let is_spinning = self.options.wake_every.is_none();
+            // Every wake-up counts.
+            let threshold_ns = if is_spinning { threshold_ns } else { 1 };
+            if is_spinning
+                && let Some(period_ns) =
+                    calibrations.iter().map(|one| one.period_ns).find(|ns| *ns >= threshold_ns as f64)
             {
                 team.abandon();
                 release_threads(NAME);
@@ -276,7 +281,14 @@ impl<'a> Run<'a> {
             recording_ticks: calibration.recording_ticks,
             slack_ticks: self.scale.ticks(RECORDING_SLACK_NS).max(start.threshold_ticks),
         };
-        let outcome = sample(counter, &plan, &mut recorder, &live, self.stop);
+        let outcome = match self.options.wake_every {
+            None => sample(counter, &plan, &mut recorder, &live, self.stop),
+            Some(every) => {
+                let every = self.scale.ticks(u64::try_from(every.as_nanos()).unwrap_or(u64::MAX)).max(1);
+                let plan = (&plan, every, self.scale);
+                wakes::sample(counter, plan, &mut recorder, &live, self.stop)
+            }
+        };
         if self.options.real_time.is_some() {
             real_time::give_up();
         }

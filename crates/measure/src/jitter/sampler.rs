@@ -90,7 +90,8 @@ pub fn sample<C: Counter>(
     }
 }
 
-fn record(recorder: &mut Recorder, live: &Live, before: u64, now: u64) {
+/// Records an interruption, and shows the sums.
+pub fn record(recorder: &mut Recorder, live: &Live, before: u64, now: u64) {
     recorder.record(before, now);
     live.show(recorder.count(), recorder.ticks_total(), recorder.ticks_max());
 }

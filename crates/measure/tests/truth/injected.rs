@@ -3,7 +3,7 @@
 use crate::truth::host::{become_fifo, ground, is_traced, observe, options};
 use lowlat_host::{Allocation, CpuId, CpuSet, HostSnapshot, Role, snapshot::Nic};
 use lowlat_jitter::{CauseKind, CauseStudy, JitterRecord, RemedyContext, study_with};
-use lowlat_measure::affinity;
+use lowlat_measure::{affinity, jitter::JitterOptions};
 use std::{
     net::UdpSocket,
     process::{Command, Stdio},
@@ -139,12 +139,12 @@ fn injects_for_the_other_test() {
 }
 
 /// A run beside the injection; `None` if that ended, because it is not permitted.
-fn measured(cpu: CpuId, other: CpuId, row: usize) -> Option<JitterRecord> {
+fn measured(cpu: CpuId, other: CpuId, row: usize, wake_every: Option<Duration>) -> Option<JitterRecord> {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "truth::injected::injects_for_the_other_test", "--ignored"]);
     command.env(CHILD, format!("{row} {cpu} {other}")).stdout(Stdio::null()).stderr(Stdio::null());
     let mut child = command.spawn().unwrap();
-    let record = observe(&options(cpu, RUN), true);
+    let record = observe(&JitterOptions { wake_every, ..options(cpu, RUN) }, true);
     let is_there = child.try_wait().unwrap().is_none();
     let _ = child.kill();
     let _ = child.wait();
@@ -167,7 +167,7 @@ fn what_is_injected_is_named_and_has_its_own_remedy() {
     };
     let context = RemedyContext { host: &host, allocation: &allocation, role: &Role::default() };
     for (place, row) in ROWS.iter().enumerate() {
-        let Some(record) = measured(ground.cpu, other, place) else {
+        let Some(record) = measured(ground.cpu, other, place, None) else {
             eprintln!("skipped: {}: not permitted here", row.name);
             continue;
         };
@@ -199,4 +199,29 @@ fn what_is_injected_is_named_and_has_its_own_remedy() {
         assert_eq!(remedy.setting, row.setting, "{}: {}", row.name, remedy.action);
         assert!(remedy.action.contains(row.action), "{}: {}", row.name, remedy.action);
     }
+}
+
+/// A timer wakes the measured thread while another has the CPU.
+#[test]
+fn a_wake_up_is_delayed_by_who_has_the_cpu() {
+    let Some(ground) = ground() else { return };
+    let other = affinity::current().unwrap().iter().find(|cpu| *cpu != ground.cpu).unwrap();
+    let every = Duration::from_micros(1_900);
+    let record = measured(ground.cpu, other, 0, Some(every)).expect("the injection needs no right");
+    let cpu = &record.cpus[0];
+    let due = RUN.as_micros() / every.as_micros();
+    // A busy machine skips some.
+    assert!(cpu.interruption_count > 20 && u128::from(cpu.interruption_count) <= due, "{cpu:?}");
+    assert_eq!((record.wake_every_ns, cpu.loop_count), (Some(1_900_000), cpu.interruption_count));
+    if !is_traced(&record) {
+        return;
+    }
+    let study = study_with(&record, None).unwrap();
+    let total = |name: &str| -> u64 {
+        study.causes.iter().filter(|of| of.cause.name.starts_with(name)).map(|of| of.count).sum()
+    };
+    // Each has its own timer; the other thread, which spins for a tenth of the time, met some.
+    let (timers, threads) = (total("local timer (hrtimer_wakeup)"), total("lowlat-inject"));
+    eprintln!("{} wake-ups, {timers} timers, {threads} delayed by the thread", cpu.interruption_count);
+    assert!(timers * 2 > cpu.interruption_count && threads > 0, "{:#?}", study.causes);
 }

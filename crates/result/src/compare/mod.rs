@@ -54,6 +54,11 @@ pub enum CompareError {
         /// The command.
         command: String,
     },
+    /// Runs of different kinds.
+    #[error(
+        "cannot compare: one run measured wake-ups, and another interruptions, or wake-ups at another interval\nhint: name runs with the same --wake-every"
+    )]
+    Wakes,
     /// A record is damaged.
     #[error("{side} the change: {source}")]
     Study {
@@ -217,6 +222,10 @@ pub fn compare_runs(before: &[&JitterRecord], after: &[&JitterRecord]) -> Result
         if runs.is_empty() {
             return Err(CompareError::NoRun(side));
         }
+    }
+    let mut all = before.iter().chain(after);
+    if all.next().is_some_and(|first| all.any(|run| run.wake_every_ns != first.wake_every_ns)) {
+        return Err(CompareError::Wakes);
     }
     let cpus = side::common_cpus(before.iter().chain(after).copied());
     let threshold_ns = before.iter().chain(after).map(|run| run.threshold_ns).max().unwrap_or(0);

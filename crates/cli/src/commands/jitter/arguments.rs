@@ -24,6 +24,9 @@ pub struct Arguments {
     /// 100ns]
     #[arg(long, value_name = "TIME", value_parser = time_ns, allow_hyphen_values = true)]
     pub threshold: Option<u64>,
+    /// Measure the latency of wake-ups by a timer that expires this often, such as 1ms, as cyclictest does
+    #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "threshold")]
+    pub wake_every: Option<Duration>,
     #[command(flatten)]
     pub real_time: RealTimeArgs,
     /// Do not trace causes
@@ -37,7 +40,7 @@ pub struct Arguments {
     #[arg(long, value_name = "LIMITS", value_parser = parse_gate)]
     pub gate: Option<Gate>,
     /// Show an earlier document instead of measuring; of several, show how many keep the --gate
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["cpus", "threshold", "fifo", "rr", "no_causes", "wait", "force", "raw"])]
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["cpus", "threshold", "wake_every", "fifo", "rr", "no_causes", "wait", "force", "raw"])]
     pub from: Vec<PathBuf>,
     /// Compare documents instead of measuring; further pairs are pooled
     #[arg(long, num_args = 2.., value_names = ["BEFORE", "AFTER"], conflicts_with_all = ["from", "gate", "explain", "hlog", "raw"])]
@@ -149,6 +152,10 @@ examples(&[
             (
                 "lowlat jitter --from after.json --explain 3",
                 "Show the timeline of the third longest interruption of that run.",
+            ),
+            (
+                "sudo lowlat jitter --wake-every 1ms --fifo 80 --duration 60s",
+                "Measure how late a sleeping thread runs, and why.",
             ),
             ("lowlat jitter --compare before.json after.json", "Show the effect of a change of settings."),
             ("lowlat jitter --gate 'max<10us,rate<0.01/s'", "Fail a script if a CPU is not that quiet."),

@@ -52,6 +52,7 @@ fn options(arguments: &Arguments, chosen: &Chosen) -> JitterOptions {
     let real_time = real_time.map(|(policy, priority)| RealTime { policy, priority });
     JitterOptions {
         threshold_ns: arguments.threshold,
+        wake_every: arguments.wake_every,
         real_time,
         ..JitterOptions::new(chosen.cpus.clone(), arguments.duration)
     }

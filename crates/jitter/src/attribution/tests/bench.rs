@@ -1,7 +1,9 @@
 //! One CPU with an attributor, and its causes as text.
 
 use crate::{Change, CpuCauses, Explained};
-use crate::{attribution::AttributionPlan, attribution::CpuAttributor, attribution::Main};
+use crate::{
+    attribution::AttributionPlan, attribution::CpuAttributor, attribution::Main, attribution::Sleep,
+};
 use lowlat_trace::{Activity, ThreadName, TraceEvent, TraceNames, TraceStep};
 use std::{collections::BTreeSet, fmt::Write};
 
@@ -37,7 +39,7 @@ pub(super) fn plan(epoch_ticks: u64) -> AttributionPlan {
         slack_ticks: SLACK,
         worst_count: 4,
         first_count: 4,
-        is_sleeper: false,
+        sleep: Sleep::Never,
         events_max: 1_024,
     }
 }

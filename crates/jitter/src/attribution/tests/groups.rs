@@ -27,7 +27,7 @@ fn hit(cpu: CpuId, at: u64, length: u64, key: CauseKey) -> Hit {
 
 fn finish(finder: GroupFinder, run_ticks: u64) -> JitterGroups {
     let names = TraceNames::default();
-    finder.finish(run_ticks, &CauseNames { names: &names, own_tids: &BTreeSet::new() })
+    finder.finish(run_ticks, &CauseNames { names: &names, own_tids: &BTreeSet::new(), is_sleeper: false })
 }
 
 /// Per group: when each CPU was hit and for how long.

@@ -1,7 +1,7 @@
 //! Threads that take the CPU from the sampler, and what runs in them.
 
 use super::bench::*;
-use crate::attribution::AttributionPlan;
+use crate::attribution::{AttributionPlan, Sleep};
 use insta::assert_snapshot;
 use lowlat_trace::{Activity, TraceStep, Vector};
 
@@ -281,8 +281,8 @@ fn after_a_loss_the_scheduler_says_who_ran() {
 }
 
 /// One interruption, with a timer in it, that starts while another thread runs.
-fn asleep_since_before(is_sleeper: bool) -> String {
-    let mut bench = Bench::with(AttributionPlan { is_sleeper, ..plan(EPOCH) });
+fn asleep_since_before(sleep: Sleep) -> String {
+    let mut bench = Bench::with(AttributionPlan { sleep, ..plan(EPOCH) });
     let steps = [
         (1_000, switch(SAMPLER, KWORKER)),
         (20_000, enter(TIMER)),
@@ -297,12 +297,44 @@ fn asleep_since_before(is_sleeper: bool) -> String {
 
 #[test]
 fn a_thread_that_sleeps_was_preceded_by_whatever_ran() {
-    let sampler = asleep_since_before(false);
+    let sampler = asleep_since_before(Sleep::Never);
     assert!(sampler.contains("unexplained"), "nobody else was running: {sampler}");
-    let sleeper = asleep_since_before(true);
+    let sleeper = asleep_since_before(Sleep::Messages);
     assert!(
         sleeper.starts_with("35000 thread kworker/3:1") || sleeper.starts_with("36000 thread kworker/3:1"),
         "{sleeper}"
     );
     assert!(!sleeper.contains("unexplained"), "{sleeper}");
+}
+
+/// A timer is due while another thread runs, expires late, and wakes the measured thread.
+#[test]
+fn a_thread_that_a_timer_wakes_was_delayed_by_what_took_longer_than_a_switch() {
+    const WAKE: Activity = Activity::Hrtimer(0xffff_ffff_8110_0400);
+    let woken = |by: i32, expires: i64, leaves: i64| {
+        let mut bench = Bench::with(AttributionPlan { sleep: Sleep::Timer, ..plan(EPOCH) });
+        let steps = [
+            (1_000, switch(SAMPLER, by)),
+            (expires, enter(TIMER)),
+            (expires + 200, enter(WAKE)),
+            (expires + 700, exit(WAKE)),
+            (expires + 900, exit(TIMER)),
+            (leaves, switch(by, SAMPLER)),
+        ];
+        let now = u64::try_from(leaves).unwrap() + 400;
+        bench.events(&steps).interruption(4_000, now);
+        let causes = bench.finish();
+        assert_eq!(causes.totals.iter().map(|total| total.ns_total).sum::<u64>(), now - 4_000);
+        let parts = causes.worst[0].parts.iter().map(|part| format!("{} {}", part.ns, part.cause.label()));
+        parts.collect::<Vec<_>>().join(", ")
+    };
+    let timer = "local timer (0xffffffff81100400), 500 hrtimer 0xffffffff81100400";
+    assert_eq!(woken(KWORKER, 6_000, 8_000), format!("3900 {timer}"), "the thread gave way at once");
+    // It kept interrupts off for 26 us more than an entry takes, or did not give way.
+    let late = woken(KWORKER, 40_000, 42_000);
+    assert_eq!(late, format!("26000 thread kworker/3:1 (pid 41, nice 0), 11900 {timer}"));
+    let kept = woken(KWORKER, 6_000, 90_000);
+    assert_eq!(kept, format!("73100 thread kworker/3:1 (pid 41, nice 0), 12800 {timer}"));
+    let idle = woken(0, 90_000, 92_000);
+    assert_eq!(idle, format!("76000 idle: the processor had to wake, 11900 {timer}"));
 }

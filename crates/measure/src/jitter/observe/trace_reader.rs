@@ -14,7 +14,7 @@ use lowlat_host::{CpuId, CpuSet};
 use lowlat_jitter::{
     Cause, CauseSource, CpuCauses, JitterCauses, JitterRecord, Warning, attribution::AttributionPlan,
     attribution::CauseKey, attribution::CauseNames, attribution::CpuAttributor, attribution::EVENTS_MAX,
-    attribution::GroupFinder, attribution::GroupPlan, attribution::Hit,
+    attribution::GroupFinder, attribution::GroupPlan, attribution::Hit, attribution::Sleep,
 };
 use lowlat_sys::{
     Root,
@@ -62,6 +62,8 @@ pub struct TraceReader {
     epoch: u64,
     problems: Vec<Warning>,
     own_tids: Arc<BTreeSet<i32>>,
+    /// Whether the samplers sleep between wake-ups.
+    is_sleeper: bool,
     /// Functions whose names were looked up during the run, and the names.
     looked_up: BTreeSet<u64>,
     named: TraceNames,
@@ -103,7 +105,7 @@ impl TraceReader {
             slack_ticks: scale.ticks(SLACK_NS),
             worst_count: options.worst_count,
             first_count: options.first_count,
-            is_sleeper: false,
+            sleep: options.wake_every.map_or(Sleep::Never, |_| Sleep::Timer),
             events_max,
         };
         let mut reader = Self {
@@ -119,6 +121,7 @@ impl TraceReader {
             epoch: 0,
             problems: Vec::new(),
             own_tids,
+            is_sleeper: options.wake_every.is_some(),
             looked_up: BTreeSet::new(),
             named: TraceNames::default(),
             allowed: BTreeMap::new(),
@@ -338,7 +341,7 @@ impl TraceReader {
         }
         let mut names = self.decoder.names().clone();
         names.functions.clone_from(&self.named.functions);
-        let names = CauseNames { names: &names, own_tids: &self.own_tids };
+        let names = CauseNames { names: &names, own_tids: &self.own_tids, is_sleeper: self.is_sleeper };
         keys.map(|key| names.cause(key)).collect()
     }
 
@@ -359,7 +362,7 @@ impl TraceReader {
         let names = self.names(notes);
         let lost = self.lost_by_kernel();
         let run_ns = record.cpus.iter().map(|cpu| cpu.runtime_ns).max().unwrap_or(0);
-        let cause_names = CauseNames { names: &names, own_tids: &self.own_tids };
+        let cause_names = CauseNames { names: &names, own_tids: &self.own_tids, is_sleeper: self.is_sleeper };
         let late_count = self.groups.as_ref().map_or(0, GroupFinder::late_count);
         if late_count > 0 {
             notes.push(Warning::GroupsLate { count: late_count });

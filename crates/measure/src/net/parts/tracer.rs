@@ -8,7 +8,7 @@ use crate::{
 use lowlat_host::{CpuId, CpuSet};
 use lowlat_jitter::{
     CpuCauses, Warning,
-    attribution::{AttributionPlan, CpuAttributor},
+    attribution::{AttributionPlan, CpuAttributor, Sleep},
 };
 use lowlat_net::pingpong::parts::{SLOWEST_MAX, Stamps, Wakes};
 use lowlat_sys::{
@@ -134,7 +134,7 @@ impl Tracer {
                 // More than are asked for: round trips without stamps are among the slowest too.
                 worst_count: 2 * SLOWEST_MAX,
                 first_count: 0,
-                is_sleeper: true,
+                sleep: Sleep::Messages,
                 events_max: EVENTS_MAX,
             }));
         }

@@ -9,15 +9,19 @@ use lowlat_jitter::{
 use lowlat_result::ResultDocument;
 use lowlat_text::units::{clean, count, duration, duration_fine, percent, plural, rate, span};
 
+/// What a run measured: "interruptions of 100 ns or longer".
+pub fn what(record: &JitterRecord) -> String {
+    match record.wake_every_ns {
+        Some(every_ns) => format!("latency of wake-ups by a timer every {}", duration(every_ns)),
+        None => format!("interruptions of {} or longer", duration(record.threshold_ns)),
+    }
+}
+
 /// Returns one sentence on a run: the measurement, the longest interruption, the rate.
 pub fn headline(document: &ResultDocument, record: &JitterRecord) -> String {
     let cpus = plural(record.cpus.len(), "CPU");
-    let run = format!(
-        "{cpus} for {}, interruptions of {} or longer, counter {}",
-        span(record.ran_ns()),
-        duration(record.threshold_ns),
-        clean(&record.counter)
-    );
+    let run =
+        format!("{cpus} for {}, {}, counter {}", span(record.ran_ns()), what(record), clean(&record.counter));
     let Some(side) = Side::of(record, &document.allocation) else {
         return format!("{run}: no samples.");
     };

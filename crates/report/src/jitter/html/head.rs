@@ -88,12 +88,8 @@ fn tiles(document: &ResultDocument, jitter: &Jitter<'_>) -> Markup {
         ),
         None => ("–".to_owned(), none_looked.to_owned()),
     };
-    let measured = format!(
-        "for {}, gaps of {} or longer, counter {}",
-        span(record.ran_ns()),
-        duration(record.threshold_ns),
-        clean(&record.counter)
-    );
+    let measured =
+        format!("for {}, {}, counter {}", span(record.ran_ns()), words::what(record), clean(&record.counter));
     html! {
         div class="tiles" {
             (run_tiles(document))

@@ -10,7 +10,7 @@ mod heat;
 mod per_cpu;
 
 use crate::host::cpu_parts::CpuParts;
-use crate::jitter::causes::traced;
+use crate::jitter::causes::{traced, words};
 use crate::jitter::figures::{CpuFigures, Jitter};
 use crate::jitter::reference;
 use lowlat_jitter::JitterRecord;
@@ -36,8 +36,7 @@ pub fn sections(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Vec<S
 /// How the run was measured.
 pub fn parameters(record: &JitterRecord) -> Markup {
     html! {
-        "Jitter: " (span(record.ran_ns())) ", interruptions of " (micro(&duration(record.threshold_ns)))
-        " or longer, counter " code { (clean(&record.counter)) } " at " (count(record.counter_hz / 1_000_000))
+        "Jitter: " (span(record.ran_ns())) ", " (micro(&words::what(record))) ", counter " code { (clean(&record.counter)) } " at " (count(record.counter_hz / 1_000_000))
         " MHz (" (clean(&record.counter_hz_source)) ")."
     }
 }
@@ -54,7 +53,10 @@ fn section(document: &ResultDocument, jitter: Option<&Jitter<'_>>) -> Markup {
     all.sort_by_key(|cpu| (cpu.part, cpu.record.cpu));
     let threshold = micro(&duration(record.threshold_ns));
     let lead = html! {
-        "Time taken from a user thread that never sleeps, in gaps of " (threshold) " or more, on "
+        @match record.wake_every_ns {
+            None => { "Time taken from a user thread that never sleeps, in gaps of " (threshold) " or more, on " }
+            Some(every_ns) => { "How late a sleeping thread runs whose timer expires every " (micro(&duration(every_ns))) ", on " }
+        }
         (plural(all.len(), "CPU")) " for " (micro(&span(record.ran_ns()))) "."
         @if let Some(policy) = &record.real_time { " The samplers ran as " (clean(policy)) "." }
     };
