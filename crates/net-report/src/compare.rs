@@ -6,7 +6,7 @@ use lowlat_host::statistics::MedianInterval;
 use lowlat_net::{
     compare::{CompareRecord, CompareStudy, Comparison, Difference, Obstacle, SizeComparison, Verdict},
     pingpong::CONTROL_RATIO_MAX,
-    tools::Tool,
+    tools::{Losses, Tool},
 };
 use lowlat_text::columns::{self, Column, NONE};
 use lowlat_text::text::{YELLOW, add_detail, add_result, add_sentences, add_wrapped, usable};
@@ -102,7 +102,20 @@ pub(super) fn named_sides(record: &CompareRecord) -> Vec<String> {
         tool if record.is_imported => format!("{}: {tool}, from {}", side.name, side.command),
         _ => format!("{}: {}", side.name, side.command),
     };
-    record.sides.iter().map(shown).collect()
+    let all = record.sides.iter().enumerate();
+    all.flat_map(|(place, side)| [Some(shown(side)), losses(record, place, &side.name)]).flatten().collect()
+}
+
+/// "A: 3 dropped, 0 duplicated, 1 out of order", over all rounds of a side whose program counts them.
+fn losses(record: &CompareRecord, place: usize, name: &str) -> Option<String> {
+    let runs = record.runs.iter().filter(|run| usize::try_from(run.side) == Ok(place));
+    let counted = runs.flat_map(|run| &run.rows).filter_map(|row| row.losses);
+    let Losses { dropped, duplicated, out_of_order } = counted.reduce(|a, b| Losses {
+        dropped: a.dropped.saturating_add(b.dropped),
+        duplicated: a.duplicated.saturating_add(b.duplicated),
+        out_of_order: a.out_of_order.saturating_add(b.out_of_order),
+    })?;
+    Some(format!("{name}: {dropped} dropped, {duplicated} duplicated, {out_of_order} out of order"))
 }
 
 /// How the runs were ordered, and the control.
@@ -261,6 +274,7 @@ mod tests {
             p99_ns: Some(ns * 1.4),
             mean_step_ns: 1.0,
             quantile_step_ns: 1.0,
+            ..ToolRow::default()
         };
         let mut runs = Vec::new();
         for round in 0..9_u32 {
@@ -311,6 +325,18 @@ mod tests {
             shown(&record(1.0, &[32])).starts_with("B: no difference shown: p50 1.00 [1.00, 1.00], mean")
         );
         assert!(shown(&record(1.3, &[32])).starts_with("B is slower: p50 1."));
+    }
+
+    #[test]
+    fn losses_are_shown_if_a_program_counts_them() {
+        let mut counted = record(1.0, &[32]);
+        assert!(!shown(&counted).contains("dropped"), "absent is not zero");
+        let losses = |dropped| Some(Losses { dropped, duplicated: 0, out_of_order: 1 });
+        let rows = counted.runs.iter_mut().filter(|run| run.side == 1).flat_map(|run| &mut run.rows);
+        rows.zip(0..).for_each(|(row, round)| row.losses = losses(round));
+        let words = shown(&counted);
+        assert!(words.contains("B: 36 dropped, 0 duplicated, 9 out of order"), "{words}");
+        assert!(!words.contains("A: 0 dropped"), "{words}");
     }
 
     #[test]

@@ -8,8 +8,11 @@ pub mod choose;
 pub mod compare;
 pub mod onload;
 pub mod pingpong;
+mod plain;
 pub mod sfnt;
 pub mod stream;
 pub mod tools;
 mod words;
 pub mod xdp;
+
+pub use plain::plain;

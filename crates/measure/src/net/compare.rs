@@ -15,6 +15,7 @@ use lowlat_host::CpuId;
 use lowlat_net::{
     compare::{CompareRecord, CompareRun, CompareSide},
     pingpong::{ControlRow, PingpongRecord},
+    plain,
     tools::{Tool, ToolError, ToolRow, cpus_of},
 };
 use lowlat_sys::Root;
@@ -197,7 +198,7 @@ impl Rounds<'_> {
                 program: command.first().cloned().unwrap_or_default(),
                 source,
             })?;
-        let output = tool.parse(&text, command).map_err(|source| CompareError::Output {
+        let output = tool.parse(&plain(text.as_bytes()), command).map_err(|source| CompareError::Output {
             side: name.to_owned(),
             tool,
             source,
@@ -229,6 +230,7 @@ pub fn rows_of(record: &PingpongRecord) -> Vec<ToolRow> {
             p99_ns: quantile(0.99),
             mean_step_ns: STEP_NS,
             quantile_step_ns: STEP_NS,
+            ..ToolRow::default()
         }
     };
     record.sizes.iter().map(row).collect()

@@ -12,9 +12,10 @@ const TIME_SHARE_MAX: f64 = 1.3;
 
 /// Returns the doubts about a log, one sentence each.
 pub fn doubts(log: &SfntLog) -> Vec<String> {
-    let mut doubts = Vec::new();
+    let mut doubts: Vec<String> = log.damaged.iter().map(|error| format!("Left out: {error}.")).collect();
     let Some(line) = log.command_line() else {
-        return vec!["The header has no command line, so the set-up is unknown.".to_owned()];
+        doubts.push("The header has no command line, so the set-up is unknown.".to_owned());
+        return doubts;
     };
     let is_loopback = line.is_loopback();
     let is_one_host = is_loopback || line.host.is_none();
@@ -35,7 +36,7 @@ pub fn doubts(log: &SfntLog) -> Vec<String> {
             );
         }
     }
-    match line.affinity() {
+    match log.affinity() {
         Some((client, server)) if client == server && is_one_host => doubts.push(format!(
             "Both ends ran on CPU {client}: each message was a context switch there. sfnt-pingpong separates the CPUs \
              of client and server by a semicolon."
@@ -49,6 +50,10 @@ pub fn doubts(log: &SfntLog) -> Vec<String> {
 
 /// Rows whose iterations do not account for the time per size.
 fn time_doubt(log: &SfntLog, line: &super::CommandLine) -> Option<String> {
+    // 1.0.0 measures until the error is small, without a limit of time.
+    if log.value("miniter").is_some() {
+        return None;
+    }
     let time_ns = line.number("maxms", TIME_MS_DEFAULT) as f64 * 1e6;
     let iterations_max = line.number("maxiter", ITERATIONS_DEFAULT);
     let legs = if log.is_round_trip() { 1.0 } else { 2.0 };

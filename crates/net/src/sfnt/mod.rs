@@ -1,4 +1,4 @@
-//! Output of sfnt-pingpong 1.5.0 and 1.6.0: read, judged and written.
+//! Output of sfnt-pingpong: 1.0.0 to 1.6.0 are read and judged, 1.5.0 and 1.6.0 written.
 
 mod command_line;
 mod doubts;
@@ -9,6 +9,7 @@ mod write;
 
 pub use command_line::CommandLine;
 pub use doubts::doubts;
+pub(crate) use parse::percentile_of;
 pub use parse::{BYTES_MAX, SfntError, parse};
 pub use stream::stream_text;
 pub use write::{HeaderFacts, InterfaceFacts, Version, log_of};
@@ -20,6 +21,9 @@ use std::fmt;
 /// Heads of the columns, in order.
 pub(crate) const COLUMNS: [&str; 8] = ["size", "mean", "min", "median", "max", "%ile", "stddev", "iter"];
 
+/// Default of `--percentile`, in every version.
+const PERCENTILE_DEFAULT: &str = "99";
+
 /// Output of one run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct SfntLog {
@@ -29,6 +33,9 @@ pub struct SfntLog {
     pub header: Vec<HeaderLine>,
     /// The table.
     pub rows: Vec<SfntRow>,
+    /// Lines of the table that are no rows, or damaged ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<SfntError>,
 }
 
 /// One line of the header: `# cmdline: ...`, `# percentile=99`.
@@ -64,14 +71,26 @@ impl SfntLog {
         self.header.iter().filter(move |line| line.key == key).map(|line| line.value.as_str())
     }
 
-    /// The percentile of the column `%ile`, between 0 and 100.
+    /// The percentile of the column `%ile`, between 0 and 100. 1.3.0 and 1.4.0 do not print it.
     pub fn percentile(&self) -> Option<f64> {
-        self.value("percentile")?.parse().ok().filter(|percentile| (0.0..=100.0).contains(percentile))
+        let line = || {
+            self.command_line().map(|line| line.option("percentile").unwrap_or(PERCENTILE_DEFAULT).to_owned())
+        };
+        let percentile = self.value("percentile").map(str::to_owned).or_else(line)?;
+        percentile.parse().ok().filter(|percentile| (0.0..=100.0).contains(percentile))
     }
 
-    /// Whether the figures are whole round trips (1.6.0 with `--rtt`).
+    /// Whether the figures are whole round trips: `--rtt`, which the header shows since 1.6.0.
     pub fn is_round_trip(&self) -> bool {
-        self.value("reporting") == Some("RTT")
+        let has_option = || self.command_line().is_some_and(|line| line.option("rtt").is_some());
+        self.value("reporting").map_or_else(has_option, |reporting| reporting == "RTT")
+    }
+
+    /// CPUs of client and server. Up to 1.2.0 the header has them, and a comma separates them.
+    pub fn affinity(&self) -> Option<(u32, u32)> {
+        let Some(cpus) = self.value("affinity") else { return self.command_line()?.affinity() };
+        let (client, server) = cpus.split_once(',')?;
+        Some((client.trim().parse().ok()?, server.trim().parse().ok()?))
     }
 
     /// The command line, in parts.

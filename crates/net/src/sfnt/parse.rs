@@ -2,6 +2,7 @@
 
 use super::{COLUMNS, HeaderLine, SfntLog, SfntRow};
 use crate::pingpong::Figures;
+use serde::{Serialize, Serializer};
 use thiserror::Error;
 
 /// Longest file accepted, in bytes.
@@ -19,13 +20,16 @@ pub enum SfntError {
     #[error("no line has the columns \"size mean min median max %ile stddev iter\"")]
     NoColumns,
     /// A row is not eight numbers.
-    #[error("line {line} is not a row of eight whole numbers: \"{text}\"")]
+    #[error("line {line} is not a row of eight whole numbers, none negative: \"{text}\"")]
     Row {
         /// Its number, from 1.
         line: usize,
         /// Its start.
         text: String,
     },
+    /// A row has no heads of columns above it.
+    #[error("line {0} is a row without heads of columns above it")]
+    NoHeads(usize),
     /// The figures of a row contradict each other.
     #[error("line {line} is not sound: {why}")]
     Unsound {
@@ -36,47 +40,125 @@ pub enum SfntError {
     },
 }
 
+impl Serialize for SfntError {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// Parses the output of one or more runs. Columns may be separated by any white space, as in tables copied from web
-/// pages.
+/// pages. A line of a table that is no row, or a damaged one, is left out and named in [`SfntLog::damaged`].
 ///
 /// # Errors
-/// [`SfntError`] if the text has no table or a damaged one.
+/// [`SfntError`] if the text has no table, or no row of it is whole.
 pub fn parse(text: &str) -> Result<Vec<SfntLog>, SfntError> {
     if text.len() > BYTES_MAX {
         return Err(SfntError::TooLong(text.len()));
     }
-    let mut logs = Vec::new();
-    let mut log = SfntLog::default();
-    let mut is_in_table = false;
+    let mut reader = Reader::default();
     for (line, text) in (1_usize..).zip(text.lines()) {
-        let text = text.trim_end();
-        // A line other than a row after the table belongs to the next run.
-        let is_row = !text.is_empty() && !text.starts_with('#') && is_in_table;
-        if is_row && text.trim_start().starts_with(|first: char| first.is_ascii_digit()) {
-            log.rows.push(row(line, text)?);
-            continue;
+        reader.read(line, text.trim_end());
+    }
+    let (mut logs, rest) = reader.end();
+    if let Some(last) = logs.last_mut() {
+        last.damaged.extend(rest.damaged);
+    }
+    let mut damaged = logs.iter().flat_map(|log| &log.damaged);
+    match damaged.next() {
+        _ if logs.is_empty() => Err(SfntError::NoColumns),
+        Some(first) if logs.iter().all(|log| log.rows.is_empty()) => Err(first.clone()),
+        _ => Ok(logs),
+    }
+}
+
+/// Reads line by line.
+#[derive(Default)]
+struct Reader {
+    logs: Vec<SfntLog>,
+    log: SfntLog,
+    is_in_table: bool,
+    /// Text below rows: damaged rows if more rows follow, else the start of the next run.
+    pending: Vec<(usize, String)>,
+}
+
+impl Reader {
+    fn read(&mut self, line: usize, text: &str) {
+        if let Some(percentile) = percentile_of(text) {
+            self.end_table();
+            self.is_in_table = true;
+            if !percentile.is_empty() && self.log.value("percentile").is_none() {
+                self.log.header.push(header_line(&format!("percentile={percentile}")));
+            }
+            return;
         }
-        if text.starts_with('#') && is_in_table && is_remark(text) {
-            log.header.push(header_line(text));
-            continue;
-        }
-        if is_in_table && !log.rows.is_empty() && !text.is_empty() {
-            logs.push(std::mem::take(&mut log));
-            is_in_table = false;
-        }
-        match text.strip_prefix('#') {
-            Some(rest) if rest.split_whitespace().eq(COLUMNS) => is_in_table = true,
-            Some(rest) if rest.trim().is_empty() => {}
-            Some(_) => log.header.push(header_line(text)),
-            None if text.is_empty() => {}
-            None if is_in_table => return Err(row_error(line, text)),
-            None => log.banner.push(text.to_owned()),
+        match row(line, text) {
+            _ if text.trim_matches(['#', ' ', '\t']).is_empty() => {}
+            Ok(row) if self.is_in_table => {
+                self.damage_pending();
+                self.log.rows.push(row);
+            }
+            Ok(_) => self.log.damaged.push(SfntError::NoHeads(line)),
+            Err(error) if self.is_in_table && is_like_row(text) => {
+                self.damage_pending();
+                self.log.damaged.push(error);
+            }
+            Err(_) if self.is_in_table && is_remark(text) => self.log.header.push(header_line(text)),
+            Err(_) if self.is_in_table && !(text.starts_with('#') && text.contains([':', '='])) => {
+                self.pending.push((line, text.to_owned()));
+            }
+            Err(_) => {
+                self.end_table();
+                self.add_text(text);
+            }
         }
     }
-    if is_in_table {
-        logs.push(log);
+
+    /// Text above a table.
+    fn add_text(&mut self, text: &str) {
+        if text.starts_with('#') {
+            self.log.header.push(header_line(text));
+        } else {
+            self.log.banner.push(text.to_owned());
+        }
     }
-    if logs.is_empty() { Err(SfntError::NoColumns) } else { Ok(logs) }
+
+    fn damage_pending(&mut self) {
+        self.log.damaged.extend(self.pending.drain(..).map(|(line, text)| row_error(line, &text)));
+    }
+
+    fn end_table(&mut self) {
+        if std::mem::take(&mut self.is_in_table) {
+            self.logs.push(std::mem::take(&mut self.log));
+            for (_, text) in std::mem::take(&mut self.pending) {
+                self.add_text(&text);
+            }
+        }
+    }
+
+    /// Every run, and what is left without a table.
+    fn end(mut self) -> (Vec<SfntLog>, SfntLog) {
+        if self.log.rows.is_empty() {
+            self.damage_pending();
+        }
+        self.end_table();
+        (self.logs, self.log)
+    }
+}
+
+/// The number in the sixth head of the columns, as in the "99%ile" of 1.0.0 and 1.1.0, if the line has the heads.
+pub(crate) fn percentile_of(text: &str) -> Option<&str> {
+    let heads: Vec<&str> = text.trim_start_matches('#').split_whitespace().collect();
+    let percentile = heads.get(5)?.strip_suffix("%ile")?;
+    let is_head = |(place, (head, column)): (usize, (&&str, &str))| place == 5 || *head == column;
+    let has_rest = heads.len() == COLUMNS.len() && heads.iter().zip(COLUMNS).enumerate().all(is_head);
+    has_rest.then_some(percentile)
+}
+
+/// Whether a line that is no row is probably a damaged one.
+fn is_like_row(text: &str) -> bool {
+    let numbers = text.trim_start_matches('#').split_whitespace().filter(|cell| cell.parse::<f64>().is_ok());
+    text.starts_with(|first: char| first.is_whitespace() || first.is_ascii_digit() || "+-".contains(first))
+        || numbers.count() >= COLUMNS.len() / 2
 }
 
 /// Whether a line below the table is a remark on it, as "# WARNING: tsc_hz changed".
@@ -123,7 +205,8 @@ fn row(line: usize, text: &str) -> Result<SfntRow, SfntError> {
 }
 
 fn row_error(line: usize, text: &str) -> SfntError {
-    SfntError::Row { line, text: text.trim().chars().take(QUOTED_CHARS_MAX).collect() }
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    SfntError::Row { line, text: text.chars().take(QUOTED_CHARS_MAX).collect() }
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use std::fmt::Write as _;
 const GROUPS: &str = "#mps\tmps\tmps\tlatency\tlatency\tlatency\tlatency\tlatency\tlatency\tlatency\tsendjit\tsendjit\tsendjit\tsendjit\tgaps\tgaps\tgaps";
 const COLUMNS: &str = "#target\tsend\trecv\tmean\tmin\tmedian\tmax\t%ile\tstddev\tsamples\tmean\tmin\tmax\tbehind\tn_gaps\tn_drops\tn_ooo";
 
-/// Formats a record as sfnt-stream 1.6.0 does: a line for each round.
+/// Formats a record as sfnt-stream 1.6.0 does, a line for each round, and says in the header where the figures differ:
+/// sfnt-stream counts latency from the time when a message was sent, which hides the wait of late ones.
 pub fn stream_text(record: &StreamRecord, facts: &HeaderFacts) -> String {
     let mut out = String::new();
     for line in header(&record.set_up, facts, Version::V1_6) {
@@ -19,7 +20,15 @@ pub fn stream_text(record: &StreamRecord, facts: &HeaderFacts) -> String {
         let _ = writeln!(out, "{line}");
     }
     let bytes = record.set_up.scenario.sizes.first().copied().unwrap_or(0);
-    let _ = writeln!(out, "# msgsize={bytes}\n# return_latency={}", record.return_ns.unwrap_or(0));
+    let _ = writeln!(out, "# msgsize={bytes}");
+    let less = match record.return_ns {
+        Some(ns) => {
+            let _ = writeln!(out, "# return_latency={ns}");
+            ", less half the shortest round trip (less half the mean)"
+        }
+        None => "",
+    };
+    let _ = writeln!(out, "# latency: from when each message was due (sfnt-stream: was sent){less}");
     let _ = writeln!(out, "#\n{GROUPS}\n{COLUMNS}");
     for round in &record.rounds {
         out.push_str(&line(round));
@@ -91,10 +100,15 @@ mod tests {
         let text = stream_text(&record, &HeaderFacts::default());
         assert!(
             text.contains(
-                "# percentile=99\n# reporting: 1/2 RTT\n# msgsize=24\n# return_latency=34\n#\n#mps\tmps"
+                "# percentile=99\n# reporting: 1/2 RTT\n# msgsize=24\n# return_latency=34\n# latency: from when each message \
+                 was due (sfnt-stream: was sent), less half the shortest round trip (less half the mean)\n#\n#mps\tmps"
             ),
             "{text}"
         );
+        let one_way = stream_text(&StreamRecord { return_ns: None, ..record }, &HeaderFacts::default());
+        assert!(one_way.contains(
+            "# msgsize=24\n# latency: from when each message was due (sfnt-stream: was sent)\n#\n"
+        ));
         assert!(
             text.ends_with("\n10000\t10000\t10000\t1\t2\t3\t4\t5\t6\t7\t8\t9\t10\t11\t12\t1\t14\n"),
             "{text}"

@@ -49,7 +49,7 @@ pub fn log_of(record: &PingpongRecord, facts: &HeaderFacts, version: Version) ->
         .iter()
         .map(|size| SfntRow { size_bytes: size.size_bytes, figures: size.figures.clone() })
         .collect();
-    SfntLog { banner: Vec::new(), header: header(record, facts, version), rows }
+    SfntLog { header: header(record, facts, version), rows, ..SfntLog::default() }
 }
 
 /// The lines of the header.

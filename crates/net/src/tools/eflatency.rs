@@ -56,6 +56,7 @@ fn yaml_row(line: &str, count: Option<u64>) -> Option<ToolRow> {
         p99_ns: half("99%"),
         mean_step_ns: HALF,
         quantile_step_ns: HALF,
+        ..ToolRow::default()
     })
 }
 
@@ -72,6 +73,7 @@ fn table_row(line: &str, count: Option<u64>) -> Option<ToolRow> {
         p99_ns: half(p99),
         mean_step_ns: HALF,
         quantile_step_ns: HALF,
+        ..ToolRow::default()
     })
 }
 

@@ -8,13 +8,14 @@ mod sockperf;
 
 pub use affinity::cpus_of;
 
+use crate::sfnt;
 use lowlat_host::statistics::carries_quantile;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use thiserror::Error;
 
 /// Longest output accepted, in bytes.
-pub const BYTES_MAX: usize = crate::sfnt::BYTES_MAX;
+pub const BYTES_MAX: usize = sfnt::BYTES_MAX;
 /// Longest time accepted, in nanoseconds of half a round trip: an hour.
 const NS_MAX: f64 = 3.6e12;
 
@@ -65,6 +66,21 @@ pub struct ToolRow {
     pub mean_step_ns: f64,
     /// Steps of the percentiles: differences below it are not seen.
     pub quantile_step_ns: f64,
+    /// What became of the other messages, if the program says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub losses: Option<Losses>,
+}
+
+/// Messages that are in no figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Losses {
+    /// Messages without an answer.
+    pub dropped: u64,
+    /// Messages that were answered again.
+    pub duplicated: u64,
+    /// Answers that arrived after a later message's.
+    pub out_of_order: u64,
 }
 
 /// Why a text is not a program's output.
@@ -132,7 +148,11 @@ impl Tool {
         let mut output = parsed.map_err(|why| ToolError::Damaged { tool: self, why })?;
         output.rows.iter_mut().for_each(ToolRow::keep_what_counts);
         if output.rows.iter().all(|row| row.mean_ns.or(row.p50_ns).or(row.p99_ns).is_none()) {
-            return Err(ToolError::Damaged { tool: self, why: "has no times".to_owned() });
+            let why = output
+                .warnings
+                .first()
+                .map_or_else(String::new, |why| format!(": {}", why.trim_end_matches('.')));
+            return Err(ToolError::Damaged { tool: self, why: format!("has no times{why}") });
         }
         Ok(output)
     }
@@ -142,11 +162,11 @@ impl Tool {
         let has = |part: &str| text.contains(part);
         if has("ef_vi_version_str") || has("# eflatency test") {
             Some(Self::Eflatency)
-        } else if text.lines().any(sfnt_pingpong::is_head) {
+        } else if text.lines().any(|line| sfnt::percentile_of(line).is_some()) {
             Some(Self::Sfnt)
         } else if has("sockperf:") {
             Some(Self::Sockperf)
-        } else if has("REQUEST/RESPONSE TEST") || has("_LATENCY=") || has("Latency Microseconds") {
+        } else if netperf::is_output(text) {
             Some(Self::Netperf)
         } else {
             None
@@ -195,23 +215,6 @@ fn option<'a>(command: &'a [String], names: &[&str]) -> Option<&'a str> {
         }
     }
     None
-}
-
-/// Removes colours and other control sequences.
-fn without_colours(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut characters = text.chars();
-    while let Some(character) = characters.next() {
-        if character != '\u{1b}' {
-            plain.push(character);
-            continue;
-        }
-        // "ESC [ parameters letter"
-        if characters.next() == Some('[') {
-            let _ = characters.by_ref().find(|end| ('@'..='~').contains(end));
-        }
-    }
-    plain
 }
 
 /// A finite number at the start of a text, after separators.

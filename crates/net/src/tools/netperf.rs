@@ -30,15 +30,30 @@ const SELECTORS: [(&str, &str); 9] = [
 
 type Values = BTreeMap<&'static str, f64>;
 
+/// Whether a text is netperf's, with or without its banner.
+pub fn is_output(text: &str) -> bool {
+    text.lines().any(|line| is_banner(line) && line.contains(" AF_INET")) || selected(&lines(text)).is_some()
+}
+
+/// The lines that can have results.
+fn lines(text: &str) -> Vec<&str> {
+    let is_other =
+        |line: &str| is_banner(line) || line.starts_with("Interim result") || line.trim().is_empty();
+    text.lines().filter(|line| !is_other(line)).collect()
+}
+
+/// The values of selectors, in any of their three forms.
+fn selected(lines: &[&str]) -> Option<Values> {
+    let forms = [key_values, columns, comma_separated];
+    forms.into_iter().map(|form| form(lines)).find(|values| !values.is_empty())
+}
+
 /// Parses the selectors in any of their three forms, or the classic table.
 pub fn parse(text: &str, command: &[String]) -> Result<ToolOutput, String> {
-    let lines: Vec<&str> = text.lines().filter(|line| !is_banner(line) && !line.trim().is_empty()).collect();
-    let mut values = key_values(&lines);
-    if values.is_empty() {
-        values = comma_separated(&lines).unwrap_or_default();
-    }
-    if values.is_empty() {
-        values = classic(&lines).or_else(|| columns(&lines)).unwrap_or_default();
+    let lines = lines(text);
+    let mut values = classic(&lines).or_else(|| selected(&lines)).unwrap_or_default();
+    if ["bits/s", "Bytes/s"].iter().any(|unit| text.contains(unit)) {
+        values.remove("THROUGHPUT");
     }
     if values.is_empty() {
         let last = lines.last().copied().unwrap_or_default().chars().take(120).collect::<String>();
@@ -82,6 +97,7 @@ fn row(values: &Values, command: &[String], is_burst: bool) -> ToolRow {
         p99_ns: of("P99_LATENCY").map(half_us),
         mean_step_ns: half_us(MEAN_STEP_US),
         quantile_step_ns: half_us(step_us),
+        ..ToolRow::default()
     }
 }
 
@@ -138,37 +154,39 @@ fn key_values(lines: &[&str]) -> Values {
     lines.iter().filter_map(pair).collect()
 }
 
-/// `-o`: a line of titles, a line of values.
-fn comma_separated(lines: &[&str]) -> Option<Values> {
-    let (place, heads) = lines.iter().enumerate().find(|(_, line)| line.contains(','))?;
-    let values = lines.get(place + 1)?;
-    Some(titled(heads.split(',').map(str::to_owned), values.split(',')))
+/// `-o`: a line of titles, a line of values. Commas within quotes separate nothing.
+fn comma_separated(lines: &[&str]) -> Values {
+    let of = |pair: &[&str]| {
+        let &[heads, values] = pair else { return Values::new() };
+        let mut is_quoted = false;
+        let separates = |c: char| {
+            is_quoted ^= c == '"';
+            c == ',' && !is_quoted
+        };
+        titled(heads.split(',').map(str::to_owned), values.split(separates))
+    };
+    lines.windows(2).map(of).find(|values| !values.is_empty()).unwrap_or_default()
 }
 
-/// `-O`: values in columns below titles of several lines.
-fn columns(lines: &[&str]) -> Option<Values> {
-    let is_values = |line: &&str| line.split_whitespace().all(|word| finite(word).is_some());
-    let place = lines.iter().position(is_values)?;
-    let values = lines.get(place)?;
-    let starts: Vec<usize> = starts(values);
-    let heads = lines.get(..place)?;
-    let title = |column: usize| {
-        let from = starts.get(column).copied().unwrap_or(0);
-        let to = starts.get(column + 1).copied().unwrap_or(usize::MAX);
-        let part = |line: &&str| line.get(from..to.min(line.len())).map(|part| part.trim().to_owned());
-        let parts: Vec<String> = heads.iter().filter_map(part).filter(|part| !part.is_empty()).collect();
-        parts.join(" ")
-    };
-    Some(titled((0..starts.len()).map(title), values.split_whitespace()))
-}
-
-/// Where the words of a line start.
-fn starts(line: &str) -> Vec<usize> {
-    let is_start = |(at, c): &(usize, char)| {
-        !c.is_whitespace()
-            && line.get(..*at).is_none_or(|before| before.is_empty() || before.ends_with([' ', '\t']))
-    };
-    line.char_indices().filter(is_start).map(|(at, _)| at).collect()
+/// `-O`: blocks of titles of up to four lines with values below them, in columns that blanks separate.
+fn columns(lines: &[&str]) -> Values {
+    let has_value = |line: &&str| line.split_whitespace().any(|word| word.parse::<f64>().is_ok());
+    let mut found = Values::new();
+    for block in lines.split_inclusive(has_value) {
+        let Some((values, heads)) = block.split_last() else { continue };
+        let is_blank =
+            |at: usize| block.iter().all(|line| line.as_bytes().get(at).is_none_or(u8::is_ascii_whitespace));
+        let width = block.iter().map(|line| line.len()).max().unwrap_or(0);
+        let starts: Vec<usize> =
+            (0..width).filter(|at| !is_blank(*at) && (*at == 0 || is_blank(at - 1))).collect();
+        let ends = starts.iter().skip(1).copied().chain([width]);
+        for (from, to) in starts.iter().copied().zip(ends) {
+            let part = |line: &&str| line.get(from..to.min(line.len())).unwrap_or_default().trim().to_owned();
+            let title = heads.iter().map(part).collect::<Vec<_>>().join(" ");
+            found.append(&mut titled([title].into_iter(), [part(values).as_str()].into_iter()));
+        }
+    }
+    found
 }
 
 fn titled<'a>(heads: impl Iterator<Item = String>, values: impl Iterator<Item = &'a str>) -> Values {

@@ -1,18 +1,14 @@
 //! sfnt-pingpong: whole nanoseconds, half round trips unless the header says otherwise.
 
 use super::{ToolOutput, ToolRow};
-use crate::sfnt::{self, COLUMNS};
-
-/// Whether a line has the heads of the columns.
-pub fn is_head(line: &str) -> bool {
-    line.strip_prefix('#').is_some_and(|heads| heads.split_whitespace().eq(COLUMNS))
-}
+use crate::sfnt;
 
 /// Parses every run of the text.
 pub fn parse(text: &str) -> Result<ToolOutput, String> {
     let logs = sfnt::parse(text).map_err(|error| format!("cannot be read: {error}"))?;
     let mut output = ToolOutput::default();
     for log in &logs {
+        output.warnings.extend(log.damaged.iter().map(|error| format!("Left out: {error}.")));
         let part = if log.is_round_trip() { 0.5 } else { 1.0 };
         let is_p99 = log.percentile().is_none_or(|percentile| (percentile - 99.0).abs() < 1e-9);
         if !is_p99 {
@@ -28,6 +24,7 @@ pub fn parse(text: &str) -> Result<ToolOutput, String> {
                 p99_ns: ns(row.figures.percentile_ns).filter(|_| is_p99),
                 mean_step_ns: part,
                 quantile_step_ns: part,
+                ..ToolRow::default()
             }
         }));
     }

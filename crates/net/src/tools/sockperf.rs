@@ -1,6 +1,6 @@
 //! sockperf: microseconds with three digits; half round trips, or whole ones with --full-rtt.
 
-use super::{ToolOutput, ToolRow, number_at, option, whole, without_colours};
+use super::{Losses, ToolOutput, ToolRow, number_at, option, whole};
 
 /// Steps of half round trips, in nanoseconds.
 const STEP_NS: f64 = 1.0;
@@ -10,7 +10,6 @@ const BYTES_DEFAULT: u32 = 14;
 
 /// Parses the summary of a run.
 pub fn parse(text: &str, command: &[String]) -> Result<ToolOutput, String> {
-    let text = without_colours(text);
     let after = |start: &str| text.split_once(start).map(|(_, rest)| rest);
     // Earlier versions print avg-lat.
     let half = after("avg-latency=").or_else(|| after("avg-lat=")).and_then(number_at);
@@ -18,7 +17,7 @@ pub fn parse(text: &str, command: &[String]) -> Result<ToolOutput, String> {
     let (mean, part) = match (half, full) {
         (Some(mean), _) => (mean, 1.0),
         (None, Some(mean)) => (mean, 0.5),
-        (None, None) => return Err(format!("has no average{}", cause(&text))),
+        (None, None) => return Err(format!("has no average{}", cause(text))),
     };
     let ns = |us: f64| us * NS_PER_US * part;
     let percentile = |name: &str| after(name).and_then(|rest| number_at(after_number(rest))).map(ns);
@@ -29,12 +28,13 @@ pub fn parse(text: &str, command: &[String]) -> Result<ToolOutput, String> {
     };
     let row = ToolRow {
         size_bytes,
-        count: after("Total ").and_then(|_| observations(&text)),
+        count: after("Total ").and_then(|_| observations(text)),
         mean_ns: Some(ns(mean)),
         p50_ns: percentile("percentile 50.0"),
         p99_ns: percentile("percentile 99.0"),
         mean_step_ns: STEP_NS * part,
         quantile_step_ns: STEP_NS * part,
+        losses: losses(text),
     };
     Ok(ToolOutput { rows: vec![row], warnings: Vec::new() })
 }
@@ -48,6 +48,16 @@ fn after_number(rest: &str) -> &str {
 fn observations(text: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.contains(" observations;"))?;
     number_at(line.split_once("Total ")?.1).map(whole)
+}
+
+/// The counts of "# dropped messages = 0; # duplicated messages = 0; # out-of-order messages = 0".
+fn losses(text: &str) -> Option<Losses> {
+    let count = |name: &str| text.split_once(name).and_then(|(_, rest)| number_at(rest)).map(whole);
+    Some(Losses {
+        dropped: count("# dropped messages")?,
+        duplicated: count("# duplicated messages")?,
+        out_of_order: count("# out-of-order messages")?,
+    })
 }
 
 /// sockperf's first error, for the message.

@@ -1,4 +1,5 @@
 use super::*;
+use proptest::strategy::Strategy as _;
 
 const SOCKPERF: &str = include_str!("../../tests-data/tools/sockperf-3.7-ping-pong.txt");
 const SOCKPERF_FULL: &str = include_str!("../../tests-data/tools/sockperf-3.7-full-rtt.txt");
@@ -10,7 +11,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 fn only(tool: Tool, text: &str, command: &str) -> ToolRow {
-    let output = tool.parse(text, &words(command)).unwrap();
+    let output = tool.parse(&crate::plain(text.as_bytes()), &words(command)).unwrap();
     assert_eq!(output.rows.len(), 1, "{output:?}");
     output.rows[0]
 }
@@ -100,8 +101,110 @@ fn netperf_s_classic_table_gives_the_mean() {
     assert!(Tool::Netperf.parse(&burst, &[]).is_err(), "the rate of overlapping transactions is no latency");
 }
 
+/// Selectors with their titles, and values of one run; the last four are not read.
+const OMNI: [(&str, [&str; 4], &str); 14] = [
+    ("MEAN_LATENCY", ["Mean", "Latency", "Microseconds", ""], "56.69"),
+    ("P50_LATENCY", ["50th", "Percentile", "Latency", "Microseconds"], "61"),
+    ("P99_LATENCY", ["99th", "Percentile", "Latency", "Microseconds"], "188"),
+    ("TRANSACTION_RATE", ["Transaction", "Rate", "Tran/s", ""], "17639.800"),
+    ("ELAPSED_TIME", ["Elapsed", "Time", "(sec)", ""], "2.00"),
+    ("REQUEST_SIZE", ["Request", "Size", "Bytes", ""], "32"),
+    ("THROUGHPUT", ["Throughput", "", "", ""], "17639.80"),
+    ("THROUGHPUT_UNITS", ["Throughput", "Units", "", ""], "Trans/s"),
+    ("RT_LATENCY", ["Round", "Trip", "Latency", "usec/tran"], "56.690"),
+    ("MIN_LATENCY", ["Minimum", "Latency", "Microseconds", ""], "-1"),
+    ("LSS_SIZE_REQ", ["Local", "Send Socket", "Size", "Requested"], "-1"),
+    ("PROTOCOL", ["Protocol", "", "", ""], "TCP"),
+    ("COMMAND_LINE", ["Command", "Line", "", ""], "\"netperf -t omni -- -o P50_LATENCY,P99_LATENCY\""),
+    ("RESULT_BRAND", ["Result", "Tag", "", ""], "\"\""),
+];
+
+/// What netperf prints for selectors, in blocks for `-O`.
+fn omni(blocks: &[&[usize]], form: usize) -> String {
+    let all: Vec<_> = blocks.iter().flat_map(|block| block.iter().map(|place| OMNI[*place])).collect();
+    let title =
+        |of: &[&str; 4]| of.iter().copied().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
+    let lines: Vec<String> = match form {
+        0 => all.iter().map(|(name, _, value)| format!("{name}={value}")).collect(),
+        1 => {
+            let titles = all.iter().map(|(_, titles, _)| title(titles)).collect::<Vec<_>>().join(",");
+            vec![titles, all.iter().map(|(_, _, value)| *value).collect::<Vec<_>>().join(",")]
+        }
+        _ => {
+            let line = |block: &[usize], of: &dyn Fn(usize) -> &'static str| -> String {
+                let width = |place: usize| {
+                    let titles = OMNI[place].1.iter().map(|part| part.len()).max().unwrap();
+                    titles.max(OMNI[place].2.len() + 1)
+                };
+                block
+                    .iter()
+                    .map(|place| format!("{:1$}", of(*place), width(*place)))
+                    .collect::<Vec<_>>()
+                    .join(" ")
+                    + " "
+            };
+            let block = |block: &&[usize]| {
+                let titles = (0..4).map(|row| line(block, &|place| OMNI[place].1[row])).collect::<Vec<_>>();
+                format!("{}\n{}\n", titles.join("\n"), line(block, &|place| OMNI[place].2))
+            };
+            blocks.iter().map(block).collect()
+        }
+    };
+    lines.join("\n") + "\n"
+}
+
+proptest::proptest! {
+    #[test]
+    fn netperf_s_selectors_are_read_in_any_order_and_form(
+        order in proptest::sample::subsequence((0..OMNI.len()).collect::<Vec<_>>(), 1..=OMNI.len()).prop_shuffle(),
+        cut in 0..OMNI.len(), has_banner in proptest::bool::ANY,
+    ) {
+        let banner = "OMNI Send|Recv TEST from 0.0.0.0 (0.0.0.0) port 0 AF_INET to 10.0.0.2 () port 0 AF_INET\n\
+                      Interim result: 17000.00 Trans/s over 1.000 seconds ending at 1732574401.123\n";
+        // A block of words alone has no line that is known to be its values.
+        let has_number = order.iter().take(cut).any(|place| OMNI[*place].2.parse::<f64>().is_ok());
+        let (first, second) = order.split_at(if has_number { cut.min(order.len()) } else { 0 });
+        let blocks: Vec<&[usize]> = [first, second].into_iter().filter(|block| !block.is_empty()).collect();
+        let has = |place: usize| order.contains(&place);
+        let mean = [0, 3, 6, 8].into_iter().any(has);
+        for form in 0..3 {
+            let text = format!("{}{}", if has_banner { banner } else { "" }, omni(&blocks, form));
+            let parsed = Tool::Netperf.parse(&text, &words("netperf -l 2"));
+            let Ok(output) = parsed else {
+                assert!(!mean, "{text}{parsed:?}");
+                continue;
+            };
+            let row = output.rows[0];
+            assert!((row.mean_ns.is_some_and(|ns| (ns - 28_345.0).abs() < 1.0)) == mean, "{text}{row:?}");
+            assert_eq!((row.p50_ns, row.p99_ns), if mean {
+                (has(1).then_some(30_500.0), has(2).then_some(94_000.0))
+            } else {
+                (None, None)
+            }, "{text}");
+            assert_eq!(row.size_bytes, Some(if has(5) { 32 } else { 1 }), "{text}");
+            if has(0) || has(1) {
+                assert_eq!(Tool::of_output(&text), Some(Tool::Netperf), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_throughput_in_bits_is_no_rate_of_transactions() {
+    for text in [
+        "THROUGHPUT=9.41\nTHROUGHPUT_UNITS=10^6bits/s\n",
+        "Throughput,Throughput Units\n9.41,10^6bits/s\n",
+        "Throughput Throughput \n           Units      \n9.41       10^6bits/s \n",
+    ] {
+        let error = Tool::Netperf.parse(text, &[]).unwrap_err().to_string();
+        assert!(error.contains("the output of netperf has"), "{error}");
+    }
+}
+
 #[test]
 fn netperf_without_a_count_has_no_percentiles_unless_its_duration_is_known() {
+    let alone = Tool::Netperf.parse("P99_LATENCY=44\n", &[]).unwrap_err().to_string();
+    assert!(alone.contains("has no times: netperf does not say how many round trips it measured"), "{alone}");
     let text = "MEAN_LATENCY=20.00\nP99_LATENCY=44\n";
     let output = Tool::Netperf.parse(text, &[]).unwrap();
     assert_eq!((output.rows[0].p99_ns, output.warnings.len()), (None, 1));

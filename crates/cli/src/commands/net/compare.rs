@@ -15,6 +15,7 @@ use lowlat_host::CpuId;
 use lowlat_measure::net::{self, CompareOptions, SideOptions};
 use lowlat_net::{
     compare::{CompareRecord, CompareRun, CompareSide, NetCompareMeasurement},
+    plain,
     tools::{self, Tool, ToolOutput},
 };
 use lowlat_result::ResultDocument;
@@ -182,8 +183,7 @@ fn read(file: &Path) -> anyhow::Result<(Tool, ToolOutput)> {
             ToolOutput { rows: net::rows_of(record), warnings: record.warnings.clone() },
         ));
     }
-    // Other bytes than UTF-8 can be in names of devices.
-    tools::parse(&String::from_utf8_lossy(&bytes))
+    tools::parse(&plain(&bytes))
         .map_err(|error| anyhow::anyhow!("cannot read {shown}: {error}\n{hint}"))
 }
 

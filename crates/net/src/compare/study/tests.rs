@@ -14,6 +14,7 @@ fn row(size: u32, p50: f64) -> ToolRow {
         p99_ns: Some(p50 * 2.0),
         mean_step_ns: 1.0,
         quantile_step_ns: 1.0,
+        ..ToolRow::default()
     }
 }
 

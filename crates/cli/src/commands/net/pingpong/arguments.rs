@@ -23,7 +23,7 @@ pub const PORT: u16 = 12_048;
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Arguments {
-    /// Read the output of sfnt-pingpong 1.5.0 or 1.6.0 from these files
+    /// Read the output of sfnt-pingpong 1.0.0 to 1.6.0 from these files, also quoted, from syslog or with damaged rows
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["hlog", "report", "result"], required_unless_present_any = ["reference", "from"])]
     pub import: Vec<PathBuf>,
     /// Show a document that --result wrote

@@ -3,7 +3,10 @@
 use super::arguments::{Arguments, Format};
 use crate::output::{self, Exit};
 use anyhow::Context;
-use lowlat_net::sfnt::{self, SfntLog, reference};
+use lowlat_net::{
+    plain,
+    sfnt::{self, SfntLog, reference},
+};
 use std::path::Path;
 
 /// Reads the logs and prints them.
@@ -16,6 +19,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         }
         Format::Text => output::print(&lowlat_net_report::sfnt_log_text(&logs, width))?,
         Format::Sfnt | Format::SfntV15 => {
+            let damaged = logs.iter().flat_map(|log| &log.damaged);
+            damaged.for_each(|error| output::talk(&format!("lowlat net: left out: {error}")));
             output::print_plain(&logs.iter().map(ToString::to_string).collect::<String>())?;
         }
         Format::Json => {
@@ -40,7 +45,6 @@ fn read(file: &Path) -> anyhow::Result<Vec<SfntLog>> {
     let shown = file.display();
     let hint = "hint: name a file with the output of sfnt-pingpong";
     let bytes = std::fs::read(file).with_context(|| format!("cannot read {shown}\n{hint}"))?;
-    // Other bytes than UTF-8 can be in names of devices.
-    sfnt::parse(&String::from_utf8_lossy(&bytes))
+    sfnt::parse(&plain(&bytes))
         .map_err(|error| anyhow::anyhow!("cannot read {shown}: {error}\n{hint}"))
 }

@@ -102,7 +102,7 @@ pub struct ClientArgs {
 /// What comes out of a run, and where.
 #[derive(Debug, Args)]
 pub struct OutputArgs {
-    /// Print tables on stdout, or the format of sfnt-stream 1.6.0, or JSON
+    /// Print tables on stdout, or JSON, or the columns of sfnt-stream 1.2.0 to 1.6.0, with latency from when a message was due (theirs: was sent)
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
     /// Print JSON on stdout, as --format json
@@ -234,7 +234,7 @@ pub fn declare(command: Command) -> Command {
                     ("lowlat net stream client udp 10.0.0.2", "Search for the highest rate without loss."),
                     (
                         "lowlat net stream client udp 10.0.0.2 --rates 10000,20000 --format sfnt",
-                        "Print the table of sfnt-stream.",
+                        "Print the table of sfnt-stream; latency counts from when a message was due.",
                     ),
                 ])
             ))
