@@ -22,7 +22,7 @@ use lowlat_net::pingpong::{
 use lowlat_sys::{Root, idle_hold::IdleHold};
 use socket2::{Domain, Socket, Type};
 use std::{
-    net::{SocketAddr, TcpStream, ToSocketAddrs},
+    net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs},
     sync::{Arc, atomic::AtomicBool, mpsc},
     thread,
     time::Duration,
@@ -187,7 +187,7 @@ impl Run<'_> {
         server: &str,
         measure: impl FnOnce(&mut Self, &Control, &Wires) -> Result<(), PingpongError>,
     ) -> Result<(), PingpongError> {
-        let address = resolve(server)?;
+        let address = resolve(self.root, server)?;
         let shown = address.to_string();
         let (control, local, peer) = connect(address)?;
         let failed = |source: ControlError| match source {
@@ -403,10 +403,41 @@ fn measure_sizes(
     outcome
 }
 
-fn resolve(server: &str) -> Result<SocketAddr, PingpongError> {
-    let failed = |source| PingpongError::Name { name: server.to_owned(), source };
-    let mut addresses = server.to_socket_addrs().map_err(failed)?;
-    addresses.next().ok_or_else(|| failed(std::io::Error::other("no address")))
+/// The address of "host:port", where the host may be in brackets and have an interface: "[fe80::1%eth0]:12048".
+fn resolve(root: &Root, server: &str) -> Result<SocketAddr, PingpongError> {
+    let (host, port) = server.rsplit_once(':').unwrap_or((server, ""));
+    let host = host.trim_matches(['[', ']']);
+    let found = match port.parse::<u16>() {
+        Ok(port) => (host, port).to_socket_addrs(),
+        Err(_) => server.to_socket_addrs(),
+    };
+    let found = found.and_then(|mut all| all.next().ok_or_else(|| std::io::Error::other("no address")));
+    let named = host.split('%').next().and_then(|address| address.parse().ok());
+    let address = found.as_ref().ok().map(SocketAddr::ip).or(named);
+    match (address, &found) {
+        (_, Ok(SocketAddr::V6(address))) if address.scope_id() > 0 => {}
+        (Some(IpAddr::V6(address)), _) if address.is_unicast_link_local() => {
+            return Err(PingpongError::NoInterface { address, interfaces: link_local(root) });
+        }
+        _ => {}
+    }
+    found.map_err(|source| PingpongError::Name { name: server.to_owned(), source })
+}
+
+/// Interfaces with a link-local address; `None` if they cannot be read.
+fn link_local(root: &Root) -> Option<Vec<String>> {
+    const LINK: &str = "20";
+    // Of this thread, which can be in another network namespace than the process.
+    let text = root.read("/proc/thread-self/net/if_inet6").into_known()?;
+    // Address, index, length of the prefix, scope, flags, name.
+    let name = |line: &str| {
+        let mut words = line.split_whitespace().skip(3);
+        (words.next() == Some(LINK)).then(|| words.nth(1).map(str::to_owned))?
+    };
+    let mut names: Vec<String> = text.lines().filter_map(name).collect();
+    names.sort_unstable();
+    names.dedup();
+    Some(names)
 }
 
 /// Connects to the server. Returns the connection with both addresses.

@@ -3,7 +3,7 @@
 use super::{control::ControlError, xdp::XdpError};
 use crate::clock::ClockError;
 use lowlat_net::pingpong::{ScenarioError, Unsound, protocol::ProtocolError};
-use std::io;
+use std::{io, net::Ipv6Addr};
 use thiserror::Error;
 
 /// Why nothing can be measured.
@@ -22,6 +22,14 @@ pub enum PingpongError {
         name: String,
         /// The system's error.
         source: io::Error,
+    },
+    /// A link-local address without an interface, or with one that is missing.
+    #[error("cannot connect to {address}: a link-local address needs an interface of this host\nhint: {}", scoped(*address, interfaces.as_deref()))]
+    NoInterface {
+        /// The address.
+        address: Ipv6Addr,
+        /// Interfaces with a link-local address; `None` if unknown.
+        interfaces: Option<Vec<String>>,
     },
     /// The server cannot be reached.
     #[error("cannot connect to {address}: {source}\nhint: start `lowlat net pingpong server` there")]
@@ -72,6 +80,15 @@ pub enum PingpongError {
     /// The counter cannot be used.
     #[error(transparent)]
     Clock(#[from] ClockError),
+}
+
+fn scoped(address: Ipv6Addr, interfaces: Option<&[String]>) -> String {
+    let whole = |name: &String| format!("{address}%{name}");
+    match interfaces {
+        None => format!("write {address}%IF, where IF is the interface that reaches it"),
+        Some([]) => "no interface has a link-local address, so name another address of the server".to_owned(),
+        Some(names) => format!("write {}", names.iter().map(whole).collect::<Vec<_>>().join(" or ")),
+    }
 }
 
 fn sentences(unsound: &[Unsound]) -> String {

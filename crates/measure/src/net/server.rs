@@ -1,7 +1,8 @@
 //! The server: accepts connections, runs one scenario at a time.
 //!
 //! Whatever peers do, the server keeps its bounds: a first frame has a time limit, connections that have sent none are
-//! limited in number, a run has limits of memory and silence, and one run excludes others.
+//! limited in number, of which the oldest gives way to a new one, a run has limits of memory and silence, and one run
+//! excludes others.
 
 use super::{
     control::{Control, ControlError, unexpected},
@@ -15,7 +16,8 @@ use lowlat_sys::Root;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::Socket;
 use std::{
-    net::SocketAddr,
+    collections::VecDeque,
+    net::{Shutdown, SocketAddr},
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -27,8 +29,9 @@ use std::{
 
 /// Longest wait for a connection's first frame.
 const FIRST_FRAME_TIME_MAX: Duration = Duration::from_secs(5);
-/// Connections that may be without a first frame at a time; more are closed at once.
-const CONNECTIONS_MAX: usize = 64;
+/// Connections that may be without a first frame at a time. One more closes the oldest: a client sends its frame at
+/// once, so silent connections cannot keep it out.
+const SILENT_MAX: usize = 64;
 /// Connections that the kernel queues.
 const BACKLOG: i32 = 128;
 /// Time between two looks at the stop flag.
@@ -89,8 +92,8 @@ pub(super) struct State<'a> {
     is_busy: AtomicBool,
     /// Runs that ended.
     ended: AtomicUsize,
-    /// Connections without a first frame.
-    connections: AtomicUsize,
+    /// Connections without a first frame, the oldest first, with their numbers.
+    silent: Mutex<VecDeque<(u64, Socket)>>,
 }
 
 /// Serves until `stop` is raised, or one run ended if the options say so.
@@ -115,7 +118,7 @@ pub fn run(
         waiting: Mutex::new(None),
         is_busy: AtomicBool::new(false),
         ended: AtomicUsize::new(0),
-        connections: AtomicUsize::new(0),
+        silent: Mutex::default(),
     };
     thread::scope(|scope| {
         // Relaxed: the flags order nothing.
@@ -123,19 +126,19 @@ pub fn run(
             let has_served = state.ended.load(Ordering::Relaxed) > 0;
             stop.load(Ordering::Relaxed) || (options.is_single && has_served)
         };
+        let mut number = 0;
         while !is_over() {
             for (socket, peer) in accept(&listeners) {
-                if state.connections.load(Ordering::Relaxed) >= CONNECTIONS_MAX {
+                number += 1;
+                if !state.admit(number, &socket) {
                     continue;
                 }
-                // Relaxed: a count of its own; the thread that ends takes it back.
-                state.connections.fetch_add(1, Ordering::Relaxed);
                 let state = &state;
                 let handling = thread::Builder::new().name("lowlat-peer".into());
                 let handling =
-                    handling.spawn_scoped(scope, move || state.handle(Control::new(socket), &peer));
+                    handling.spawn_scoped(scope, move || state.handle(number, Control::new(socket), &peer));
                 if handling.is_err() {
-                    state.connections.fetch_sub(1, Ordering::Relaxed);
+                    state.is_admitted(number);
                 }
             }
         }
@@ -182,11 +185,34 @@ fn accept(listeners: &[Socket]) -> Vec<(Socket, SocketAddr)> {
 }
 
 impl State<'_> {
-    fn handle(&self, control: Control, peer: &SocketAddr) {
+    /// Notes a connection that has sent nothing yet, and closes the oldest one if there are too many.
+    fn admit(&self, number: u64, socket: &Socket) -> bool {
+        let Ok(socket) = socket.try_clone() else { return false };
+        let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        if silent.len() >= SILENT_MAX
+            && let Some((_, oldest)) = silent.pop_front()
+        {
+            // The peer may have closed it first.
+            let _ = oldest.shutdown(Shutdown::Both);
+        }
+        silent.push_back((number, socket));
+        true
+    }
+
+    /// Forgets a connection that is silent no longer. Returns whether it was still open.
+    fn is_admitted(&self, number: u64) -> bool {
+        let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = silent.iter().position(|(of, _)| *of == number);
+        place.and_then(|place| silent.remove(place)).is_some()
+    }
+
+    fn handle(&self, number: u64, control: Control, peer: &SocketAddr) {
         let shown = sockets::plain(*peer).to_string();
         let first = control.socket().set_tcp_nodelay(true).map_err(ControlError::Io);
         let first = first.and_then(|()| control.receive(FIRST_FRAME_TIME_MAX));
-        self.connections.fetch_sub(1, Ordering::Relaxed);
+        if !self.is_admitted(number) {
+            return;
+        }
         match first {
             Ok(Message::Open { scenario, client }) => self.open(&control, shown, scenario, &client),
             Ok(Message::Join { token }) => self.join(control, &token),

@@ -12,6 +12,7 @@ use lowlat_net::{
 use std::{
     io::{Read, Write},
     net::{Shutdown, TcpStream},
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
@@ -225,19 +226,39 @@ fn a_second_client_is_refused_and_a_wrong_token_has_no_effect() {
 }
 
 #[test]
-fn silent_connections_do_not_keep_others_out_for_long() {
+fn silent_connections_do_not_keep_clients_out() {
     let _beside = beside_others();
     let server = Server::start();
-    let silent: Vec<TcpStream> = (0..200).map(|_| connect(&server)).collect();
-    // Their first frames are awaited for some seconds; then there is room.
-    let mut result = client(short(Transport::Tcp), &server.address.to_string());
-    for _ in 0..20 {
-        if result.is_ok() {
-            break;
-        }
-        std::thread::sleep(Duration::from_secs(1));
-        result = client(short(Transport::Tcp), &server.address.to_string());
+    for (count, first_bytes) in [(64, 0), (200, 0), (64, 3)] {
+        let silent: Vec<TcpStream> = (0..count)
+            .map(|_| {
+                let mut stream = connect(&server);
+                stream.write_all(&open(Scenario::default())[..first_bytes]).unwrap();
+                stream
+            })
+            .collect();
+        // At once, without waiting for their time limits.
+        check(&client(short(Transport::Tcp), &server.address.to_string()).unwrap());
+        drop(silent);
     }
-    check(&result.unwrap());
-    drop(silent);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let more = || {
+            let mut silent = Vec::new();
+            // Relaxed: orders nothing.
+            while !is_over.load(Ordering::Relaxed) && silent.len() < 5_000 {
+                silent.extend(TcpStream::connect(server.address));
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        };
+        scope.spawn(more);
+        for transport in [Transport::Tcp, Transport::Udp] {
+            let record = client(short(transport), &server.address.to_string());
+            if record.is_err() {
+                is_over.store(true, Ordering::Relaxed);
+            }
+            check(&record.unwrap());
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
 }

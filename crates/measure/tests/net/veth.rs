@@ -285,3 +285,57 @@ fn an_own_address_that_is_no_loopback_is_refused() {
     let error = listening.join().unwrap();
     assert!(error.contains("one of this host's own") && error.contains("hint: --force"), "{error}");
 }
+
+/// The link-local address of an interface in the namespace of this thread.
+fn link_local() -> Option<std::net::Ipv6Addr> {
+    let text = std::fs::read_to_string("/proc/thread-self/net/if_inet6").ok()?;
+    let digits =
+        text.lines().find(|line| line.starts_with("fe80") && line.ends_with(INTERFACE))?.get(..32)?;
+    u128::from_str_radix(digits, 16).ok().map(std::net::Ipv6Addr::from)
+}
+
+#[test]
+fn a_link_local_server_needs_its_interface_and_the_error_names_them() {
+    let test = "a_link_local_server_needs_its_interface_and_the_error_names_them";
+    let _alone = alone();
+    let Some(pair) = pair(test) else { return };
+    let a = &pair.names[0];
+    let refused = |server: &str| {
+        let server = server.to_owned();
+        inside(a, move || client(short(Transport::Tcp), &server).unwrap_err().to_string()).join().unwrap()
+    };
+    let start =
+        "cannot connect to fe80::1: a link-local address needs an interface of this host\nhint: write";
+    assert_eq!(refused("[fe80::1]:12048"), format!("{start} fe80::1%{INTERFACE}"));
+    ip(&["-n", a, "link", "add", "eth1", "type", "veth", "peer", "name", "eth2"]).unwrap();
+    ["eth1", "eth2"].into_iter().for_each(|name| ip(&["-n", a, "link", "set", name, "up"]).unwrap());
+    let all = format!("{start} fe80::1%eth0 or fe80::1%eth1 or fe80::1%eth2");
+    for server in ["[fe80::1]:12048", "fe80::1%nowhere:12048", "[fe80::1%nowhere]:12048"] {
+        assert_eq!(refused(server), all, "{server}");
+    }
+    assert!(refused("[fd71::77%nowhere]:12048").contains("cannot find"));
+    for name in ["eth0", "eth1", "eth2"] {
+        ip(&["-n", a, "link", "set", name, "down"]).unwrap();
+    }
+    assert!(
+        refused("[fe80::1]:1")
+            .ends_with("hint: no interface has a link-local address, so name another address of the server")
+    );
+    ip(&["-n", a, "link", "set", INTERFACE, "up"]).unwrap();
+    let Some(address) = inside(&pair.names[1], link_local).join().unwrap() else {
+        return eprintln!("skipped: {test}: {INTERFACE} has no link-local address");
+    };
+    // Addresses are usable a second or two after the interface is up.
+    for transport in [Transport::Tcp, Transport::Udp] {
+        let measured = pair.beside_server("[::]", move |server| {
+            let port = server.rsplit_once(':').unwrap().1;
+            let named = format!("[{address}%{INTERFACE}]:{port}");
+            let mut tries = (0..50).map(|_| {
+                thread::sleep(Duration::from_millis(200));
+                client(short(transport), &named)
+            });
+            tries.find(Result::is_ok)
+        });
+        check(&measured.expect("a measured run").unwrap());
+    }
+}
