@@ -4,13 +4,16 @@ use super::{
     alone, check,
     runs::cpus,
     short,
-    veth::{ADDRESSES, ADDRESSES_V6, INTERFACE, Pair, inside, pair, pair_of},
+    veth::{ADDRESSES, ADDRESSES_V6, INTERFACE, Pair, inside, ip, pair, pair_of},
 };
 use lowlat_net::{
     pingpong::{PingpongRecord, Scenario, Transport, Waiting},
-    xdp::{XdpEnds, XdpFacts, XdpMode, XdpOptions},
+    xdp::{Flow, XdpEnds, XdpFacts, XdpMode, XdpOptions, program},
 };
-use lowlat_sys::route::{self, XdpAttached};
+use lowlat_sys::{
+    bpf::{Program, SocketMap, XdpPlace},
+    route::{self, XdpAttached},
+};
 
 /// A scenario with messages of every kind of frame: without payload, padded, as long as the MTU allows.
 fn scenario(mode: XdpMode, waiting: Waiting) -> Scenario {
@@ -98,6 +101,120 @@ fn what_veth_lacks_is_refused_with_a_hint_and_leaves_nothing() {
         "cannot send 1473 bytes through AF_XDP: packets on eth0 carry 1472\nhint: name smaller ones with --sizes"
     );
     assert_eq!([attached(&pair, 0), attached(&pair, 1)], [None, None]);
+}
+
+/// Gives both interfaces so many bytes a packet.
+fn set_mtu(pair: &Pair, bytes: &str) {
+    pair.names.iter().for_each(|name| ip(&["-n", name, "link", "set", INTERFACE, "mtu", bytes]).unwrap());
+}
+
+#[test]
+fn a_driver_that_refuses_long_packets_is_used_in_the_generic_mode() {
+    let _alone = alone();
+    let Some(pair) = pair_of("a_driver_that_refuses_long_packets_is_used_in_the_generic_mode", "2") else {
+        return;
+    };
+    set_mtu(&pair, "9000");
+    let refused = |scenario| pair.try_measure(scenario, ADDRESSES[1]).unwrap_err().to_string();
+    // The queue of each try is bound for a moment longer: runs follow each other at once.
+    for _ in 0..3 {
+        let sizes = vec![32, 1_452, 3_778];
+        let record = pair.measure(Scenario { sizes, ..scenario(XdpMode::Auto, Waiting::Block) });
+        check(&record);
+        for facts in facts(&record) {
+            let why = facts.fallback.as_deref().unwrap_or_default();
+            assert!(
+                facts.mode() == XdpMode::Generic && why.contains("Numerical result out of range"),
+                "{facts:?}"
+            );
+        }
+        assert_eq!([attached(&pair, 0), attached(&pair, 1)], [None, None]);
+        assert_eq!(
+            refused(scenario(XdpMode::Native, Waiting::Block)),
+            "cannot use AF_XDP on eth0 in mode native: Numerical result out of range (os error 34)\nhint: use --xdp-mode generic"
+        );
+    }
+}
+
+/// Binds a socket to the interface's first queue in the namespace of this thread.
+fn bound() -> (xdp::socket::XdpSocket, xdp::Rings, xdp::Umem) {
+    let index = interface_index();
+    let umem = xdp::umem::UmemCfgBuilder { frame_count: 64, ..Default::default() }.build().unwrap();
+    let umem = xdp::Umem::map(umem).unwrap();
+    let mut builder = xdp::socket::XdpSocketBuilder::new().unwrap();
+    let rings = xdp::RingConfigBuilder { rx_count: 32, fill_count: 32, tx_count: 32, completion_count: 32 };
+    let (rings, mut flags) = builder.build_rings(&umem, rings.build().unwrap()).unwrap();
+    flags.force_copy();
+    (builder.bind(xdp::nic::NicIndex::new(index), 0, flags).unwrap(), rings, umem)
+}
+
+/// The index of the interface in the namespace of this thread.
+fn interface_index() -> u32 {
+    (1..64)
+        .find(|index| route::interface(*index).is_ok_and(|one| one.name == INTERFACE))
+        .expect("the interface")
+}
+
+#[test]
+fn a_queue_of_another_socket_is_awaited_and_nothing_else_is_blamed() {
+    let _alone = alone();
+    let Some(pair) = pair("a_queue_of_another_socket_is_awaited_and_nothing_else_is_blamed") else { return };
+    for (held_ms, is_served) in [(700, true), (20_000, false)] {
+        let (sender, is_bound) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let holding = inside(&pair.names[0], move || {
+            let held = bound();
+            sender.send(()).unwrap();
+            let _ = ended.recv_timeout(std::time::Duration::from_millis(held_ms));
+            drop(held);
+        });
+        is_bound.recv().unwrap();
+        let result = pair.try_measure(scenario(XdpMode::Generic, Waiting::Block), ADDRESSES[1]);
+        let _ = end.send(());
+        holding.join().unwrap();
+        match result {
+            Ok(record) => check(&record),
+            Err(error) => assert_eq!(
+                (error.to_string().as_str(), is_served),
+                (
+                    "cannot use AF_XDP on eth0: another socket has its queue 0\nhint: end the process that `ss --xdp \
+                     --processes` shows",
+                    false
+                )
+            ),
+        }
+    }
+}
+
+#[test]
+fn only_a_program_that_is_attached_is_to_be_detached() {
+    let _alone = alone();
+    let Some(pair) = pair("only_a_program_that_is_attached_is_to_be_detached") else { return };
+    for (place, mode) in [
+        (XdpPlace::Driver, XdpMode::Native),
+        (XdpPlace::Generic, XdpMode::Native),
+        (XdpPlace::Driver, XdpMode::Auto),
+    ] {
+        let (sender, is_attached) = std::sync::mpsc::channel();
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let holding = inside(&pair.names[0], move || {
+            let map = SocketMap::create(1).unwrap();
+            let address = "10.214.71.9:9".parse().unwrap();
+            let flow = Flow { source: address, destination: address };
+            let link =
+                Program::load(&program(&flow, map.descriptor())).unwrap().attach(interface_index(), place);
+            sender.send(()).unwrap();
+            let _ = ended.recv_timeout(std::time::Duration::from_secs(30));
+            drop(link.unwrap());
+        });
+        is_attached.recv().unwrap();
+        let error = pair.try_measure(scenario(mode, Waiting::Block), ADDRESSES[1]).unwrap_err().to_string();
+        end.send(()).unwrap();
+        holding.join().unwrap();
+        let expected = "cannot use AF_XDP on eth0: it has another XDP program\nhint: end what attached it, or detach it with `ip \
+                        link set eth0 xdp off`";
+        assert_eq!(error, expected, "{place:?}, {mode}");
+    }
 }
 
 #[test]

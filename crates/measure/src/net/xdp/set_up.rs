@@ -37,6 +37,9 @@ const FILL: u32 = 1_024;
 const SEND: u32 = 64;
 /// Largest packet that fits into a frame of 2,048 bytes, behind the kernel's room and the Ethernet header.
 const SMALL_MTU_BYTES: u32 = 2_048 - 256 - 18;
+/// Longest wait for a queue that another socket has: the kernel releases the queue of a closed socket a moment later.
+const RELEASE_TIME_MAX: Duration = Duration::from_secs(2);
+const RELEASE_LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Most queues with a socket each; the memory of more would be out of proportion.
 const QUEUES_MAX: u32 = 64;
 /// Longest wait for the carrier, which some drivers drop when a program is attached.
@@ -76,9 +79,19 @@ pub enum XdpError {
     Permission(io::Error),
     /// Another XDP program is on the interface.
     #[error(
-        "cannot use AF_XDP on {0}: it has another XDP program, or a queue another socket\nhint: detach that with `ip link set {0} xdp off`"
+        "cannot use AF_XDP on {0}: it has another XDP program\nhint: end what attached it, or detach it with `ip link set {0} xdp off`"
     )]
     Busy(String),
+    /// Another socket has a queue of the interface.
+    #[error(
+        "cannot use AF_XDP on {interface}: another socket has its queue {queue}\nhint: end the process that `ss --xdp --processes` shows"
+    )]
+    Queue {
+        /// The interface.
+        interface: String,
+        /// The queue.
+        queue: u32,
+    },
     /// The driver lacks the mode that was asked for.
     #[error("cannot use AF_XDP on {interface} in mode {mode}: {source}\nhint: use --xdp-mode {hint}")]
     Mode {
@@ -208,25 +221,42 @@ fn attach(interface: &Interface, flow: &Flow, mode: XdpMode) -> Result<(Vec<Queu
     let program = Program::load(&program(flow, map.descriptor())).map_err(failed("loading the program"))?;
     let place = if mode == XdpMode::Generic { XdpPlace::Generic } else { XdpPlace::Driver };
     let link = program.attach(interface.index, place).map_err(|source| match source.raw_os_error() {
-        Some(libc::EBUSY | libc::EEXIST) => XdpError::Busy(interface.name.clone()),
+        Some(libc::EBUSY | libc::EEXIST) if has_program(interface) => XdpError::Busy(interface.name.clone()),
         Some(libc::EPERM) => XdpError::Permission(source),
         _ => XdpError::Mode { interface: interface.name.clone(), mode, source, hint: "generic" },
     })?;
     Ok((queues, link))
 }
 
-/// A socket for each queue in use.
+fn has_program(interface: &Interface) -> bool {
+    route::interface(interface.index).is_ok_and(|now| now.xdp.is_some())
+}
+
+/// A socket for each queue in use. Waits a while for queues that are not free.
 fn sockets(interface: &Interface, mode: XdpMode) -> Result<Vec<Queue>, XdpError> {
+    let deadline = Instant::now() + RELEASE_TIME_MAX;
     let mut queues = Vec::new();
     for queue in 0..interface.rx_queues_max.min(QUEUES_MAX) {
-        match socket(interface, queue, mode) {
+        let mut opened = socket(interface, queue, mode);
+        while is_bind_error(&opened, libc::EBUSY) && Instant::now() < deadline {
+            thread::sleep(RELEASE_LOOK_EVERY);
+            opened = socket(interface, queue, mode);
+        }
+        match opened {
             Ok(queue) => queues.push(queue),
             // The interface has fewer queues in use than it was created with.
-            Err(SocketError::Bind(error)) if queue > 0 && error.raw_os_error() == Some(libc::EINVAL) => break,
+            Err(_) if queue > 0 && is_bind_error(&opened, libc::EINVAL) => break,
+            Err(_) if is_bind_error(&opened, libc::EBUSY) => {
+                return Err(XdpError::Queue { interface: interface.name.clone(), queue });
+            }
             Err(error) => return Err(in_words(error, interface, mode)),
         }
     }
     Ok(queues)
+}
+
+fn is_bind_error(opened: &Result<Queue, SocketError>, code: i32) -> bool {
+    matches!(opened, Err(SocketError::Bind(error)) if error.raw_os_error() == Some(code))
 }
 
 fn socket(interface: &Interface, queue: u32, mode: XdpMode) -> Result<Queue, SocketError> {
@@ -263,7 +293,6 @@ fn in_words(error: SocketError, interface: &Interface, mode: XdpMode) -> XdpErro
         }
         SocketError::RingMap { inner, .. } => ("mapping a ring", inner),
         SocketError::Bind(source) => match source.raw_os_error() {
-            Some(libc::EBUSY) => return XdpError::Busy(interface.name.clone()),
             Some(libc::EOPNOTSUPP) if mode == XdpMode::ZeroCopy => {
                 return XdpError::Mode { interface: interface.name.clone(), mode, source, hint: "native" };
             }
