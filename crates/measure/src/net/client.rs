@@ -22,6 +22,7 @@ use lowlat_net::pingpong::{
 use lowlat_sys::{Root, idle_hold::IdleHold};
 use socket2::{Domain, Socket, Type};
 use std::{
+    collections::BTreeSet,
     net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs},
     sync::{Arc, atomic::AtomicBool, mpsc},
     thread,
@@ -407,37 +408,26 @@ fn measure_sizes(
 fn resolve(root: &Root, server: &str) -> Result<SocketAddr, PingpongError> {
     let (host, port) = server.rsplit_once(':').unwrap_or((server, ""));
     let host = host.trim_matches(['[', ']']);
-    let found = match port.parse::<u16>() {
-        Ok(port) => (host, port).to_socket_addrs(),
-        Err(_) => server.to_socket_addrs(),
-    };
+    let found = (host, port.parse().unwrap_or_default()).to_socket_addrs();
     let found = found.and_then(|mut all| all.next().ok_or_else(|| std::io::Error::other("no address")));
+    let has_interface = matches!(&found, Ok(SocketAddr::V6(address)) if address.scope_id() > 0);
     let named = host.split('%').next().and_then(|address| address.parse().ok());
-    let address = found.as_ref().ok().map(SocketAddr::ip).or(named);
-    match (address, &found) {
-        (_, Ok(SocketAddr::V6(address))) if address.scope_id() > 0 => {}
-        (Some(IpAddr::V6(address)), _) if address.is_unicast_link_local() => {
-            return Err(PingpongError::NoInterface { address, interfaces: link_local(root) });
+    match found.as_ref().map_or(named, |found| Some(found.ip())) {
+        Some(IpAddr::V6(address)) if address.is_unicast_link_local() && !has_interface => {
+            Err(PingpongError::NoInterface { address, interfaces: link_local(root) })
         }
-        _ => {}
+        _ => found.map_err(|source| PingpongError::Name { name: server.to_owned(), source }),
     }
-    found.map_err(|source| PingpongError::Name { name: server.to_owned(), source })
 }
 
-/// Interfaces with a link-local address; `None` if they cannot be read.
-fn link_local(root: &Root) -> Option<Vec<String>> {
-    const LINK: &str = "20";
+/// Interfaces with a link-local address, as far as they can be read.
+fn link_local(root: &Root) -> BTreeSet<String> {
     // Of this thread, which can be in another network namespace than the process.
-    let text = root.read("/proc/thread-self/net/if_inet6").into_known()?;
+    let text = root.read("/proc/thread-self/net/if_inet6").into_known().unwrap_or_default();
     // Address, index, length of the prefix, scope, flags, name.
-    let name = |line: &str| {
-        let mut words = line.split_whitespace().skip(3);
-        (words.next() == Some(LINK)).then(|| words.nth(1).map(str::to_owned))?
-    };
-    let mut names: Vec<String> = text.lines().filter_map(name).collect();
-    names.sort_unstable();
-    names.dedup();
-    Some(names)
+    let words = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let names = words.filter(|words| words.get(3) == Some(&"20")).filter_map(|words| words.last().copied());
+    names.map(str::to_owned).collect()
 }
 
 /// Connects to the server. Returns the connection with both addresses.

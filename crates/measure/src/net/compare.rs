@@ -15,7 +15,6 @@ use lowlat_host::CpuId;
 use lowlat_net::{
     compare::{CompareRecord, CompareRun, CompareSide},
     pingpong::{ControlRow, PingpongRecord},
-    plain,
     tools::{Tool, ToolError, ToolRow, cpus_of},
 };
 use lowlat_sys::Root;
@@ -198,11 +197,13 @@ impl Rounds<'_> {
                 program: command.first().cloned().unwrap_or_default(),
                 source,
             })?;
-        let output = tool.parse(&plain(text.as_bytes()), command).map_err(|source| CompareError::Output {
-            side: name.to_owned(),
-            tool,
-            source,
-            said: last_line(&errors).map(|line| format!(" ({line})")).unwrap_or_default(),
+        let output = tool.parse(&lowlat_net::plain(text.as_bytes()), command).map_err(|source| {
+            CompareError::Output {
+                side: name.to_owned(),
+                tool,
+                source,
+                said: last_line(&errors).map(|line| format!(" ({line})")).unwrap_or_default(),
+            }
         })?;
         output.warnings.into_iter().for_each(|warning| self.warn(format!("{name}: {warning}")));
         Ok((output.rows, controls))

@@ -3,7 +3,7 @@
 use super::{control::ControlError, xdp::XdpError};
 use crate::clock::ClockError;
 use lowlat_net::pingpong::{ScenarioError, Unsound, protocol::ProtocolError};
-use std::{io, net::Ipv6Addr};
+use std::{collections::BTreeSet, io, net::Ipv6Addr};
 use thiserror::Error;
 
 /// Why nothing can be measured.
@@ -24,12 +24,12 @@ pub enum PingpongError {
         source: io::Error,
     },
     /// A link-local address without an interface, or with one that is missing.
-    #[error("cannot connect to {address}: a link-local address needs an interface of this host\nhint: {}", scoped(*address, interfaces.as_deref()))]
+    #[error("cannot connect to {address}: a link-local address needs an interface of this host\nhint: {}", scoped(*address, interfaces))]
     NoInterface {
         /// The address.
         address: Ipv6Addr,
-        /// Interfaces with a link-local address; `None` if unknown.
-        interfaces: Option<Vec<String>>,
+        /// Interfaces with a link-local address.
+        interfaces: BTreeSet<String>,
     },
     /// The server cannot be reached.
     #[error("cannot connect to {address}: {source}\nhint: start `lowlat net pingpong server` there")]
@@ -82,13 +82,12 @@ pub enum PingpongError {
     Clock(#[from] ClockError),
 }
 
-fn scoped(address: Ipv6Addr, interfaces: Option<&[String]>) -> String {
-    let whole = |name: &String| format!("{address}%{name}");
-    match interfaces {
-        None => format!("write {address}%IF, where IF is the interface that reaches it"),
-        Some([]) => "no interface has a link-local address, so name another address of the server".to_owned(),
-        Some(names) => format!("write {}", names.iter().map(whole).collect::<Vec<_>>().join(" or ")),
+fn scoped(address: Ipv6Addr, interfaces: &BTreeSet<String>) -> String {
+    let each = interfaces.iter().map(|name| format!("{address}%{name}")).collect::<Vec<_>>();
+    if each.is_empty() {
+        return format!("write {address}%IF, where IF is the interface that reaches it");
     }
+    format!("write {}", each.join(" or "))
 }
 
 fn sentences(unsound: &[Unsound]) -> String {

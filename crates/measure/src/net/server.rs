@@ -130,9 +130,7 @@ pub fn run(
         while !is_over() {
             for (socket, peer) in accept(&listeners) {
                 number += 1;
-                if !state.admit(number, &socket) {
-                    continue;
-                }
+                state.admit(number, &socket);
                 let state = &state;
                 let handling = thread::Builder::new().name("lowlat-peer".into());
                 let handling =
@@ -185,9 +183,10 @@ fn accept(listeners: &[Socket]) -> Vec<(Socket, SocketAddr)> {
 }
 
 impl State<'_> {
-    /// Notes a connection that has sent nothing yet, and closes the oldest one if there are too many.
-    fn admit(&self, number: u64, socket: &Socket) -> bool {
-        let Ok(socket) = socket.try_clone() else { return false };
+    /// Notes a connection that has sent nothing yet, and closes the oldest one if there are too many. Without a second
+    /// descriptor it is not noted, and so not served.
+    fn admit(&self, number: u64, socket: &Socket) {
+        let Ok(socket) = socket.try_clone() else { return };
         let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
         if silent.len() >= SILENT_MAX
             && let Some((_, oldest)) = silent.pop_front()
@@ -196,7 +195,6 @@ impl State<'_> {
             let _ = oldest.shutdown(Shutdown::Both);
         }
         silent.push_back((number, socket));
-        true
     }
 
     /// Forgets a connection that is silent no longer. Returns whether it was still open.

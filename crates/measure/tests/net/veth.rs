@@ -308,7 +308,9 @@ fn a_link_local_server_needs_its_interface_and_the_error_names_them() {
         "cannot connect to fe80::1: a link-local address needs an interface of this host\nhint: write";
     assert_eq!(refused("[fe80::1]:12048"), format!("{start} fe80::1%{INTERFACE}"));
     ip(&["-n", a, "link", "add", "eth1", "type", "veth", "peer", "name", "eth2"]).unwrap();
-    ["eth1", "eth2"].into_iter().for_each(|name| ip(&["-n", a, "link", "set", name, "up"]).unwrap());
+    for name in ["eth1", "eth2"] {
+        ip(&["-n", a, "link", "set", name, "up"]).unwrap();
+    }
     let all = format!("{start} fe80::1%eth0 or fe80::1%eth1 or fe80::1%eth2");
     for server in ["[fe80::1]:12048", "fe80::1%nowhere:12048", "[fe80::1%nowhere]:12048"] {
         assert_eq!(refused(server), all, "{server}");
@@ -318,8 +320,7 @@ fn a_link_local_server_needs_its_interface_and_the_error_names_them() {
         ip(&["-n", a, "link", "set", name, "down"]).unwrap();
     }
     assert!(
-        refused("[fe80::1]:1")
-            .ends_with("hint: no interface has a link-local address, so name another address of the server")
+        refused("[fe80::1]:1").ends_with("hint: write fe80::1%IF, where IF is the interface that reaches it")
     );
     ip(&["-n", a, "link", "set", INTERFACE, "up"]).unwrap();
     let Some(address) = inside(&pair.names[1], link_local).join().unwrap() else {

@@ -177,7 +177,7 @@ fn a_queue_of_another_socket_is_awaited_and_nothing_else_is_blamed() {
             Err(error) => assert_eq!(
                 (error.to_string().as_str(), is_served),
                 (
-                    "cannot use AF_XDP on eth0: another socket has its queue 0\nhint: end the process that `ss --xdp \
+                    "cannot use AF_XDP on eth0: another socket has one of its queues\nhint: end the process that `ss --xdp \
                      --processes` shows",
                     false
                 )

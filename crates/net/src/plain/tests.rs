@@ -169,6 +169,8 @@ fn lines_that_only_look_like_prefixes_stay() {
         "0000:05:00.0 Ethernet controller",
         "oo:sfnt-pingpong[17093]: Using OpenOnload 201811",
         "sh: 1: lspci: not found\nsockperf: x",
+        "sockperf: x\nsockperf: y",
+        "# iterations: 5\n# warmups: 7",
         "16384  131072 1 1 10.00 20000.00",
         "May I ask",
         "sockperf: Total 7 observations",
@@ -251,7 +253,7 @@ fn rows_below_a_damaged_head_are_named_and_belong_to_no_other_run() {
     let text = format!("{}{}", log(6, "", 2), log(6, "", 3).replace("\tmean\t", "\tm?an\t"));
     let logs = read(text.as_bytes());
     assert_eq!((logs.len(), logs[0].rows.len(), logs[0].damaged.len()), (1, 2, 3));
-    assert_eq!(logs[0].damaged[0].to_string(), "line 31 is a row without heads of columns above it");
+    assert_eq!(logs[0].damaged[0].to_string(), "line 31 is not sound: no heads of columns are above it");
 }
 
 #[test]

@@ -3,20 +3,8 @@
 /// Words that name a transport.
 const TRANSPORTS: [&str; 5] = ["tcp", "udp", "pipe", "unix_stream", "unix_datagram"];
 /// Options without a value of their own.
-const FLAGS: [&str; 12] = [
-    "spin",
-    "mcast",
-    "rtt",
-    "forkboth",
-    "connect",
-    "mcastloop",
-    "nodelay",
-    "ipv4",
-    "ipv6",
-    "v6only",
-    "quiet",
-    "more",
-];
+const FLAGS: [&str; 11] =
+    ["spin", "mcast", "rtt", "forkboth", "connect", "mcastloop", "ipv4", "ipv6", "v6only", "more", "nodelay"];
 
 /// A command line, in parts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

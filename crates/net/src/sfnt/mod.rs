@@ -21,9 +21,6 @@ use std::fmt;
 /// Heads of the columns, in order.
 pub(crate) const COLUMNS: [&str; 8] = ["size", "mean", "min", "median", "max", "%ile", "stddev", "iter"];
 
-/// Default of `--percentile`, in every version.
-const PERCENTILE_DEFAULT: &str = "99";
-
 /// Output of one run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct SfntLog {
@@ -71,13 +68,15 @@ impl SfntLog {
         self.header.iter().filter(move |line| line.key == key).map(|line| line.value.as_str())
     }
 
-    /// The percentile of the column `%ile`, between 0 and 100. 1.3.0 and 1.4.0 do not print it.
+    /// The percentile of the column `%ile`, between 0 and 100. 1.3.0 and 1.4.0 do not print it; their default is 99.
     pub fn percentile(&self) -> Option<f64> {
-        let line = || {
-            self.command_line().map(|line| line.option("percentile").unwrap_or(PERCENTILE_DEFAULT).to_owned())
-        };
-        let percentile = self.value("percentile").map(str::to_owned).or_else(line)?;
-        percentile.parse().ok().filter(|percentile| (0.0..=100.0).contains(percentile))
+        let line = self.command_line();
+        let of_line = line.as_ref().map(|line| line.option("percentile").unwrap_or("99"));
+        self.value("percentile")
+            .or(of_line)?
+            .parse()
+            .ok()
+            .filter(|percentile| (0.0..=100.0).contains(percentile))
     }
 
     /// Whether the figures are whole round trips: `--rtt`, which the header shows since 1.6.0.

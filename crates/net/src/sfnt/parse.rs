@@ -2,7 +2,7 @@
 
 use super::{COLUMNS, HeaderLine, SfntLog, SfntRow};
 use crate::pingpong::Figures;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use thiserror::Error;
 
 /// Longest file accepted, in bytes.
@@ -11,7 +11,8 @@ pub const BYTES_MAX: usize = 16 << 20;
 const QUOTED_CHARS_MAX: usize = 60;
 
 /// Why a text is not output of sfnt-pingpong.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Error, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SfntError {
     /// The text is longer than [`BYTES_MAX`].
     #[error("{0} bytes; output of sfnt-pingpong has at most {BYTES_MAX}")]
@@ -27,23 +28,14 @@ pub enum SfntError {
         /// Its start.
         text: String,
     },
-    /// A row has no heads of columns above it.
-    #[error("line {0} is a row without heads of columns above it")]
-    NoHeads(usize),
-    /// The figures of a row contradict each other.
+    /// The figures of a row contradict each other, or it has no heads of columns.
     #[error("line {line} is not sound: {why}")]
     Unsound {
         /// Its number, from 1.
         line: usize,
-        /// What contradicts.
+        /// What is wrong.
         why: &'static str,
     },
-}
-
-impl Serialize for SfntError {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
 }
 
 /// Parses the output of one or more runs. Columns may be separated by any white space, as in tables copied from web
@@ -55,103 +47,74 @@ pub fn parse(text: &str) -> Result<Vec<SfntLog>, SfntError> {
     if text.len() > BYTES_MAX {
         return Err(SfntError::TooLong(text.len()));
     }
-    let mut reader = Reader::default();
-    for (line, text) in (1_usize..).zip(text.lines()) {
-        reader.read(line, text.trim_end());
-    }
-    let (mut logs, rest) = reader.end();
-    if let Some(last) = logs.last_mut() {
-        last.damaged.extend(rest.damaged);
-    }
-    let mut damaged = logs.iter().flat_map(|log| &log.damaged);
-    match damaged.next() {
-        _ if logs.is_empty() => Err(SfntError::NoColumns),
-        Some(first) if logs.iter().all(|log| log.rows.is_empty()) => Err(first.clone()),
-        _ => Ok(logs),
-    }
-}
-
-/// Reads line by line.
-#[derive(Default)]
-struct Reader {
-    logs: Vec<SfntLog>,
-    log: SfntLog,
-    is_in_table: bool,
-    /// Text below rows: damaged rows if more rows follow, else the start of the next run.
-    pending: Vec<(usize, String)>,
-}
-
-impl Reader {
-    fn read(&mut self, line: usize, text: &str) {
-        if let Some(percentile) = percentile_of(text) {
-            self.end_table();
-            self.is_in_table = true;
-            if !percentile.is_empty() && self.log.value("percentile").is_none() {
-                self.log.header.push(header_line(&format!("percentile={percentile}")));
-            }
-            return;
+    let (mut logs, mut log, mut is_in_table) = (Vec::new(), SfntLog::default(), false);
+    // Text below rows: damaged rows if more rows follow, else what is above the next table.
+    let mut pending: Vec<(usize, &str)> = Vec::new();
+    for (line, text) in (1_usize..).zip(text.lines().map(str::trim_end)) {
+        let (percentile, row) = (percentile_of(text), row(line, text));
+        let is_header = text.starts_with('#') && text.contains([':', '=']) && !is_remark(text);
+        if is_in_table && (percentile.is_some() || is_header) {
+            logs.push(std::mem::take(&mut log));
+            pending.drain(..).for_each(|(_, text)| log.add_text(text));
+            is_in_table = false;
         }
-        match row(line, text) {
-            _ if text.trim_matches(['#', ' ', '\t']).is_empty() => {}
-            Ok(row) if self.is_in_table => {
-                self.damage_pending();
-                self.log.rows.push(row);
+        if let Some(percentile) = percentile {
+            is_in_table = true;
+            if !percentile.is_empty() && log.value("percentile").is_none() {
+                log.add_text(&format!("# percentile={percentile}"));
             }
-            Ok(_) => self.log.damaged.push(SfntError::NoHeads(line)),
-            Err(error) if self.is_in_table && is_like_row(text) => {
-                self.damage_pending();
-                self.log.damaged.push(error);
-            }
-            Err(_) if self.is_in_table && is_remark(text) => self.log.header.push(header_line(text)),
-            Err(_) if self.is_in_table && !(text.starts_with('#') && text.contains([':', '='])) => {
-                self.pending.push((line, text.to_owned()));
-            }
-            Err(_) => {
-                self.end_table();
-                self.add_text(text);
-            }
-        }
-    }
-
-    /// Text above a table.
-    fn add_text(&mut self, text: &str) {
-        if text.starts_with('#') {
-            self.log.header.push(header_line(text));
+        } else if row.is_ok() && !is_in_table {
+            log.damaged.push(SfntError::Unsound { line, why: "no heads of columns are above it" });
+        } else if row.is_ok() || (is_in_table && is_like_row(text)) {
+            log.damaged.extend(pending.drain(..).map(|(line, text)| row_error(line, text)));
+            row.map_or_else(|error| log.damaged.push(error), |row| log.rows.push(row));
+        } else if is_in_table && !is_remark(text) && !is_empty(text) {
+            pending.push((line, text));
         } else {
-            self.log.banner.push(text.to_owned());
+            log.add_text(text);
         }
     }
-
-    fn damage_pending(&mut self) {
-        self.log.damaged.extend(self.pending.drain(..).map(|(line, text)| row_error(line, &text)));
+    if log.rows.is_empty() {
+        log.damaged.extend(pending.into_iter().map(|(line, text)| row_error(line, text)));
     }
+    if is_in_table {
+        logs.push(log);
+    } else if let Some(last) = logs.last_mut() {
+        last.damaged.extend(log.damaged);
+    }
+    let damage = logs
+        .iter()
+        .filter(|_| logs.iter().all(|log| log.rows.is_empty()))
+        .find_map(|log| log.damaged.first());
+    match damage {
+        Some(error) => Err(error.clone()),
+        None if logs.is_empty() => Err(SfntError::NoColumns),
+        None => Ok(logs),
+    }
+}
 
-    fn end_table(&mut self) {
-        if std::mem::take(&mut self.is_in_table) {
-            self.logs.push(std::mem::take(&mut self.log));
-            for (_, text) in std::mem::take(&mut self.pending) {
-                self.add_text(&text);
-            }
+impl SfntLog {
+    /// Adds a line that is above a table.
+    fn add_text(&mut self, text: &str) {
+        if is_empty(text) {
+        } else if text.starts_with('#') {
+            self.header.push(header_line(text));
+        } else {
+            self.banner.push(text.to_owned());
         }
     }
+}
 
-    /// Every run, and what is left without a table.
-    fn end(mut self) -> (Vec<SfntLog>, SfntLog) {
-        if self.log.rows.is_empty() {
-            self.damage_pending();
-        }
-        self.end_table();
-        (self.logs, self.log)
-    }
+fn is_empty(text: &str) -> bool {
+    text.trim_matches(['#', ' ', '\t']).is_empty()
 }
 
 /// The number in the sixth head of the columns, as in the "99%ile" of 1.0.0 and 1.1.0, if the line has the heads.
 pub(crate) fn percentile_of(text: &str) -> Option<&str> {
     let heads: Vec<&str> = text.trim_start_matches('#').split_whitespace().collect();
     let percentile = heads.get(5)?.strip_suffix("%ile")?;
-    let is_head = |(place, (head, column)): (usize, (&&str, &str))| place == 5 || *head == column;
-    let has_rest = heads.len() == COLUMNS.len() && heads.iter().zip(COLUMNS).enumerate().all(is_head);
-    has_rest.then_some(percentile)
+    let plain = heads.iter().map(|head| if head.ends_with("%ile") { "%ile" } else { head });
+    plain.eq(COLUMNS).then_some(percentile)
 }
 
 /// Whether a line that is no row is probably a damaged one.

@@ -20,15 +20,10 @@ pub fn stream_text(record: &StreamRecord, facts: &HeaderFacts) -> String {
         let _ = writeln!(out, "{line}");
     }
     let bytes = record.set_up.scenario.sizes.first().copied().unwrap_or(0);
-    let _ = writeln!(out, "# msgsize={bytes}");
-    let less = match record.return_ns {
-        Some(ns) => {
-            let _ = writeln!(out, "# return_latency={ns}");
-            ", less half the shortest round trip (less half the mean)"
-        }
-        None => "",
-    };
-    let _ = writeln!(out, "# latency: from when each message was due (sfnt-stream: was sent){less}");
+    let returned = record.return_ns.map(|ns| format!("\n# return_latency={ns}")).unwrap_or_default();
+    let less = record.return_ns.map_or("", |_| ", less half the shortest round trip (less half the mean)");
+    let from = "from when each message was due (sfnt-stream: was sent)";
+    let _ = writeln!(out, "# msgsize={bytes}{returned}\n# latency: {from}{less}");
     let _ = writeln!(out, "#\n{GROUPS}\n{COLUMNS}");
     for round in &record.rounds {
         out.push_str(&line(round));

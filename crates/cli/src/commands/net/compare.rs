@@ -15,7 +15,6 @@ use lowlat_host::CpuId;
 use lowlat_measure::net::{self, CompareOptions, SideOptions};
 use lowlat_net::{
     compare::{CompareRecord, CompareRun, CompareSide, NetCompareMeasurement},
-    plain,
     tools::{self, Tool, ToolOutput},
 };
 use lowlat_result::ResultDocument;
@@ -183,7 +182,7 @@ fn read(file: &Path) -> anyhow::Result<(Tool, ToolOutput)> {
             ToolOutput { rows: net::rows_of(record), warnings: record.warnings.clone() },
         ));
     }
-    tools::parse(&plain(&bytes))
+    tools::parse(&lowlat_net::plain(&bytes))
         .map_err(|error| anyhow::anyhow!("cannot read {shown}: {error}\n{hint}"))
 }
 

@@ -84,14 +84,9 @@ pub enum XdpError {
     Busy(String),
     /// Another socket has a queue of the interface.
     #[error(
-        "cannot use AF_XDP on {interface}: another socket has its queue {queue}\nhint: end the process that `ss --xdp --processes` shows"
+        "cannot use AF_XDP on {0}: another socket has one of its queues\nhint: end the process that `ss --xdp --processes` shows"
     )]
-    Queue {
-        /// The interface.
-        interface: String,
-        /// The queue.
-        queue: u32,
-    },
+    Queue(String),
     /// The driver lacks the mode that was asked for.
     #[error("cannot use AF_XDP on {interface} in mode {mode}: {source}\nhint: use --xdp-mode {hint}")]
     Mode {
@@ -220,16 +215,13 @@ fn attach(interface: &Interface, flow: &Flow, mode: XdpMode) -> Result<(Vec<Queu
     // The program keeps the map.
     let program = Program::load(&program(flow, map.descriptor())).map_err(failed("loading the program"))?;
     let place = if mode == XdpMode::Generic { XdpPlace::Generic } else { XdpPlace::Driver };
+    let has_program = || route::interface(interface.index).is_ok_and(|now| now.xdp.is_some());
     let link = program.attach(interface.index, place).map_err(|source| match source.raw_os_error() {
-        Some(libc::EBUSY | libc::EEXIST) if has_program(interface) => XdpError::Busy(interface.name.clone()),
+        Some(libc::EBUSY | libc::EEXIST) if has_program() => XdpError::Busy(interface.name.clone()),
         Some(libc::EPERM) => XdpError::Permission(source),
         _ => XdpError::Mode { interface: interface.name.clone(), mode, source, hint: "generic" },
     })?;
     Ok((queues, link))
-}
-
-fn has_program(interface: &Interface) -> bool {
-    route::interface(interface.index).is_ok_and(|now| now.xdp.is_some())
 }
 
 /// A socket for each queue in use. Waits a while for queues that are not free.
@@ -237,26 +229,22 @@ fn sockets(interface: &Interface, mode: XdpMode) -> Result<Vec<Queue>, XdpError>
     let deadline = Instant::now() + RELEASE_TIME_MAX;
     let mut queues = Vec::new();
     for queue in 0..interface.rx_queues_max.min(QUEUES_MAX) {
-        let mut opened = socket(interface, queue, mode);
-        while is_bind_error(&opened, libc::EBUSY) && Instant::now() < deadline {
-            thread::sleep(RELEASE_LOOK_EVERY);
-            opened = socket(interface, queue, mode);
-        }
+        let is_busy =
+            |error: &io::Error| error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < deadline;
+        let opened = loop {
+            match socket(interface, queue, mode) {
+                Err(SocketError::Bind(error)) if is_busy(&error) => thread::sleep(RELEASE_LOOK_EVERY),
+                opened => break opened,
+            }
+        };
         match opened {
             Ok(queue) => queues.push(queue),
             // The interface has fewer queues in use than it was created with.
-            Err(_) if queue > 0 && is_bind_error(&opened, libc::EINVAL) => break,
-            Err(_) if is_bind_error(&opened, libc::EBUSY) => {
-                return Err(XdpError::Queue { interface: interface.name.clone(), queue });
-            }
+            Err(SocketError::Bind(error)) if queue > 0 && error.raw_os_error() == Some(libc::EINVAL) => break,
             Err(error) => return Err(in_words(error, interface, mode)),
         }
     }
     Ok(queues)
-}
-
-fn is_bind_error(opened: &Result<Queue, SocketError>, code: i32) -> bool {
-    matches!(opened, Err(SocketError::Bind(error)) if error.raw_os_error() == Some(code))
 }
 
 fn socket(interface: &Interface, queue: u32, mode: XdpMode) -> Result<Queue, SocketError> {
@@ -293,6 +281,7 @@ fn in_words(error: SocketError, interface: &Interface, mode: XdpMode) -> XdpErro
         }
         SocketError::RingMap { inner, .. } => ("mapping a ring", inner),
         SocketError::Bind(source) => match source.raw_os_error() {
+            Some(libc::EBUSY) => return XdpError::Queue(interface.name.clone()),
             Some(libc::EOPNOTSUPP) if mode == XdpMode::ZeroCopy => {
                 return XdpError::Mode { interface: interface.name.clone(), mode, source, hint: "native" };
             }

@@ -3,10 +3,7 @@
 use super::arguments::{Arguments, Format};
 use crate::output::{self, Exit};
 use anyhow::Context;
-use lowlat_net::{
-    plain,
-    sfnt::{self, SfntLog, reference},
-};
+use lowlat_net::sfnt::{self, SfntLog, reference};
 use std::path::Path;
 
 /// Reads the logs and prints them.
@@ -45,6 +42,6 @@ fn read(file: &Path) -> anyhow::Result<Vec<SfntLog>> {
     let shown = file.display();
     let hint = "hint: name a file with the output of sfnt-pingpong";
     let bytes = std::fs::read(file).with_context(|| format!("cannot read {shown}\n{hint}"))?;
-    sfnt::parse(&plain(&bytes))
+    sfnt::parse(&lowlat_net::plain(&bytes))
         .map_err(|error| anyhow::anyhow!("cannot read {shown}: {error}\n{hint}"))
 }
