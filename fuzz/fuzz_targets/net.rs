@@ -57,6 +57,7 @@ fuzz_target!(|bytes: &[u8]| {
         let again = frame::build(&path, datagram.payload).expect("what was parsed fits into a packet");
         assert_eq!(frame::parse(&again), Some(datagram));
     }
+    let _ = lowlat_net::plain(bytes);
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let _ = parse_sizes(text).map_err(|error| error.to_string());
     if let Ok(logs) = sfnt::parse(text) {

@@ -109,13 +109,12 @@ pub(super) fn named_sides(record: &CompareRecord) -> Vec<String> {
 /// "A: 3 dropped, 0 duplicated, 1 out of order", over all rounds of a side whose program counts them.
 fn losses(record: &CompareRecord, place: usize, name: &str) -> Option<String> {
     let runs = record.runs.iter().filter(|run| usize::try_from(run.side) == Ok(place));
-    let counted = runs.flat_map(|run| &run.rows).filter_map(|row| row.losses);
-    let Losses { dropped, duplicated, out_of_order } = counted.reduce(|a, b| Losses {
-        dropped: a.dropped.saturating_add(b.dropped),
-        duplicated: a.duplicated.saturating_add(b.duplicated),
-        out_of_order: a.out_of_order.saturating_add(b.out_of_order),
-    })?;
-    Some(format!("{name}: {dropped} dropped, {duplicated} duplicated, {out_of_order} out of order"))
+    let counted: Vec<Losses> = runs.flat_map(|run| &run.rows).filter_map(|row| row.losses).collect();
+    let sum = |of: fn(&Losses) -> u64| counted.iter().map(of).fold(0, u64::saturating_add);
+    let [dropped, duplicated, late] =
+        [sum(|of| of.dropped), sum(|of| of.duplicated), sum(|of| of.out_of_order)];
+    let sentence = format!("{name}: {dropped} dropped, {duplicated} duplicated, {late} out of order");
+    (!counted.is_empty()).then_some(sentence)
 }
 
 /// How the runs were ordered, and the control.

@@ -23,7 +23,7 @@ use lowlat_sys::{Root, idle_hold::IdleHold};
 use socket2::{Domain, Socket, Type};
 use std::{
     collections::BTreeSet,
-    net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs},
+    net::{IpAddr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs},
     sync::{Arc, atomic::AtomicBool, mpsc},
     thread,
     time::Duration,
@@ -414,20 +414,22 @@ fn resolve(root: &Root, server: &str) -> Result<SocketAddr, PingpongError> {
     let named = host.split('%').next().and_then(|address| address.parse().ok());
     match found.as_ref().map_or(named, |found| Some(found.ip())) {
         Some(IpAddr::V6(address)) if address.is_unicast_link_local() && !has_interface => {
-            Err(PingpongError::NoInterface { address, interfaces: link_local(root) })
+            Err(PingpongError::NoInterface { address, choices: choices(root, address) })
         }
         _ => found.map_err(|source| PingpongError::Name { name: server.to_owned(), source }),
     }
 }
 
-/// Interfaces with a link-local address, as far as they can be read.
-fn link_local(root: &Root) -> BTreeSet<String> {
+/// A link-local address with each interface that has such addresses: "fe80::1%eth0 or fe80::1%eth1".
+fn choices(root: &Root, address: Ipv6Addr) -> String {
     // Of this thread, which can be in another network namespace than the process.
     let text = root.read("/proc/thread-self/net/if_inet6").into_known().unwrap_or_default();
     // Address, index, length of the prefix, scope, flags, name.
     let words = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let names = words.filter(|words| words.get(3) == Some(&"20")).filter_map(|words| words.last().copied());
-    names.map(str::to_owned).collect()
+    let each = names.collect::<BTreeSet<_>>().into_iter().map(|name| format!("{address}%{name}"));
+    each.reduce(|all, one| format!("{all} or {one}"))
+        .unwrap_or_else(|| format!("{address}%IF, where IF is the interface that reaches it"))
 }
 
 /// Connects to the server. Returns the connection with both addresses.

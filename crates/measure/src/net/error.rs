@@ -3,7 +3,7 @@
 use super::{control::ControlError, xdp::XdpError};
 use crate::clock::ClockError;
 use lowlat_net::pingpong::{ScenarioError, Unsound, protocol::ProtocolError};
-use std::{collections::BTreeSet, io, net::Ipv6Addr};
+use std::{io, net::Ipv6Addr};
 use thiserror::Error;
 
 /// Why nothing can be measured.
@@ -24,12 +24,14 @@ pub enum PingpongError {
         source: io::Error,
     },
     /// A link-local address without an interface, or with one that is missing.
-    #[error("cannot connect to {address}: a link-local address needs an interface of this host\nhint: {}", scoped(*address, interfaces))]
+    #[error(
+        "cannot connect to {address}: a link-local address needs an interface of this host\nhint: write {choices}"
+    )]
     NoInterface {
         /// The address.
         address: Ipv6Addr,
-        /// Interfaces with a link-local address.
-        interfaces: BTreeSet<String>,
+        /// The address with each interface that it can have.
+        choices: String,
     },
     /// The server cannot be reached.
     #[error("cannot connect to {address}: {source}\nhint: start `lowlat net pingpong server` there")]
@@ -80,14 +82,6 @@ pub enum PingpongError {
     /// The counter cannot be used.
     #[error(transparent)]
     Clock(#[from] ClockError),
-}
-
-fn scoped(address: Ipv6Addr, interfaces: &BTreeSet<String>) -> String {
-    let each = interfaces.iter().map(|name| format!("{address}%{name}")).collect::<Vec<_>>();
-    if each.is_empty() {
-        return format!("write {address}%IF, where IF is the interface that reaches it");
-    }
-    format!("write {}", each.join(" or "))
 }
 
 fn sentences(unsound: &[Unsound]) -> String {

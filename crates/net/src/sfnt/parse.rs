@@ -51,6 +51,9 @@ pub fn parse(text: &str) -> Result<Vec<SfntLog>, SfntError> {
     // Text below rows: damaged rows if more rows follow, else what is above the next table.
     let mut pending: Vec<(usize, &str)> = Vec::new();
     for (line, text) in (1_usize..).zip(text.lines().map(str::trim_end)) {
+        if text.trim_matches(['#', ' ', '\t']).is_empty() {
+            continue;
+        }
         let (percentile, row) = (percentile_of(text), row(line, text));
         let is_header = text.starts_with('#') && text.contains([':', '=']) && !is_remark(text);
         if is_in_table && (percentile.is_some() || is_header) {
@@ -68,7 +71,7 @@ pub fn parse(text: &str) -> Result<Vec<SfntLog>, SfntError> {
         } else if row.is_ok() || (is_in_table && is_like_row(text)) {
             log.damaged.extend(pending.drain(..).map(|(line, text)| row_error(line, text)));
             row.map_or_else(|error| log.damaged.push(error), |row| log.rows.push(row));
-        } else if is_in_table && !is_remark(text) && !is_empty(text) {
+        } else if is_in_table && !is_remark(text) {
             pending.push((line, text));
         } else {
             log.add_text(text);
@@ -82,31 +85,22 @@ pub fn parse(text: &str) -> Result<Vec<SfntLog>, SfntError> {
     } else if let Some(last) = logs.last_mut() {
         last.damaged.extend(log.damaged);
     }
-    let damage = logs
-        .iter()
-        .filter(|_| logs.iter().all(|log| log.rows.is_empty()))
-        .find_map(|log| log.damaged.first());
-    match damage {
-        Some(error) => Err(error.clone()),
-        None if logs.is_empty() => Err(SfntError::NoColumns),
-        None => Ok(logs),
+    match logs.iter().find_map(|log| log.damaged.first()) {
+        _ if logs.is_empty() => Err(SfntError::NoColumns),
+        Some(error) if logs.iter().all(|log| log.rows.is_empty()) => Err(error.clone()),
+        _ => Ok(logs),
     }
 }
 
 impl SfntLog {
     /// Adds a line that is above a table.
     fn add_text(&mut self, text: &str) {
-        if is_empty(text) {
-        } else if text.starts_with('#') {
+        if text.starts_with('#') {
             self.header.push(header_line(text));
         } else {
             self.banner.push(text.to_owned());
         }
     }
-}
-
-fn is_empty(text: &str) -> bool {
-    text.trim_matches(['#', ' ', '\t']).is_empty()
 }
 
 /// The number in the sixth head of the columns, as in the "99%ile" of 1.0.0 and 1.1.0, if the line has the heads.

@@ -47,48 +47,27 @@ fn yaml_row(line: &str, count: Option<u64>) -> Option<ToolRow> {
         let field = |field: &str| field.trim().strip_prefix(key)?.strip_prefix(':').and_then(number_at);
         fields.split(',').find_map(field)
     };
-    let half = |key: &str| of(key).map(|ns| ns * HALF);
-    Some(ToolRow {
-        size_bytes: of("payload_len").and_then(bytes),
-        count,
-        mean_ns: half("mean"),
-        p50_ns: half("median"),
-        p99_ns: half("99%"),
-        mean_step_ns: HALF,
-        quantile_step_ns: HALF,
-        ..ToolRow::default()
-    })
+    Some(row(of("payload_len"), count, [of("mean"), of("median"), of("99%")]))
 }
 
 /// A row of the table; `None` ends it.
 fn table_row(line: &str, count: Option<u64>) -> Option<ToolRow> {
     let cells: Vec<f64> = line.split_whitespace().filter_map(number_at).collect();
     let &[size, mean, _, p50, _, p99, _] = cells.as_slice() else { return None };
-    let half = |us: f64| Some(us * NS_PER_US * HALF);
-    Some(ToolRow {
-        size_bytes: bytes(size),
-        count,
-        mean_ns: half(mean),
-        p50_ns: half(p50),
-        p99_ns: half(p99),
-        mean_step_ns: HALF,
-        quantile_step_ns: HALF,
-        ..ToolRow::default()
-    })
+    Some(row(Some(size), count, [mean, p50, p99].map(|us| Some(us * NS_PER_US))))
 }
 
 /// Earlier versions: "mean round-trip time: 3.379 usec".
 fn mean_alone(text: &str, count: Option<u64>) -> Option<ToolRow> {
     let (_, rest) = text.split_once("mean round-trip time")?;
-    Some(ToolRow {
-        size_bytes: value(text, "udp payload len").and_then(bytes),
-        count,
-        mean_ns: number_at(rest).map(|us| us * NS_PER_US * HALF),
-        mean_step_ns: HALF,
-        ..ToolRow::default()
-    })
+    let mean_ns = number_at(rest).map(|us| us * NS_PER_US);
+    Some(row(value(text, "udp payload len"), count, [mean_ns, None, None]))
 }
 
-fn bytes(size: f64) -> Option<u32> {
-    u32::try_from(whole(size)).ok()
+/// A row of mean, median and 99th percentile of whole round trips in nanoseconds.
+fn row(size: Option<f64>, count: Option<u64>, whole_ns: [Option<f64>; 3]) -> ToolRow {
+    let [mean_ns, p50_ns, p99_ns] = whole_ns.map(|ns| ns.map(|ns| ns * HALF));
+    let size_bytes = size.and_then(|size| u32::try_from(whole(size)).ok());
+    let row = ToolRow { size_bytes, count, mean_ns, p50_ns, p99_ns, ..ToolRow::default() };
+    ToolRow { mean_step_ns: HALF, quantile_step_ns: HALF, ..row }
 }

@@ -12,8 +12,6 @@ const HALF: f64 = 0.5;
 const MEAN_STEP_US: f64 = 0.01;
 /// Seconds of a run unless `-l` names others.
 const SECONDS_DEFAULT: f64 = 10.0;
-/// Columns of the classic table: socket sizes, request and response size, elapsed time, rate.
-const CLASSIC_COLUMNS: usize = 6;
 
 /// Selectors that are read, with the titles of CSV and of columns.
 const SELECTORS: [(&str, &str); 9] = [
@@ -121,12 +119,8 @@ fn burst_of(text: &str) -> Option<f64> {
 
 /// Seconds of `-l`; a negative one counts transactions.
 fn seconds_of(command: &[String]) -> Option<f64> {
-    if command.is_empty() {
-        return None;
-    }
-    option(command, &["-l"])
-        .map_or(Some(SECONDS_DEFAULT), |seconds| seconds.parse().ok())
-        .filter(|s| *s > 0.0)
+    let seconds = option(command, &["-l"]).map_or(Some(SECONDS_DEFAULT), |seconds| seconds.parse().ok());
+    seconds.filter(|seconds| *seconds > 0.0 && !command.is_empty())
 }
 
 fn count_of(command: &[String]) -> Option<u64> {
@@ -135,37 +129,26 @@ fn count_of(command: &[String]) -> Option<u64> {
 
 /// Size of requests: `-r 32,32`; one byte otherwise.
 fn request_of(command: &[String]) -> Option<f64> {
-    if command.is_empty() {
-        return None;
-    }
-    match option(command, &["-r"]) {
-        Some(sizes) => sizes.split(',').next()?.parse().ok(),
-        None => Some(1.0),
-    }
+    let size = option(command, &["-r"]).map_or(Some(1.0), |sizes| sizes.split(',').next()?.parse().ok());
+    size.filter(|_| !command.is_empty())
 }
 
 /// `-k`: "P50_LATENCY=26".
 fn key_values(lines: &[&str]) -> Values {
-    let pair = |line: &&str| {
-        let (key, value) = line.split_once('=')?;
-        let (name, _) = SELECTORS.into_iter().find(|(name, _)| *name == key.trim())?;
-        Some((name, finite(value)?))
-    };
-    lines.iter().filter_map(pair).collect()
+    lines.iter().filter_map(|line| line.split_once('=')).filter_map(value_of).collect()
 }
 
 /// `-o`: a line of titles, a line of values. Commas within quotes separate nothing.
 fn comma_separated(lines: &[&str]) -> Values {
-    let of = |pair: &[&str]| {
-        let &[heads, values] = pair else { return Values::new() };
+    let of = |(heads, values): (&&str, &&str)| -> Values {
         let mut is_quoted = false;
         let separates = |c: char| {
             is_quoted ^= c == '"';
             c == ',' && !is_quoted
         };
-        titled(heads.split(',').map(str::to_owned), values.split(separates))
+        heads.split(',').zip(values.split(separates)).filter_map(value_of).collect()
     };
-    lines.windows(2).map(of).find(|values| !values.is_empty()).unwrap_or_default()
+    lines.iter().zip(lines.iter().skip(1)).map(of).find(|values| !values.is_empty()).unwrap_or_default()
 }
 
 /// `-O`: blocks of titles of up to four lines with values below them, in columns that blanks separate.
@@ -183,31 +166,27 @@ fn columns(lines: &[&str]) -> Values {
         for (from, to) in starts.iter().copied().zip(ends) {
             let part = |line: &&str| line.get(from..to.min(line.len())).unwrap_or_default().trim().to_owned();
             let title = heads.iter().map(part).collect::<Vec<_>>().join(" ");
-            found.append(&mut titled([title].into_iter(), [part(values).as_str()].into_iter()));
+            found.extend(value_of((&title, &part(values))));
         }
     }
     found
 }
 
-fn titled<'a>(heads: impl Iterator<Item = String>, values: impl Iterator<Item = &'a str>) -> Values {
-    let one = |(head, value): (String, &str)| {
-        let head = head.split_whitespace().collect::<Vec<_>>().join(" ").to_ascii_lowercase();
-        let (name, _) = SELECTORS.into_iter().find(|(_, title)| *title == head)?;
-        Some((name, finite(value)?))
-    };
-    heads.zip(values).filter_map(one).collect()
+/// A selector that is read, by its name or its title, with its value.
+fn value_of((head, value): (&str, &str)) -> Option<(&'static str, f64)> {
+    let head = head.split_whitespace().collect::<Vec<_>>().join(" ");
+    let is_meant = |(name, title): &(&str, &str)| *name == head || title.eq_ignore_ascii_case(&head);
+    let (name, _) = SELECTORS.into_iter().find(is_meant)?;
+    Some((name, finite(value)?))
 }
 
-/// The classic table of a request/response test.
+/// The classic table of a request/response test: socket sizes, request and response size, elapsed time, rate.
 fn classic(lines: &[&str]) -> Option<Values> {
     let is_classic = |line: &&&str| line.split_whitespace().all(|word| finite(word).is_some());
     let has_head = lines.iter().any(|line| line.contains("Request") && line.contains("Resp."));
     let line = lines.iter().find(is_classic).filter(|_| has_head || lines.len() <= 2)?;
     let numbers: Vec<f64> = line.split_whitespace().filter_map(finite).collect();
     let [_, _, request, _, elapsed, rate, ..] = numbers.as_slice() else { return None };
-    if numbers.len() < CLASSIC_COLUMNS {
-        return None;
-    }
     Some(Values::from([("REQUEST_SIZE", *request), ("ELAPSED_TIME", *elapsed), ("TRANSACTION_RATE", *rate)]))
 }
 

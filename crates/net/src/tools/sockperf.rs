@@ -21,6 +21,15 @@ pub fn parse(text: &str, command: &[String]) -> Result<ToolOutput, String> {
     };
     let ns = |us: f64| us * NS_PER_US * part;
     let percentile = |name: &str| after(name).and_then(|rest| number_at(after_number(rest))).map(ns);
+    // "# dropped messages = 0; # duplicated messages = 0; # out-of-order messages = 0"
+    let losses = match ["# dropped", "# duplicated", "# out-of-order"]
+        .map(|kind| after(kind)?.strip_prefix(" messages").and_then(number_at).map(whole))
+    {
+        [Some(dropped), Some(duplicated), Some(out_of_order)] => {
+            Some(Losses { dropped, duplicated, out_of_order })
+        }
+        _ => None,
+    };
     let size = option(command, &["-m", "--msg-size"]).map(str::parse);
     let size_bytes = match size {
         Some(size) => size.ok(),
@@ -28,13 +37,13 @@ pub fn parse(text: &str, command: &[String]) -> Result<ToolOutput, String> {
     };
     let row = ToolRow {
         size_bytes,
-        count: after("Total ").and_then(|_| observations(text)),
+        count: observations(text),
         mean_ns: Some(ns(mean)),
         p50_ns: percentile("percentile 50.0"),
         p99_ns: percentile("percentile 99.0"),
         mean_step_ns: STEP_NS * part,
         quantile_step_ns: STEP_NS * part,
-        losses: losses(text),
+        losses,
     };
     Ok(ToolOutput { rows: vec![row], warnings: Vec::new() })
 }
@@ -48,16 +57,6 @@ fn after_number(rest: &str) -> &str {
 fn observations(text: &str) -> Option<u64> {
     let line = text.lines().find(|line| line.contains(" observations;"))?;
     number_at(line.split_once("Total ")?.1).map(whole)
-}
-
-/// The counts of "# dropped messages = 0; # duplicated messages = 0; # out-of-order messages = 0".
-fn losses(text: &str) -> Option<Losses> {
-    let count = |name: &str| text.split_once(name).and_then(|(_, rest)| number_at(rest)).map(whole);
-    Some(Losses {
-        dropped: count("# dropped messages")?,
-        duplicated: count("# duplicated messages")?,
-        out_of_order: count("# out-of-order messages")?,
-    })
 }
 
 /// sockperf's first error, for the message.

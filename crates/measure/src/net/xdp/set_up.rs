@@ -39,7 +39,6 @@ const SEND: u32 = 64;
 const SMALL_MTU_BYTES: u32 = 2_048 - 256 - 18;
 /// Longest wait for a queue that another socket has: the kernel releases the queue of a closed socket a moment later.
 const RELEASE_TIME_MAX: Duration = Duration::from_secs(2);
-const RELEASE_LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Most queues with a socket each; the memory of more would be out of proportion.
 const QUEUES_MAX: u32 = 64;
 /// Longest wait for the carrier, which some drivers drop when a program is attached.
@@ -233,7 +232,7 @@ fn sockets(interface: &Interface, mode: XdpMode) -> Result<Vec<Queue>, XdpError>
             |error: &io::Error| error.raw_os_error() == Some(libc::EBUSY) && Instant::now() < deadline;
         let opened = loop {
             match socket(interface, queue, mode) {
-                Err(SocketError::Bind(error)) if is_busy(&error) => thread::sleep(RELEASE_LOOK_EVERY),
+                Err(SocketError::Bind(error)) if is_busy(&error) => thread::sleep(Duration::from_millis(20)),
                 opened => break opened,
             }
         };

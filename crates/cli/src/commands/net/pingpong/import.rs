@@ -8,7 +8,8 @@ use std::path::Path;
 
 /// Reads the logs and prints them.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
-    let logs = if arguments.reference { reference::published()? } else { read_all(&arguments.import)? };
+    let imported = || arguments.import.iter().map(|file| read(file)).collect::<anyhow::Result<Vec<_>>>();
+    let logs = if arguments.reference { reference::published()? } else { imported()?.concat() };
     let width = output::width();
     match arguments.outputs.form() {
         Format::Text if arguments.reference => {
@@ -28,14 +29,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         }
     }
     Ok(Exit::Clean)
-}
-
-fn read_all(files: &[impl AsRef<Path>]) -> anyhow::Result<Vec<SfntLog>> {
-    let mut logs = Vec::new();
-    for file in files {
-        logs.extend(read(file.as_ref())?);
-    }
-    Ok(logs)
 }
 
 fn read(file: &Path) -> anyhow::Result<Vec<SfntLog>> {
