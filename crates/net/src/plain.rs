@@ -1,29 +1,35 @@
 //! Logs without what mail, syslog, containers and terminals add to them.
 
+use crate::sfnt::BYTES_MAX;
 use regex_lite::Regex;
 
-/// Colours and other control sequences.
-const COLOUR: &str = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[^\[\n])?";
-/// What can be before a line. The last part of a time stamp is a tag of syslog or the stream of a container.
+/// Colours, titles and other control sequences.
+const CONTROL: &str = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)|[^\[\]\n])?";
+/// What can be before a line: a byte order mark, quotation marks, a host or time in brackets, a head or priority of
+/// syslog, a tag with a process, a time stamp with what may follow it, the name of a container.
 const PREFIX: &str = r"(?x)^\s*(?:
     \u{feff}
-    | [>|]\x20?
+    | (?:[A-Z]{0,3}>|\|)\x20?
     | \[[^\]]*\]:?(?:\x20|$)
     | <\d+>1\x20(?:\S+\x20){5}(?:-|\[[^\]]*\])(?:\x20|$)
     | <\d+>
+    | (?:[^\s:\#]+\x20)?[^\s:]+\[\d+\]:(?:\x20|$)
     | (?:(?:(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec|Mon|Tue|Wed|Thu|Fri|Sat|Sun)\w*,?|\d[\w./-]*)\x20+){0,4}
       (?:\d[\d-]*T)?\d\d?:\d\d:\d\d[\d.,Z:+-]*(?:\x20(?:UTC|[+-]\d\d:?\d\d))?(?:\s|$)
-      (?:std(?:out|err)\x20F\x20|[^\s:]+\[\d+\]:(?:\s|$)|[^\s:\#]+\s\S+:(?:\s|$))?
+      (?:std(?:out|err)\x20F\x20|(?:DEBUG|INFO|NOTICE|WARN|ERROR)\x20|[^\s:\#]+\s\S+:(?:\s|$))?
     | [^\s\#|]+\x20+\|\x20?
 )";
 
-/// Decodes a log, UTF-16 if a byte order mark says so, and removes what other programs put before its lines: quotation
+/// Decodes a log, UTF-16 if its start says so, and removes what other programs put before its lines: quotation
 /// marks of mail, time stamps, priorities, hosts and tags of syslog and containers, colours. Lines keep their numbers.
 pub fn plain(bytes: &[u8]) -> String {
     // rsyslog writes control characters as numbers.
     let text = decoded(bytes).replace("#011", "\t").replace("#033", "\u{1b}").replace("#015", "");
-    let (Ok(colour), Ok(prefix)) = (Regex::new(COLOUR), Regex::new(PREFIX)) else { return text };
-    let text = colour.replace_all(&text, "");
+    let is_short = text.len() <= BYTES_MAX;
+    let (Ok(control), Ok(prefix), true) = (Regex::new(CONTROL), Regex::new(PREFIX), is_short) else {
+        return text;
+    };
+    let text = control.replace_all(&text, "");
     // Prefixes can be nested: a quoted log of a container.
     let stripped = |mut line| {
         while let Some(found) = prefix.find(line) {
@@ -40,12 +46,12 @@ pub fn plain(bytes: &[u8]) -> String {
 
 fn decoded(bytes: &[u8]) -> String {
     let utf16 = |of: fn([u8; 2]) -> u16| {
-        let units = bytes.as_chunks().0.iter().skip(1).map(|pair| of(*pair));
+        let units = bytes.as_chunks().0.iter().map(|pair| of(*pair));
         char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
     };
     match bytes {
-        [0xff, 0xfe, ..] => utf16(u16::from_le_bytes),
-        [0xfe, 0xff, ..] => utf16(u16::from_be_bytes),
+        [0xff, 0xfe, ..] | [_, 0, ..] => utf16(u16::from_le_bytes),
+        [0xfe, 0xff, ..] | [0, ..] => utf16(u16::from_be_bytes),
         // Other bytes than UTF-8 can be in names of devices.
         _ => String::from_utf8_lossy(bytes).into_owned(),
     }

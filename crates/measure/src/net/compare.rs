@@ -197,13 +197,12 @@ impl Rounds<'_> {
                 program: command.first().cloned().unwrap_or_default(),
                 source,
             })?;
-        let output = tool.parse(&lowlat_net::plain(text.as_bytes()), command).map_err(|source| {
-            CompareError::Output {
-                side: name.to_owned(),
-                tool,
-                source,
-                said: last_line(&errors).map(|line| format!(" ({line})")).unwrap_or_default(),
-            }
+        let text = lowlat_net::plain(text.as_bytes());
+        let output = tool.parse(&text, command).map_err(|source| CompareError::Output {
+            side: name.to_owned(),
+            tool,
+            source,
+            said: last_line(&errors).map(|line| format!(" ({line})")).unwrap_or_default(),
         })?;
         output.warnings.into_iter().for_each(|warning| self.warn(format!("{name}: {warning}")));
         Ok((output.rows, controls))

@@ -136,7 +136,7 @@ pub fn run(
                 let handling =
                     handling.spawn_scoped(scope, move || state.handle(number, Control::new(socket), &peer));
                 if handling.is_err() {
-                    state.is_admitted(number);
+                    state.forget(number);
                 }
             }
         }
@@ -198,7 +198,7 @@ impl State<'_> {
     }
 
     /// Forgets a connection that is silent no longer. Returns whether it was still open.
-    fn is_admitted(&self, number: u64) -> bool {
+    fn forget(&self, number: u64) -> bool {
         let mut silent = self.silent.lock().unwrap_or_else(PoisonError::into_inner);
         let place = silent.iter().position(|(of, _)| *of == number);
         place.and_then(|place| silent.remove(place)).is_some()
@@ -208,7 +208,7 @@ impl State<'_> {
         let shown = sockets::plain(*peer).to_string();
         let first = control.socket().set_tcp_nodelay(true).map_err(ControlError::Io);
         let first = first.and_then(|()| control.receive(FIRST_FRAME_TIME_MAX));
-        if !self.is_admitted(number) {
+        if !self.forget(number) {
             return;
         }
         match first {

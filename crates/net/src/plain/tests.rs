@@ -57,10 +57,14 @@ type Prefix = fn(usize) -> String;
 type Encode = fn(&str) -> Vec<u8>;
 
 /// What can be before a line, by the number of the line.
-const PREFIXES: [(&str, Prefix); 24] = [
+const PREFIXES: [(&str, Prefix); 28] = [
     ("nothing", |_| String::new()),
     ("mail", |_| "> ".into()),
     ("mail without a space", |_| ">".into()),
+    ("mail with initials", |_| "JD> ".into()),
+    ("tag alone", |n| format!("sfnt[{n}]: ")),
+    ("tag with a host", |_| "host1 sfnt[77]: ".into()),
+    ("log of Python", |n| format!("2026-11-25 22:40:{:02},123 INFO ", n % 60)),
     ("mail, answered", |_| "> > ".into()),
     ("mail, answered twice", |_| ">>> ".into()),
     ("syslog", |n| format!("2026-11-25T22:40:{:02} host1 sfnt[123]: ", n % 60)),
@@ -90,11 +94,13 @@ fn prefixed(text: &str, prefix: fn(usize) -> String) -> String {
 }
 
 /// What can be done to a text as a whole.
-const ENCODINGS: [(&str, Encode); 8] = [
+const ENCODINGS: [(&str, Encode); 10] = [
     ("UTF-8", |text| text.as_bytes().to_vec()),
     ("UTF-8 with a mark", |text| format!("\u{feff}{text}").into_bytes()),
     ("UTF-16, little", |text| format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect()),
     ("UTF-16, big", |text| format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_be_bytes).collect()),
+    ("UTF-16 without a mark", |text| text.encode_utf16().flat_map(u16::to_le_bytes).collect()),
+    ("title", |text| format!("\u{1b}]0;run\u{7}{text}").into()),
     ("CR LF", |text| text.replace('\n', "\r\n").into_bytes()),
     ("colours", |text| {
         format!("\u{1b}[1;31m{}\u{1b}[0m", text.replace('\n', "\u{1b}[0m\n\u{1b}[1;31m")).into()

@@ -72,11 +72,7 @@ impl SfntLog {
     pub fn percentile(&self) -> Option<f64> {
         let line = self.command_line();
         let of_line = line.as_ref().map(|line| line.option("percentile").unwrap_or("99"));
-        self.value("percentile")
-            .or(of_line)?
-            .parse()
-            .ok()
-            .filter(|percentile| (0.0..=100.0).contains(percentile))
+        self.value("percentile").or(of_line)?.parse().ok().filter(|of| (0.0..=100.0).contains(of))
     }
 
     /// Whether the figures are whole round trips: `--rtt`, which the header shows since 1.6.0.
