@@ -24,9 +24,9 @@ pub struct FeedQuote {
     pub bid_size: u32,
     /// Size at the offer.
     pub ask_size: u32,
-    /// Best bid.
+    /// Best bid; 0: none.
     pub bid: i64,
-    /// Best offer.
+    /// Best offer; 0: none.
     pub ask: i64,
     /// Last trade.
     pub last: i64,

@@ -8,6 +8,9 @@ use crate::{Content, Head};
 /// Ranges of missing messages that are remembered, so that a late message is not taken for a doubled one.
 const RANGES_MAX: usize = 64;
 
+/// Most numbers from one datagram to the next: more than a day of any feed has. Beyond them a number is damaged.
+pub const JUMP_MAX: u64 = 1 << 32;
+
 /// A range of sequence numbers, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Range {
@@ -29,7 +32,7 @@ impl Range {
 pub struct Counts {
     /// Datagrams of the format, including those without messages.
     pub datagrams: u64,
-    /// Datagrams of another format.
+    /// Datagrams of another format, and those whose sequence number is damaged.
     pub malformed: u64,
     /// Messages delivered.
     pub delivered: u64,
@@ -167,10 +170,17 @@ impl Tracker {
     pub fn enter(&mut self, head: &Head, drops: u32) -> u16 {
         let has_dropped = self.dropped(drops);
         let (counts, count) = (&mut self.counts, u64::from(head.count()));
+        let is_same = counts.sessions > 0 && counts.session == head.session;
+        // A session that starts while this process runs starts with 1.
+        let start = if counts.sessions == 0 { head.sequence } else { 1 };
+        let next = if is_same { counts.next } else { start };
+        if head.sequence.saturating_sub(next) > JUMP_MAX {
+            counts.malformed += 1;
+            return head.count();
+        }
         counts.datagrams += 1;
-        if counts.sessions == 0 || counts.session != head.session {
-            // A session that starts while this process runs starts with 1.
-            counts.next = if counts.sessions == 0 { head.sequence } else { 1 };
+        if !is_same {
+            counts.next = next;
             counts.session = head.session;
             counts.sessions += 1;
             counts.ended = 0;
@@ -298,6 +308,24 @@ mod tests {
         tracker.enter(&Head { session: 2, ..head(2, 1) }, 0);
         let counts = tracker.counts();
         assert_eq!((counts.sessions, counts.missing, counts.ended, counts.next), (2, 5, 0, 3));
+    }
+
+    /// A damaged number is no gap; the numbers after it are not old.
+    #[test]
+    fn a_number_that_jumps_beyond_reason_is_ignored() {
+        for jump in [JUMP_MAX + 5, 1 << 40, 1 << 63, u64::MAX] {
+            let mut tracker = Tracker::default();
+            tracker.enter(&head(1, 3), 0);
+            assert_eq!(tracker.enter(&head(jump, 2), 0), 2, "none is delivered");
+            assert_eq!(tracker.enter(&Head { session: 2, ..head(jump, 2) }, 0), 2, "nor as a new session");
+            assert_eq!(tracker.enter(&head(4, 2), 0), 0);
+            let counts = *tracker.counts();
+            assert_eq!(
+                (counts.missing, counts.malformed, counts.delivered, counts.next),
+                (0, 2, 5, 6),
+                "{jump}"
+            );
+        }
     }
 
     #[test]

@@ -122,6 +122,9 @@ pub struct PipelineOptions {
     /// Symbols of ITCH with an instrument each; empty: the first ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub symbols: Vec<String>,
+    /// Channel of the capture that `ticks` names; `None`: its only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<String>,
     /// Exchange to which td sends the orders, such as "tcp:10.0.0.1:5001"; `None` if td answers them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<String>,

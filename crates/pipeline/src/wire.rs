@@ -186,7 +186,10 @@ impl FeedFigures {
             ),
             (self.late, "of the missing messages arrived after newer ones and were not published"),
             (self.doubled, "messages of the feed arrived twice; they were published once"),
-            (self.malformed, "datagrams to the feed's address were not of its format"),
+            (
+                self.malformed,
+                "datagrams to the feed's address were not of its format, or their sequence numbers are damaged",
+            ),
             (self.foreign, "quotes were of instruments that the run does not have, and were not published"),
             (self.unstamped, "datagrams had no receive stamp, so their orders have no tick to trade"),
             (

@@ -13,11 +13,13 @@ pub const ORDERS_MAX: usize = 1 << 20;
 pub const LEVELS_MAX: usize = 512;
 /// Stands for a stock that is no instrument.
 const NONE: u32 = u32::MAX;
+/// Stands for a stock whose symbol is unknown.
+const UNKNOWN: u32 = u32::MAX - 1;
 
 /// Which stocks are instruments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Symbols {
-    /// The first ones of the directory, up to a number.
+    /// The first ones of the feed, up to a number.
     First(u32),
     /// These, in this order.
     Only(Vec<[u8; 8]>),
@@ -112,8 +114,10 @@ struct Book {
     asks: Levels,
     last: u32,
     symbol: [u8; 8],
-    /// The quote that was returned last.
+    /// The quote after the last message.
     quoted: FeedQuote,
+    /// Whether a quote was returned.
+    is_quoted: bool,
 }
 
 /// The books of all instruments. Allocates only when it is made.
@@ -139,7 +143,7 @@ impl Books {
         Self {
             symbols,
             list: books,
-            instruments: vec![NONE; usize::from(u16::MAX) + 1].into(),
+            instruments: vec![UNKNOWN; usize::from(u16::MAX) + 1].into(),
             orders: HashMap::with_capacity(ORDERS_MAX),
             unapplied: 0,
         }
@@ -157,11 +161,10 @@ impl Books {
 
     /// Applies a message, and returns the quote of its instrument if that has changed.
     pub fn apply(&mut self, message: &Message) -> Option<FeedQuote> {
-        if let Event::Directory { symbol } = message.event {
-            self.list(message.locate, symbol);
-            return None;
-        }
-        let instrument = self.instruments.get(usize::from(message.locate)).copied()?;
+        let known = self.instruments.get(usize::from(message.locate)).copied()?;
+        let is_listed = known != UNKNOWN && message.event != Event::Directory;
+        let symbol = message.symbol.filter(|_| !is_listed);
+        let instrument = symbol.map_or(known, |symbol| self.list(message.locate, symbol));
         let book = usize::try_from(instrument).ok().and_then(|at| self.list.get_mut(at))?;
         let orders = &mut self.orders;
         let is_applied = match message.event {
@@ -192,32 +195,34 @@ impl Books {
                 book.last = if price > 0 { price } else { book.last };
                 true
             }
-            Event::System(_) | Event::Directory { .. } | Event::Other => true,
+            Event::System(_) | Event::Directory | Event::Other => true,
         };
         self.unapplied += u64::from(!is_applied);
         book.quote(instrument)
     }
 
-    fn list(&mut self, locate: u16, symbol: [u8; 8]) {
+    /// Enters the symbol of a stock, and returns the number of its instrument.
+    fn list(&mut self, locate: u16, symbol: [u8; 8]) -> u32 {
         let found = self.list.iter().position(|book| book.symbol == symbol);
         let number = match (&self.symbols, found) {
-            (_, Some(at)) => at,
+            (_, Some(at)) => u32::try_from(at).unwrap_or(NONE),
             (Symbols::First(count), None) if self.list.len() < usize::try_from(*count).unwrap_or(0) => {
                 self.list.push(Book::new(symbol));
-                self.list.len() - 1
+                u32::try_from(self.list.len() - 1).unwrap_or(NONE)
             }
-            _ => return,
+            _ => NONE,
         };
         if let Some(place) = self.instruments.get_mut(usize::from(locate)) {
-            *place = u32::try_from(number).unwrap_or(NONE);
+            *place = number;
         }
+        number
     }
 }
 
 impl Book {
     fn new(symbol: [u8; 8]) -> Self {
         let [bids, asks] = [Side::Bid, Side::Ask].map(Levels::new);
-        Self { bids, asks, last: 0, symbol, quoted: FeedQuote::default() }
+        Self { bids, asks, last: 0, symbol, quoted: FeedQuote::default(), is_quoted: false }
     }
 
     fn side(&mut self, side: Side) -> &mut Levels {
@@ -255,12 +260,15 @@ impl Book {
         Some(left)
     }
 
-    /// The quote if it has changed and has both sides.
+    /// The quote if it has changed. The first one has both sides; later, a side without orders is 0.
     fn quote(&mut self, instrument: u32) -> Option<FeedQuote> {
         let ((bid, bid_size), (ask, ask_size)) = (self.bids.best(), self.asks.best());
-        let last = if self.last > 0 { i64::from(self.last) } else { bid.midpoint(ask) };
+        let is_whole = bid > 0 && ask > 0;
+        let middle = if is_whole { bid.midpoint(ask) } else { self.quoted.last };
+        let last = if self.last > 0 { i64::from(self.last) } else { middle };
         let quote = FeedQuote { instrument, bid_size, ask_size, bid, ask, last };
-        let is_new = quote != self.quoted && bid > 0 && ask > 0;
+        let is_new = quote != self.quoted && (is_whole || self.is_quoted);
+        self.is_quoted |= is_new;
         self.quoted = quote;
         is_new.then_some(quote)
     }

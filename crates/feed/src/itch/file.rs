@@ -1,56 +1,57 @@
-//! Recorded messages: captures of MoldUDP64 packets (pcap in both byte orders, with micro- and nanoseconds, and pcapng),
-//! and plain files as Nasdaq publishes them, where each message is behind its length.
+//! Recorded messages: captures of MoldUDP64 packets, and plain files as Nasdaq publishes them, where each message is
+//! behind its length.
 
-use super::mold;
+use super::{
+    capture::{Capture, is_capture},
+    mold,
+};
 use crate::{
     bytes::array,
     sequence::{Counts, Tracker},
 };
-use etherparse::{SlicedPacket, TransportSlice};
-use pcap_parser::{
-    Block, Linktype, PcapBlockOwned, PcapHeader, PcapNGSlice, parse_pcap_frame, parse_pcap_frame_be,
-    parse_pcap_header, traits::PcapNGPacketBlock,
-};
 use thiserror::Error;
 
-/// First bytes of captures: pcap with micro- and nanoseconds in both byte orders, and pcapng.
-const CAPTURES: [[u8; 4]; 5] = [
-    [0xa1, 0xb2, 0xc3, 0xd4],
-    [0xd4, 0xc3, 0xb2, 0xa1],
-    [0xa1, 0xb2, 0x3c, 0x4d],
-    [0x4d, 0x3c, 0xb2, 0xa1],
-    [0x0a, 0x0d, 0x0d, 0x0a],
-];
+/// Most channels that an error lists.
+const LISTED_MAX: usize = 20;
 
-/// Why a file is not read to its end.
+/// Why a file is not read, and what the user can do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum FileError {
-    /// A capture is damaged.
-    #[error("the capture is damaged or cut off behind {blocks} packets and other blocks")]
-    Capture {
-        /// Blocks read before.
-        blocks: usize,
-    },
-    /// A plain file ends in the middle of a message.
-    #[error("the file is cut off in the message at byte {at}")]
-    Cut {
-        /// Start of the message.
-        at: usize,
+    /// A capture whose first bytes cannot be read.
+    #[error("the header of the capture is damaged or cut off\nhint: capture again")]
+    Header,
+    /// No packet has messages.
+    #[error(
+        "none of its {packets} packets has messages of MoldUDP64, and {cut} are cut short\nhint: capture whole packets of a feed of ITCH (tcpdump -s 0)"
+    )]
+    Empty {
+        /// Packets read.
+        packets: u64,
+        /// Those whose end was not captured.
+        cut: u64,
     },
     /// The link type of a capture.
-    #[error("packets of link type {0} cannot be read; capture on Ethernet, or any interface")]
+    #[error("packets of link type {0} cannot be read\nhint: capture on Ethernet, or on any interface")]
     Link(i32),
+    /// The user has to choose a channel, or has chosen none or several; with what each has.
+    #[error("it has {} channels:\n  {}\nhint: choose one with --channel: SESSION, GROUP, GROUP:PORT, :PORT or SESSION@GROUP:PORT", .0.len(), .0.get(..LISTED_MAX).unwrap_or(.0).join("\n  "))]
+    Channels(Vec<String>),
 }
 
 /// Whether a file is a capture or a plain file of ITCH, by its first bytes.
 pub fn recorded(bytes: &[u8]) -> bool {
-    // A plain file starts with a system event of 12 bytes.
-    CAPTURES.contains(&array(bytes, 0)) || array(bytes, 0) == [0, 12, b'S']
+    // Messages of a plain file are shorter than 256 bytes, and no text starts with a zero.
+    is_capture(bytes) || bytes.first() == Some(&0)
 }
 
 /// Messages of a file.
 #[derive(Debug, Clone, Copy)]
-pub struct Messages<'a>(pub &'a [u8]);
+pub struct Messages<'a> {
+    /// The file.
+    pub bytes: &'a [u8],
+    /// The channel of a capture, as [`FileError::Channels`] describes it; `None`: the only one.
+    pub channel: Option<&'a str>,
+}
 
 /// What was read of a file beside its messages.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -59,111 +60,83 @@ pub struct RecordedMessages {
     pub counts: Counts,
     /// UDP datagrams of a capture that are not of the format.
     pub foreign: u64,
+    /// Packets of a capture whose end was not captured.
+    pub cut: u64,
+    /// Packets of a capture whose sequence number is damaged.
+    pub implausible: u64,
+    /// The last link type whose packets are not read.
+    pub unread_link: Option<i32>,
+    /// Packets, or messages of a plain file, before the place at which the file is cut off or damaged; `None` if it
+    /// is whole.
+    pub whole_before: Option<u64>,
+}
+
+impl RecordedMessages {
+    /// What is missing in the sequence.
+    pub fn gaps(&self) -> Option<String> {
+        let Counts { missing, gaps, first_gap, .. } = self.counts;
+        (missing > 0).then(|| {
+            let (first, last) = (first_gap.first, first_gap.last);
+            format!("{missing} messages are missing in {gaps} gaps (first {first} to {last}), so quotes may be wrong")
+        })
+    }
+
+    /// What else the user should know, one sentence each.
+    pub fn doubts(&self) -> Vec<String> {
+        let counted = [
+            (self.cut, "packets are cut short and left out"),
+            (self.implausible, "packets have a sequence number far from those around it, and are left out"),
+            (self.counts.doubled, "messages arrived more than once; each is used once"),
+            (self.foreign, "datagrams are not MoldUDP64"),
+        ];
+        let counted = counted.into_iter().filter(|(count, _)| *count > 0);
+        let counted = counted.map(|(count, said)| format!("{count} {said}"));
+        let end = self.whole_before.map(|whole| {
+            format!(
+                "the file is cut off or damaged behind {whole} packets or messages; what follows is left out"
+            )
+        });
+        let link = self.unread_link.map(|link| format!("packets of link type {link} are left out"));
+        counted.chain(link).chain(end).collect()
+    }
 }
 
 impl Messages<'_> {
-    /// Gives each message in order, until one is refused with false.
+    /// Gives each message in the order of the sequence, until one is refused with false.
     pub fn each(self, take: &mut dyn FnMut(&[u8]) -> bool) -> Result<RecordedMessages, FileError> {
-        if CAPTURES.contains(&array(self.0, 0)) {
-            return capture(self.0, take);
+        if is_capture(self.bytes) {
+            return self.captured(take);
         }
-        let mut at = 0;
-        while at < self.0.len() {
-            let length = usize::from(u16::from_be_bytes(array(self.0, at)));
-            let message = self.0.get(at + 2..at + 2 + length).ok_or(FileError::Cut { at })?;
+        let (mut rest, mut read) = (self.bytes, RecordedMessages::default());
+        for count in 0.. {
+            let length = usize::from(u16::from_be_bytes(array(rest, 0)));
+            let Some((message, behind)) = rest.get(2..).and_then(|rest| rest.split_at_checked(length)) else {
+                read.whole_before = (!rest.is_empty()).then_some(count);
+                break;
+            };
+            rest = behind;
             // A length of 0 marks the end of a session.
             if !message.is_empty() && !take(message) {
                 break;
             }
-            at += 2 + length;
         }
-        Ok(RecordedMessages::default())
+        Ok(read)
     }
-}
 
-/// Follows the packets of a capture.
-struct Capture<'t> {
-    take: &'t mut dyn FnMut(&[u8]) -> bool,
-    tracker: Tracker,
-    foreign: u64,
-}
-
-fn capture(bytes: &[u8], take: &mut dyn FnMut(&[u8]) -> bool) -> Result<RecordedMessages, FileError> {
-    let mut capture = Capture { take, tracker: Tracker::default(), foreign: 0 };
-    if let Ok((rest, head)) = parse_pcap_header(bytes) {
-        capture.classic(rest, &head)?;
-    } else {
-        capture.next_generation(bytes)?;
-    }
-    Ok(RecordedMessages { counts: *capture.tracker.counts(), foreign: capture.foreign })
-}
-
-impl Capture<'_> {
-    fn classic(&mut self, mut rest: &[u8], head: &PcapHeader) -> Result<(), FileError> {
-        let parse = if head.is_bigendian() { parse_pcap_frame_be } else { parse_pcap_frame };
-        for blocks in 0.. {
-            if rest.is_empty() {
-                break;
-            }
-            let (next, packet) = parse(rest).map_err(|_| FileError::Capture { blocks })?;
-            rest = next;
-            if !self.packet(head.network, packet.data)? {
+    fn captured(self, take: &mut dyn FnMut(&[u8]) -> bool) -> Result<RecordedMessages, FileError> {
+        let mut capture = Capture::read(self.bytes)?;
+        let mut tracker = Tracker::default();
+        for datagram in capture.channel(self.channel)? {
+            let skipped = usize::from(tracker.enter(&datagram.head, 0));
+            let Ok((_, messages)) = mold::decode(datagram.payload) else { continue };
+            if !messages.skip(skipped).all(&mut *take) {
                 break;
             }
         }
-        Ok(())
-    }
-
-    fn next_generation(&mut self, bytes: &[u8]) -> Result<(), FileError> {
-        let blocks = PcapNGSlice::from_slice(bytes).map_err(|_| FileError::Capture { blocks: 0 })?;
-        let mut links = Vec::new();
-        for (blocks, block) in blocks.enumerate() {
-            let Ok(PcapBlockOwned::NG(block)) = block else { return Err(FileError::Capture { blocks }) };
-            let link = |at: u32| {
-                let link = usize::try_from(at).ok().and_then(|at| links.get(at));
-                link.copied().unwrap_or(Linktype::ETHERNET)
-            };
-            let may_go_on = match &block {
-                Block::SectionHeader(_) => {
-                    links.clear();
-                    true
-                }
-                Block::InterfaceDescription(interface) => {
-                    links.push(interface.linktype);
-                    true
-                }
-                Block::EnhancedPacket(packet) => self.packet(link(packet.if_id), packet.packet_data())?,
-                Block::SimplePacket(packet) => self.packet(link(0), packet.packet_data())?,
-                _ => true,
-            };
-            if !may_go_on {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives the messages of a packet. Returns false if one was refused.
-    fn packet(&mut self, link: Linktype, packet: &[u8]) -> Result<bool, FileError> {
-        let sliced = match link {
-            Linktype::ETHERNET => SlicedPacket::from_ethernet(packet),
-            Linktype::LINUX_SLL => SlicedPacket::from_linux_sll(packet),
-            Linktype::RAW | Linktype::IPV4 | Linktype::IPV6 => SlicedPacket::from_ip(packet),
-            Linktype(other) => return Err(FileError::Link(other)),
-        };
-        // Other protocols, fragments and damaged packets are no datagrams of a feed.
-        let Ok(SlicedPacket { transport: Some(TransportSlice::Udp(datagram)), .. }) = sliced else {
-            return Ok(true);
-        };
-        let Ok((head, mut messages)) = mold::decode(datagram.payload()) else {
-            self.foreign += 1;
-            return Ok(true);
-        };
-        let skipped = self.tracker.enter(&head, 0);
-        for _ in 0..skipped {
-            messages.next();
-        }
-        Ok(messages.all(&mut *self.take))
+        let counts = *tracker.counts();
+        // Numbers that jump beyond reason are the last ones.
+        let implausible = capture.read.implausible + counts.malformed;
+        Ok(RecordedMessages { counts, implausible, ..capture.read })
     }
 }
 

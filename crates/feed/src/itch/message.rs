@@ -16,11 +16,8 @@ pub enum Side {
 pub enum Event {
     /// `S`: an event of the day, such as `C`, the end of messages.
     System(u8),
-    /// `R`: the symbol of a stock, padded with spaces.
-    Directory {
-        /// The symbol.
-        symbol: [u8; 8],
-    },
+    /// `R`: the locate number of a stock on this day.
+    Directory,
     /// `A`, `F`: a new order.
     Add {
         /// Its reference.
@@ -80,6 +77,8 @@ pub struct Message {
     pub locate: u16,
     /// Nanoseconds since midnight.
     pub time_ns: u64,
+    /// Symbol of the stock, padded with spaces, in `R`, `A`, `F`, `P` and `Q`.
+    pub symbol: Option<[u8; 8]>,
     /// What it reports.
     pub event: Event,
 }
@@ -115,7 +114,7 @@ pub fn parse(bytes: &[u8]) -> Result<Message, DecodeError> {
     let int = |at| u32::from_be_bytes(array(bytes, at));
     let event = match kind {
         b'S' => Event::System(bytes.get(11).copied().unwrap_or(0)),
-        b'R' => Event::Directory { symbol: array(bytes, 11) },
+        b'R' => Event::Directory,
         b'A' | b'F' => {
             let side = match bytes.get(19) {
                 Some(b'B') => Side::Bid,
@@ -136,7 +135,13 @@ pub fn parse(bytes: &[u8]) -> Result<Message, DecodeError> {
         b'Q' => Event::Trade { price: int(27) },
         _ => Event::Other,
     };
+    let symbol_at = match kind {
+        b'R' => Some(11),
+        b'A' | b'F' | b'P' => Some(24),
+        b'Q' => Some(19),
+        _ => None,
+    };
     let locate = u16::from_be_bytes(array(bytes, 1));
     let time = u64::from_be_bytes(array(bytes, 3)) & 0xffff_ffff_ffff;
-    Ok(Message { locate, time_ns: time, event })
+    Ok(Message { locate, time_ns: time, symbol: symbol_at.map(|at| array(bytes, at)), event })
 }

@@ -1,6 +1,8 @@
 //! Nasdaq TotalView-ITCH 5.0: the messages that make quotes, in packets of MoldUDP64, capture files and plain files.
 
 mod book;
+mod capture;
+mod channel;
 mod file;
 mod message;
 mod mold;

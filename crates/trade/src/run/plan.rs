@@ -61,6 +61,7 @@ pub fn programs(parameters: &PipelineParameters, options: &PipelineOptions, prog
     if !options.symbols.is_empty() {
         feed.push(("symbols", options.symbols.join(",")));
     }
+    feed.extend(options.channel.clone().map(|channel| ("channel", channel)));
     feed.extend(options.wake_core.map(|cpu| ("wake-core", cpu.to_string())));
     let is_colocated = parameters.pins.contains_key(PipelineParameters::PLATFORM);
     if is_colocated {
@@ -286,10 +287,14 @@ mod tests {
     #[test]
     fn md_publishes_recorded_ticks_in_place_of_a_rate() {
         let ticks = RecordedTicks { file: "/tmp/monday.csv".to_owned(), speed: "x2".to_owned() };
-        let options = PipelineOptions { ticks: Some(ticks), ..PipelineOptions::default() };
+        let channel = Some("1A@239.1.1.1:5000".to_owned());
+        let options = PipelineOptions { ticks: Some(ticks), channel, ..PipelineOptions::default() };
         let programs = programs(&parameters(Mode::Parked, None), &options, Path::new("lowlat"));
         let md = programs.last().unwrap().arguments.join(" ");
-        assert!(md.ends_with("--strategies 3 --ticks /tmp/monday.csv --speed x2"), "{md}");
+        assert!(
+            md.ends_with("--strategies 3 --ticks /tmp/monday.csv --speed x2 --channel 1A@239.1.1.1:5000"),
+            "{md}"
+        );
     }
 
     #[test]

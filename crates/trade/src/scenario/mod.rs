@@ -8,5 +8,5 @@ mod ticks;
 
 pub use file::{INSTRUMENTS_MAX, Scenario};
 pub use schedule::{Due, Schedule};
-pub(crate) use ticks::symbols_of;
 pub use ticks::{Speed, Tick, Ticks, TicksError};
+pub(crate) use ticks::{open, read_all, symbols_of};

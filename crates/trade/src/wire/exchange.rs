@@ -9,12 +9,13 @@ mod server;
 use super::{FeedAddress, GatewayAddress, WireError};
 use crate::{
     md::{Feed, Lateness},
-    scenario::Speed,
+    scenario::{Speed, TicksError, open, read_all},
 };
 use hdrhistogram::Histogram;
 use lowlat_feed::itch::{FileError, Messages, parse};
 use std::{
     net::SocketAddr,
+    path::Path,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
     thread,
 };
@@ -62,18 +63,23 @@ const MESSAGES_MAX: usize = 20_000_000;
 const ITCH_INSTRUMENTS: u32 = 1 << 16;
 
 impl ItchMessages {
-    /// Reads the messages of a capture or a plain file, up to a limit. Gaps of a capture are left out.
-    pub fn read(bytes: &[u8]) -> Result<Self, FileError> {
+    /// Reads the messages of a capture, whose channel may have to be named, or of a plain file, up to a limit. Gaps of a
+    /// capture are left out. The sentences are what makes the messages doubtful.
+    pub fn read(path: &Path, channel: Option<&str>) -> Result<(Self, Vec<String>), TicksError> {
+        let wrong = |source| TicksError::Read { path: path.to_owned(), source };
+        let (bytes, cut) = open(path).and_then(read_all).map_err(wrong)?;
         let (mut read, mut first_ns) = (Self::default(), None);
-        Messages(bytes).each(&mut |message| {
+        let found = Messages { bytes: &bytes, channel }.each(&mut |message| {
             let time_ns = parse(message).map_or(0, |message| message.time_ns);
             let after_ns = time_ns.saturating_sub(*first_ns.get_or_insert(time_ns));
             read.bytes.extend_from_slice(message);
             read.ends.push(read.bytes.len());
             read.times.push(after_ns.max(read.times.last().copied().unwrap_or(0)));
             read.ends.len() < MESSAGES_MAX
-        })?;
-        Ok(read)
+        });
+        let wrong = |error: FileError| TicksError::Itch { path: path.to_owned(), reason: error.to_string() };
+        let found = found.map_err(wrong)?;
+        Ok((read, found.gaps().into_iter().chain(found.doubts()).chain(cut).collect()))
     }
 
     fn get(&self, number: u32) -> &[u8] {

@@ -62,6 +62,9 @@ struct Arguments {
     /// Publish the messages of this capture or file of ITCH 5.0 to itch:GROUP:PORT
     #[arg(long, value_name = "FILE", conflicts_with_all = ["instruments", "rate", "duration", "ticks"])]
     itch: Option<PathBuf>,
+    /// Channel of a capture that has several: SESSION, GROUP, GROUP:PORT, :PORT or SESSION@GROUP:PORT
+    #[arg(long, value_name = "CHANNEL")]
+    channel: Option<String>,
     /// Publish ticks or messages this many times as fast as recorded
     #[arg(long, value_name = "xN", default_value = "x1", value_parser = speed)]
     speed: Speed,
@@ -147,19 +150,17 @@ fn content(arguments: &Arguments) -> anyhow::Result<Content> {
         return Ok(Content::Quotes(quotes(arguments)?));
     };
     ensure!(is_itch, "--itch FILE is published to a feed of ITCH\nhint: give --feed itch:GROUP:PORT");
-    let shown = path.display();
-    let bytes = std::fs::read(path)
-        .with_context(|| format!("cannot read {shown}\nhint: check the path and its permissions"))?;
-    let messages = ItchMessages::read(&bytes).with_context(|| {
-        format!("cannot read {shown} as ITCH 5.0\nhint: name a capture of MoldUDP64 packets, or a plain file")
-    })?;
+    let (messages, doubts) = ItchMessages::read(path, arguments.channel.as_deref())?;
+    for doubt in doubts {
+        output::talk(&format!("{}: {doubt}", path.display()));
+    }
     Ok(Content::Itch(messages))
 }
 
 fn quotes(arguments: &Arguments) -> anyhow::Result<Feed> {
     if let Some(path) = &arguments.ticks {
-        let ticks = Ticks::read(path, &[])?;
-        ticks.doubts().iter().for_each(|doubt| output::talk(doubt));
+        let ticks = Ticks::read(path, &[], arguments.channel.as_deref())?;
+        ticks.doubts().iter().chain(ticks.findings()).for_each(|doubt| output::talk(doubt));
         return Ok(Feed::recorded(Arc::new(ticks), arguments.speed));
     }
     let scenario = Scenario::at_rate(arguments.instruments, arguments.rate, arguments.duration.as_secs_f64())

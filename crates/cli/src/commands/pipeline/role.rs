@@ -218,7 +218,7 @@ fn join_md_node(arguments: &Arguments, wait: Wait) -> anyhow::Result<Node> {
 
 fn source(arguments: &Arguments) -> anyhow::Result<Source> {
     if let Some(path) = &arguments.ticks {
-        let ticks = Arc::new(Ticks::read(path, &arguments.wire.symbols)?);
+        let ticks = Arc::new(Ticks::read(path, &arguments.wire.symbols, arguments.wire.channel.as_deref())?);
         return Ok(Source::Recorded { ticks, speed: arguments.speed });
     }
     if let Some(path) = &arguments.scenario {

@@ -151,7 +151,8 @@ The time may be time_us, time_ms or time_s instead. Prices have up to 4 decimals
 last, bid_size and ask_size are optional. Recordings of lowlat (a directory), and what
 `lowlat journal export` writes as CSV, are read too.
 ITCH 5.0 is read from captures (pcap, pcapng) of MoldUDP64 packets, and from plain files
-as Nasdaq publishes them.";
+as Nasdaq publishes them; --channel chooses one of several channels of a capture. Files may
+be compressed with gzip. Ticks are a load with recorded times: lowlat is no feed handler.";
 
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
@@ -160,7 +161,7 @@ fn declare(command: Command) -> Command {
         })
         .about("Run market data, strategies and order gateway as processes, and measure tick to order")
         .after_help(format!(
-            "{TICKS_HELP}\n\n{SCENARIO_HELP}\n\nExit codes: 0 clean, 1 findings (what does not balance, a schedule not kept) or a recording in part, 2 error, 130 interrupted.\n\n{}",
+            "{TICKS_HELP}\n\n{SCENARIO_HELP}\n\nExit codes: 0 clean, 1 findings (what does not balance, a schedule not kept, messages missing in the sequence of a feed or capture) or a recording in part, 2 error, 130 interrupted.\n\n{}",
             examples(&[
                 ("lowlat pipeline run", "Run 80 sleeping strategies at 800 quotes per second for 10 s."),
                 ("lowlat pipeline run --pin md=0,td=1 --mode mixed --json", "Let md spin on a dedicated CPU."),
@@ -183,7 +184,7 @@ fn declare(command: Command) -> Command {
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
-    let parameters = parameters(&arguments)?;
+    let (parameters, load) = parameters(&arguments)?;
     let result = arguments.result.as_deref().map(|path| OutputFile::prepare(path, "--result")).transpose()?;
     let stop = signals::stop_flag()?;
     let hlog = arguments.hlog.as_deref().map(|path| OutputFile::prepare(path, "--hlog")).transpose()?;
@@ -193,7 +194,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     check_wake_core(&options, &facts)?;
     check_beside(&options)?;
     let asked = Asked { parameters: &parameters, options: &options, is_forced: arguments.force };
-    let document = measure(&asked, &facts, &mut runner, &stop)?;
+    let mut document = measure(&asked, &facts, &mut runner, &stop)?;
+    document.record.findings.extend(load.findings);
+    document.record.warnings.extend(load.doubts);
     let document = arguments.language.labels.label_new(document, host_name(&Root::live(), false));
     if arguments.json {
         output::print_json(&document)?;
@@ -217,7 +220,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     Ok(exit(&document))
 }
 
-fn parameters(arguments: &Arguments) -> anyhow::Result<PipelineParameters> {
+fn parameters(arguments: &Arguments) -> anyhow::Result<(PipelineParameters, Load)> {
     ensure!(!arguments.duration.is_zero(), "--duration is 0\nhint: give at least 1s");
     let asked = RequestedRoles {
         cached: arguments.cached.is_some(),
@@ -230,7 +233,7 @@ fn parameters(arguments: &Arguments) -> anyhow::Result<PipelineParameters> {
     let from_file = arguments.pins.as_deref().map(pins::read).transpose()?;
     let from_file = from_file.map(|pins| asked.keep(pins));
     let load = load(arguments)?;
-    Ok(PipelineParameters {
+    let parameters = PipelineParameters {
         strategies: load.strategies,
         rate_per_s: load.rate_per_s,
         mode: arguments.mode.into(),
@@ -240,7 +243,8 @@ fn parameters(arguments: &Arguments) -> anyhow::Result<PipelineParameters> {
         may_use_huge_pages: arguments.huge_pages,
         has_md_threads: arguments.scenario.md_threads,
         strategy_cost_ns: arguments.strategy_cost,
-    })
+    };
+    Ok((parameters, load))
 }
 
 /// Rejects arguments that a feed or a gateway makes void.
@@ -272,10 +276,14 @@ fn check_threads(arguments: &Arguments) -> anyhow::Result<()> {
     }
 }
 
+#[derive(Default)]
 struct Load {
     strategies: u32,
     rate_per_s: f64,
     duration_s: f64,
+    /// What is wrong with the ticks, one sentence each.
+    findings: Vec<String>,
+    doubts: Vec<String>,
 }
 
 /// Returns the load of the scenario or the recorded ticks, or of the arguments without either.
@@ -283,7 +291,7 @@ fn load(arguments: &Arguments) -> anyhow::Result<Load> {
     let most = if arguments.host_core.is_some() { HOSTED_MAX } else { STRATEGIES_MAX };
     if let Some(scenario) = arguments.scenario.read(most)? {
         let (rate_per_s, duration_s) = rate_and_duration(&scenario);
-        return Ok(Load { strategies: scenario.instruments, rate_per_s, duration_s });
+        return Ok(Load { strategies: scenario.instruments, rate_per_s, duration_s, ..Load::default() });
     }
     let Some(path) = &arguments.ticks else {
         ensure!(
@@ -295,10 +303,11 @@ fn load(arguments: &Arguments) -> anyhow::Result<Load> {
             strategies: arguments.strategies,
             rate_per_s: arguments.rate,
             duration_s: arguments.duration.as_secs_f64(),
+            ..Load::default()
         });
     };
-    let ticks = Ticks::read(path, &arguments.wire.symbols)?;
-    ticks.doubts().iter().for_each(|doubt| output::talk(doubt));
+    let ticks = Ticks::read(path, &arguments.wire.symbols, arguments.wire.channel.as_deref())?;
+    ticks.doubts().iter().chain(ticks.findings()).for_each(|fault| output::talk(fault));
     let instruments = ticks.names().len();
     let strategies = u32::try_from(instruments).ok().filter(|count| *count <= most).with_context(|| {
         format!(
@@ -307,7 +316,8 @@ fn load(arguments: &Arguments) -> anyhow::Result<Load> {
         )
     })?;
     let duration_s = ticks.duration_s(arguments.speed).max(TICKS_S_MIN);
-    Ok(Load { strategies, rate_per_s: ticks.count() as f64 / duration_s, duration_s })
+    let (findings, doubts) = (ticks.findings().to_vec(), ticks.doubts().to_vec());
+    Ok(Load { strategies, rate_per_s: ticks.count() as f64 / duration_s, duration_s, findings, doubts })
 }
 
 fn options(arguments: &Arguments) -> PipelineOptions {
@@ -332,6 +342,7 @@ fn options(arguments: &Arguments) -> PipelineOptions {
         feed_interface: arguments.wire.feed_interface.clone(),
         feed_buffer_bytes: arguments.wire.feed_buffer,
         symbols: arguments.wire.symbols.clone(),
+        channel: arguments.wire.channel.clone(),
         gateway: arguments.wire.gateway.map(|gateway| gateway.to_string()),
         quotes_per_order: arguments.wire.quotes_per_order,
         memory_bytes_max: arguments.memory_max,
@@ -461,7 +472,7 @@ mod tests {
             "--host-core",
             "3",
         ];
-        let of = parameters(&arguments(&words).unwrap()).unwrap();
+        let of = parameters(&arguments(&words).unwrap()).unwrap().0;
         assert_eq!((of.strategies, of.rate_per_s, of.host_core), (8, 0.5, Some(3)));
         assert_eq!((of.pins["md"].as_slice(), of.duration_s), ([0].as_slice(), 10.0));
         for words in
@@ -470,7 +481,8 @@ mod tests {
             assert!(arguments(&words).is_err(), "{words:?}");
         }
         assert!(parameters(&arguments(&["--duration", "0s"]).unwrap()).is_err());
-        let asked = |words: &[&str]| parameters(&arguments(words).unwrap());
+        assert!(arguments(&["--channel", "1A"]).is_err(), "without --ticks");
+        let asked = |words: &[&str]| parameters(&arguments(words).unwrap()).map(|(parameters, _)| parameters);
         assert!(asked(&["--pin", "recorder=1"]).unwrap_err().to_string().contains("--record DIR"));
         let recorded = ["--record", "/x/monday", "--pin", "recorder=1"];
         assert_eq!(asked(&recorded).unwrap().pins["recorder"], [1]);
@@ -497,7 +509,7 @@ mod tests {
 
     #[test]
     fn stages_become_intervals_of_a_log() {
-        let parameters = parameters(&arguments(&["--duration", "2s"]).unwrap()).unwrap();
+        let parameters = parameters(&arguments(&["--duration", "2s"]).unwrap()).unwrap().0;
         let stop = AtomicBool::new(false);
         let document =
             measure(&asked_for(&parameters, false), &facts(), &mut Fake::default(), &stop).unwrap();
@@ -510,7 +522,7 @@ mod tests {
 
     #[test]
     fn the_stages_of_a_run_are_at_the_top_of_its_document() {
-        let parameters = parameters(&arguments(&["--duration", "2s"]).unwrap()).unwrap();
+        let parameters = parameters(&arguments(&["--duration", "2s"]).unwrap()).unwrap().0;
         let mut runner = Fake::default();
         let document =
             measure(&asked_for(&parameters, false), &facts(), &mut runner, &AtomicBool::new(false)).unwrap();
@@ -533,7 +545,7 @@ mod tests {
 
     #[test]
     fn too_many_spinners_are_refused_unless_forced() {
-        let parameters = parameters(&arguments(&["--mode", "fast"]).unwrap()).unwrap();
+        let parameters = parameters(&arguments(&["--mode", "fast"]).unwrap()).unwrap().0;
         let mut runner = Fake::default();
         let stop = AtomicBool::new(false);
         let error =

@@ -19,6 +19,9 @@ pub struct WireArguments {
     /// Symbols of ITCH, with an instrument for each [default: the first ones]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub symbols: Vec<String>,
+    /// Channel of a capture that has several: SESSION, GROUP, GROUP:PORT, :PORT or SESSION@GROUP:PORT
+    #[arg(long, value_name = "CHANNEL", requires = "ticks")]
+    pub channel: Option<String>,
     /// Send orders to an exchange: tcp:ADDRESS:PORT
     #[arg(long, value_name = "ADDRESS")]
     pub gateway: Option<GatewayAddress>,

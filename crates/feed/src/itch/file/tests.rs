@@ -7,6 +7,8 @@ use crate::{
 };
 use proptest::prelude::*;
 
+mod captures;
+
 /// A message: type, locate, tracking number 0, time, and its fields.
 fn message(kind: u8, locate: u16, time_ns: u64, fields: &[&[u8]]) -> Vec<u8> {
     let mut bytes = vec![kind];
@@ -129,6 +131,7 @@ fn messages_have_the_published_sizes_and_make_quotes() {
         of(10_000, 70, 10_200, 50, 777),
         of(10_000, 70, 10_100, 60, 777),
         of(10_000, 70, 10_100, 60, 10_050),
+        of(10_000, 70, 0, 0, 10_050),
         of(10_000, 70, 10_300, 5, 10_050),
     ];
     assert_eq!(made, expected);
@@ -136,6 +139,68 @@ fn messages_have_the_published_sizes_and_make_quotes() {
     let both = Symbols::only(&["OTHER".to_owned(), "TEST".to_owned()]).unwrap();
     assert_eq!(quotes(&day(), both).0[0].instrument, 1);
     assert_eq!(Symbols::only(&["TOO LONG A NAME".to_owned()]), None);
+}
+
+/// A side without orders is published as none; before both sides were there, nothing is.
+#[test]
+fn a_side_that_vanishes_withdraws_its_price() {
+    let messages = [
+        directory(7, "TEST"),
+        add(7, 1, b'B', 100, 10_000),
+        add(7, 2, b'S', 50, 10_200),
+        reduce(b'D', 7, 1, 0),
+        add(7, 3, b'S', 20, 10_100),
+        reduce(b'X', 7, 2, 50),
+        reduce(b'X', 7, 3, 20),
+        add(7, 4, b'B', 5, 9_900),
+        add(7, 5, b'S', 5, 10_000),
+    ];
+    let (quotes, unapplied) = quotes(&messages, Symbols::First(1));
+    let found: Vec<_> = quotes.iter().map(|of| (of.bid, of.bid_size, of.ask, of.ask_size, of.last)).collect();
+    let expected = [
+        (10_000, 100, 10_200, 50, 10_100),
+        (0, 0, 10_200, 50, 10_100),
+        (0, 0, 10_100, 20, 10_100),
+        (0, 0, 0, 0, 10_100),
+        (9_900, 5, 0, 0, 10_100),
+        (9_900, 5, 10_000, 5, 9_950),
+    ];
+    assert_eq!((found.as_slice(), unapplied), (&expected[..], 0));
+}
+
+/// Without a directory, stocks are known by the first message that names their symbol.
+#[test]
+fn symbols_come_from_orders_and_trades() {
+    let attributed = [&add(9, 3, b'S', 50, 10_200)[..], b"ABCD"].concat();
+    let price = 10_050_u32.to_be_bytes();
+    let trade = message(b'P', 3, 6, &[&[0; 8], b"B", &[0; 4], b"PTRADE  ", &price, &[0; 8]]);
+    let cross = message(b'Q', 4, 6, &[&[0; 8], b"QCROSS  ", &price, &[0; 8], b"O"]);
+    assert_eq!(cross.len(), 40);
+    let messages = [
+        trade,
+        cross,
+        // Of an order that was added before.
+        reduce(b'D', 7, 99, 0),
+        add(7, 1, b'B', 100, 10_000),
+        [b"F", &attributed[1..]].concat(),
+        add(3, 10, b'B', 1, 10_000),
+        add(3, 11, b'S', 1, 10_100),
+    ];
+    for symbols in
+        [Symbols::First(10), Symbols::only(&["PTRADE", "QCROSS", "TEST"].map(str::to_owned)).unwrap()]
+    {
+        let mut books = Books::new(symbols);
+        let quotes: Vec<_> =
+            messages.iter().filter_map(|bytes| books.apply(&parse(bytes).unwrap())).collect();
+        assert_eq!(books.symbols().collect::<Vec<_>>(), ["PTRADE", "QCROSS", "TEST"]);
+        assert_eq!((quotes.len(), quotes[1].instrument, quotes[1].last), (2, 0, 10_050));
+        assert_eq!(books.unapplied(), 0);
+    }
+    let mut books = Books::new(Symbols::First(1));
+    for bytes in &messages {
+        books.apply(&parse(bytes).unwrap());
+    }
+    assert_eq!(books.symbols().collect::<Vec<_>>(), ["PTRADE"]);
 }
 
 #[test]
@@ -219,7 +284,7 @@ fn plain() -> Vec<u8> {
 
 fn read(bytes: &[u8]) -> (Vec<Vec<u8>>, Result<RecordedMessages, FileError>) {
     let mut found = Vec::new();
-    let result = Messages(bytes).each(&mut |message| {
+    let result = Messages { bytes, channel: None }.each(&mut |message| {
         found.push(message.to_vec());
         true
     });
@@ -243,9 +308,37 @@ fn every_kind_of_file_gives_the_same_messages() {
         let expected = if name == "plain" { (0, 0) } else { (4, 4) };
         assert_eq!((counts.doubled, counts.datagrams), expected, "{name}");
         let (part, result) = read(&bytes[..bytes.len() - 1]);
-        assert!(result.is_err() && part.len() >= day().len() - 7, "{name}: {result:?}");
+        assert!(result.unwrap().whole_before.is_some() && part.len() >= day().len() - 1, "{name}");
     }
     assert!(!recorded(b"time_ns,instrument") && !recorded(b""));
+}
+
+#[test]
+fn a_plain_file_may_start_and_end_anywhere() {
+    let (bytes, all) = (plain(), day());
+    let mut start = 0;
+    for at in 0..all.len() {
+        let rest = &bytes[start..];
+        assert!(recorded(rest), "{at}");
+        assert_eq!(read(rest).0, all[at..]);
+        start += 2 + all[at].len();
+    }
+    let mut ends = vec![0];
+    ends.extend(all.iter().scan(0, |end, message| {
+        *end += 2 + message.len();
+        Some(*end)
+    }));
+    for length in 0..=bytes.len() {
+        let whole = ends.iter().filter(|end| **end <= length).count() - 1;
+        let (found, result) = read(&bytes[..length]);
+        assert_eq!(found, all[..whole], "{length}");
+        let is_whole = ends.contains(&length);
+        assert_eq!(
+            result.unwrap().whole_before,
+            (!is_whole).then_some(u64::try_from(whole).unwrap()),
+            "{length}"
+        );
+    }
 }
 
 proptest! {

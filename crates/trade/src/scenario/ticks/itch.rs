@@ -1,7 +1,7 @@
 //! Ticks of ITCH 5.0: best bid and offer of each instrument, from a capture or a plain file.
 
 use super::{TICKS_MAX, Tick, Ticks, TicksError, after_ns, doubts};
-use lowlat_feed::itch::{Books, Messages, RecordedMessages, Symbols, parse};
+use lowlat_feed::itch::{Books, Messages, Symbols, parse};
 use std::path::Path;
 
 /// Instruments if no symbols are named.
@@ -13,14 +13,21 @@ pub(crate) fn symbols_of(symbols: &[String], instruments: u32) -> Option<Symbols
 }
 
 impl Ticks {
-    /// Reads the messages of a capture or a plain file; `path` names it in errors.
-    pub fn from_itch(path: &Path, bytes: &[u8], symbols: &[String]) -> Result<Self, TicksError> {
+    /// Reads the messages of a capture or a plain file: its bytes, and a sentence if they end early. `path` names it in
+    /// errors.
+    pub fn from_itch(
+        path: &Path,
+        (bytes, cut): (Vec<u8>, Option<String>),
+        symbols: &[String],
+        channel: Option<&str>,
+    ) -> Result<Self, TicksError> {
         let wrong = |reason: String| TicksError::Itch { path: path.to_owned(), reason };
-        let symbols = symbols_of(symbols, INSTRUMENTS)
-            .ok_or_else(|| wrong("a symbol has 1 to 8 characters; found a longer or empty one".to_owned()))?;
-        let mut books = Books::new(symbols);
+        let books_of = symbols_of(symbols, INSTRUMENTS).ok_or_else(|| {
+            wrong("a symbol is empty or has more than 8 characters\nhint: correct --symbols".to_owned())
+        })?;
+        let mut books = Books::new(books_of);
         let (mut ticks, mut first_ns, mut damaged, mut is_full) = (Vec::new(), None, 0_u64, false);
-        let read = Messages(bytes).each(&mut |message| {
+        let read = Messages { bytes: &bytes, channel }.each(&mut |message| {
             let Ok(message) = parse(message) else {
                 damaged += 1;
                 return true;
@@ -39,17 +46,18 @@ impl Ticks {
             is_full = ticks.len() >= TICKS_MAX;
             !is_full
         });
-        let RecordedMessages { counts, foreign } = read.map_err(|error| wrong(error.to_string()))?;
+        let read = read.map_err(|error| wrong(error.to_string()))?;
         if ticks.is_empty() {
-            return Err(wrong("it has no quote of these symbols".to_owned()));
+            return Err(wrong(format!(
+                "none of its messages makes a quote of these symbols, and {damaged} are damaged\nhint: name other --symbols, or a file with orders on both sides of a book"
+            )));
         }
-        let counted = [
-            (counts.missing, "messages are missing in the capture, so quotes may be wrong"),
-            (books.unapplied(), "messages did not fit the books"),
-            (damaged, "messages are damaged"),
-            (foreign, "datagrams are not MoldUDP64"),
-        ];
-        let doubts = doubts(path, &counted, is_full);
-        Ok(Self { list: ticks, names: books.symbols().collect(), doubts })
+        let counted =
+            [(books.unapplied(), "messages did not fit the books"), (damaged, "messages are damaged")];
+        let of_file = |said: String| format!("{}: {said}.", path.display());
+        let mut doubts = doubts(path, &counted, is_full);
+        doubts.extend(read.doubts().into_iter().chain(cut).map(of_file));
+        let findings = read.gaps().into_iter().map(of_file).collect();
+        Ok(Self { list: ticks, names: books.symbols().collect(), doubts, findings })
     }
 }

@@ -11,6 +11,7 @@
 //! `ask_size` (else 0) may be left out. A table of `lowlat journal export` is read too: its quotes.
 
 mod columns;
+mod file;
 mod itch;
 mod recording;
 #[cfg(test)]
@@ -19,17 +20,16 @@ mod tests;
 use super::{INSTRUMENTS_MAX, decimal};
 use crate::records::{Price, Quote};
 use columns::{Column, Columns};
+pub(crate) use file::{open, read_all};
 pub(crate) use itch::symbols_of;
 use std::{
     collections::HashMap,
     fmt,
-    io::{self, Read},
+    io::{self, BufRead, Read},
     path::{Path, PathBuf},
 };
 use thiserror::Error;
 
-/// Bytes that tell the format of a file.
-const START_BYTES: u64 = 16;
 /// Ticks of a file at most: all of them are in memory before the first is published.
 pub const TICKS_MAX: usize = 20_000_000;
 
@@ -37,7 +37,7 @@ pub const TICKS_MAX: usize = 20_000_000;
 #[derive(Debug, Error)]
 pub enum TicksError {
     /// It cannot be read.
-    #[error("cannot read {}: {source}\nhint: check the path and its permissions", path.display())]
+    #[error("cannot read {}: {source}\nhint: {}", path.display(), next_step(source))]
     Read {
         /// The file.
         path: PathBuf,
@@ -45,11 +45,11 @@ pub enum TicksError {
         source: io::Error,
     },
     /// A file of ITCH is unusable.
-    #[error("cannot read {} as ITCH 5.0: {reason}\nhint: name a capture of MoldUDP64 packets, or a file as Nasdaq publishes it", path.display())]
+    #[error("cannot read {} as ITCH 5.0: {reason}", path.display())]
     Itch {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// What is wrong, and what to do.
         reason: String,
     },
     /// A recording cannot be opened.
@@ -86,9 +86,9 @@ pub struct Tick {
     pub after_ns: u64,
     /// Number of the instrument.
     pub instrument: u32,
-    /// Best bid.
+    /// Best bid; 0: none.
     pub bid: Price,
-    /// Best offer.
+    /// Best offer; 0: none.
     pub ask: Price,
     /// Last trade.
     pub last: Price,
@@ -119,29 +119,32 @@ pub struct Ticks {
     list: Vec<Tick>,
     names: Vec<String>,
     doubts: Vec<String>,
+    findings: Vec<String>,
 }
 
 impl Ticks {
-    /// Reads a recording's folder, or a file of CSV or ITCH, which its first bytes tell. `symbols` are the instruments
-    /// of ITCH; empty: the first ones of the file.
-    pub fn read(path: &Path, symbols: &[String]) -> Result<Self, TicksError> {
-        let wrong = |source| TicksError::Read { path: path.to_owned(), source };
+    /// Reads a recording's folder, or a file of CSV or ITCH, as its first bytes show, compressed with gzip or not.
+    /// `symbols` are the instruments of ITCH; empty: the first ones of the file. `channel` is one of a capture.
+    pub fn read(path: &Path, symbols: &[String], channel: Option<&str>) -> Result<Self, TicksError> {
         if path.is_dir() {
             return Self::from_recording(path);
         }
-        let mut file = std::fs::File::open(path).map_err(wrong)?;
-        let mut start = Vec::new();
-        file.by_ref().take(START_BYTES).read_to_end(&mut start).map_err(wrong)?;
-        if lowlat_feed::itch::recorded(&start) {
-            file.read_to_end(&mut start).map_err(wrong)?;
-            return Self::from_itch(path, &start, symbols);
+        let wrong = |source| TicksError::Read { path: path.to_owned(), source };
+        let mut file = open(path).map_err(wrong)?;
+        if lowlat_feed::itch::recorded(file.fill_buf().map_err(wrong)?) {
+            return Self::from_itch(path, read_all(file).map_err(wrong)?, symbols, channel);
         }
-        Self::from_csv(path, start.as_slice().chain(file))
+        Self::from_csv(path, file)
     }
 
     /// What makes the ticks doubtful, one sentence each.
     pub fn doubts(&self) -> &[String] {
         &self.doubts
+    }
+
+    /// What is missing in a feed's sequence, one sentence each: a run with any has findings.
+    pub fn findings(&self) -> &[String] {
+        &self.findings
     }
 
     /// Reads what is in a file; `path` names it in errors.
@@ -162,7 +165,7 @@ impl Ticks {
             let fault = Fault::new("no ticks", "a line for each tick behind the header", "check the file");
             return Err(fault.at(path, 2));
         }
-        Ok(Self { list: made.ticks, names: made.names, doubts: Vec::new() })
+        Ok(Self { list: made.ticks, names: made.names, ..Self::default() })
     }
 
     /// How many there are.
@@ -186,6 +189,11 @@ impl Ticks {
     }
 }
 
+/// What to do about an error of reading: what the system does not say comes from gzip.
+fn next_step(source: &io::Error) -> &'static str {
+    source.raw_os_error().map_or("check the file with gzip -t", |_| "check the path and its permissions")
+}
+
 /// When the next tick is, ns after the first one; never before the last one, whatever the clock of the file did.
 fn after_ns(ticks: &[Tick], first_ns: &mut Option<u64>, time_ns: u64) -> u64 {
     let after_ns = time_ns.saturating_sub(*first_ns.get_or_insert(time_ns));
@@ -197,7 +205,7 @@ fn doubts(path: &Path, counted: &[(u64, &str)], is_full: bool) -> Vec<String> {
     let counted = counted.iter().filter(|(count, _)| *count > 0);
     let rest = is_full.then(|| format!("quotes after the first {TICKS_MAX} are left out"));
     let said = counted.map(|(count, said)| format!("{count} {said}")).chain(rest);
-    said.map(|said| format!("{}: {said}", path.display())).collect()
+    said.map(|said| format!("{}: {said}.", path.display())).collect()
 }
 
 /// Speed of a replay, as a multiple of the recorded one.

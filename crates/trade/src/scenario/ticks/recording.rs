@@ -48,8 +48,8 @@ impl Ticks {
         ];
         let mut doubts = doubts(path, &counted, is_full);
         if recording.is_live() {
-            doubts.push(format!("{} is still being recorded; later quotes are left out", path.display()));
+            doubts.push(format!("{} is still being recorded; later quotes are left out.", path.display()));
         }
-        Ok(Self { list: made.ticks, names: made.names, doubts })
+        Ok(Self { list: made.ticks, names: made.names, doubts, ..Self::default() })
     }
 }

@@ -1,6 +1,8 @@
 use super::*;
 use proptest::prelude::*;
 
+mod captures;
+
 fn read(text: &str) -> Result<Ticks, TicksError> {
     Ticks::from_csv(Path::new("ticks.csv"), text.as_bytes())
 }
@@ -51,18 +53,18 @@ fn the_quotes_of_a_recording_are_ticks() {
         recorder.record(md, 1, &record, &quote.encode()).unwrap();
     }
     recorder.stop().unwrap();
-    let ticks = Ticks::read(folder.path(), &[]).unwrap();
+    let ticks = Ticks::read(folder.path(), &[], None).unwrap();
     assert_eq!(ticks.names(), ["7"]);
     let found: Vec<_> = ticks.as_slice().iter().map(|tick| (tick.after_ns, tick.bid)).collect();
     assert_eq!(found, [(0, 10_000), (400, 10_001), (700, 10_005), (700, 10_006)]);
     let doubts: Vec<_> = ticks.doubts().iter().map(|doubt| doubt.split_once(": ").unwrap().1).collect();
     assert_eq!(
         doubts,
-        ["2 quotes are missing in the recording", "1 quotes of another version of lowlat were left out"]
+        ["2 quotes are missing in the recording.", "1 quotes of another version of lowlat were left out."]
     );
     let _recorder = lowlat_journal::record::FolderLock::take(folder.path()).unwrap().unwrap();
-    let ticks = Ticks::read(folder.path(), &[]).unwrap();
-    assert!(ticks.doubts().last().unwrap().ends_with("is still being recorded; later quotes are left out"));
+    let ticks = Ticks::read(folder.path(), &[], None).unwrap();
+    assert!(ticks.doubts().last().unwrap().ends_with("is still being recorded; later quotes are left out."));
 }
 
 #[test]
@@ -129,7 +131,7 @@ fn errors_name_the_line() {
     let bytes = [GOOD.as_bytes(), b"1700000000000002200,\xff\xfe,1,1,1,1,1\n"].concat();
     let error = Ticks::from_csv(Path::new("ticks.csv"), bytes.as_slice()).unwrap_err().to_string();
     assert!(error.contains("line 5: found bytes that are no UTF-8"), "{error}");
-    let error = Ticks::read(Path::new("/nonexistent.csv"), &[]).unwrap_err().to_string();
+    let error = Ticks::read(Path::new("/nonexistent.csv"), &[], None).unwrap_err().to_string();
     assert!(error.starts_with("cannot read /nonexistent.csv: "), "{error}");
 }
 

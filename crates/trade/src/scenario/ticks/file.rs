@@ -1,0 +1,24 @@
+//! Files of ticks, decompressed.
+
+use flate2::read::MultiGzDecoder;
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Read},
+    path::Path,
+};
+
+/// Opens a file.
+pub fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
+    let mut file = BufReader::new(File::open(path)?);
+    let is_packed = file.fill_buf()?.starts_with(&[0x1f, 0x8b]);
+    Ok(if is_packed { Box::new(BufReader::new(MultiGzDecoder::new(file))) } else { Box::new(file) })
+}
+
+/// The bytes of a file, and a sentence if they end early: compressed ones may be cut off or damaged.
+pub fn read_all(mut file: impl Read) -> io::Result<(Vec<u8>, Option<String>)> {
+    let mut bytes = Vec::new();
+    match file.read_to_end(&mut bytes) {
+        Err(error) if bytes.is_empty() || error.raw_os_error().is_some() => Err(error),
+        end => Ok((bytes, end.err().map(|error| format!("the compressed file is damaged ({error})")))),
+    }
+}
