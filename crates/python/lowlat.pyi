@@ -133,10 +133,10 @@ class Quote(Record):
         """When it was due in its schedule."""
     @property
     def bid(self) -> int:
-        """Best bid."""
+        """Best bid; 0: none."""
     @property
     def ask(self) -> int:
-        """Best offer."""
+        """Best offer; 0: none."""
     @property
     def last(self) -> int:
         """Last trade."""

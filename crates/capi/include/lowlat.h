@@ -214,9 +214,9 @@ typedef struct lowlat_record {
 typedef struct lowlat_quote {
     // When it was due in its schedule, ns of the pipeline's clock.
     uint64_t scheduled_ns;
-    // Best bid.
+    // Best bid; 0: none.
     int64_t bid;
-    // Best offer.
+    // Best offer; 0: none.
     int64_t ask;
     // Last trade.
     int64_t last;

@@ -116,9 +116,9 @@ pub struct Event {
 pub struct Quote {
     /// When it was due in its schedule, ns of the pipeline's clock.
     pub scheduled_ns: u64,
-    /// Best bid.
+    /// Best bid; 0: none.
     pub bid: i64,
-    /// Best offer.
+    /// Best offer; 0: none.
     pub ask: i64,
     /// Last trade.
     pub last: i64,

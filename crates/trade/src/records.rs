@@ -57,9 +57,9 @@ pub struct Quote {
     /// Due time of the quote in its schedule, in the pipeline's clock, ns. Equals the stamp's time in a live
     /// feed.
     pub scheduled_ns: u64,
-    /// Best bid.
+    /// Best bid; 0: none.
     pub bid: Price,
-    /// Best offer.
+    /// Best offer; 0: none.
     pub ask: Price,
     /// Last trade.
     pub last: Price,

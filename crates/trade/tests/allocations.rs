@@ -95,7 +95,7 @@ fn a_host_allocates_nothing_even_when_queues_run_full() {
                 sequence,
                 generated_ns: 0,
                 received_ns: 0,
-                quote: Quote::default(),
+                quote: Quote { bid: 1, ask: 2, ..Quote::default() },
             });
             let answered = AnswerSeen { sequence, generated_ns: 0, received_ns: 0, answer };
             host.take_answer(instrument, &answered);

@@ -152,12 +152,12 @@ impl Quote {
     fn scheduled_ns(&self) -> u64 {
         self.quote.scheduled_ns
     }
-    /// Best bid.
+    /// Best bid; 0: none.
     #[getter]
     fn bid(&self) -> i64 {
         self.quote.bid
     }
-    /// Best offer.
+    /// Best offer; 0: none.
     #[getter]
     fn ask(&self) -> i64 {
         self.quote.ask

@@ -72,7 +72,7 @@ impl Rehearsal {
         let mut sources = Sources::new(name);
         let Some(source) = Source::of(segment, ring, Overrun::Gap) else { return Ok(None) };
         sources.push(source);
-        let quote = Quote::default().encode();
+        let quote = Quote { bid: 1, ask: 1, ..Quote::default() }.encode();
         Ok(Some(Self { publisher, sources, quote, payload: Vec::with_capacity(quote.len()), next_ns: 0 }))
     }
 

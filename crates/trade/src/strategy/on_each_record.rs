@@ -77,6 +77,10 @@ impl Strategy for OnEachRecord {
         } else {
             (Side::Sell, seen.quote.bid)
         };
+        if price == 0 {
+            // That side of the book is empty.
+            return;
+        }
         match orders.send(seen.instrument, side, price, 1) {
             Ok(_) => self.sent += 1,
             Err(_) => self.unsent += 1,
@@ -99,5 +103,42 @@ impl Strategy for OnEachRecord {
     /// Continues by selling what its predecessor had bought.
     fn on_restart(&mut self, strategy: u32, state: &State) {
         self.sent = u64::from(state.positions(strategy).any(|(_, position)| position.quantity > 0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        records::{Order, PAYLOAD_BYTES, Quote},
+        strategy::{OrderSink, SendError, orders::Cause},
+    };
+    use lowlat_ipc::stream::Stamp;
+
+    #[derive(Default)]
+    struct Sent(Vec<Order>);
+
+    impl OrderSink for Sent {
+        fn send(&mut self, _: Stamp, payload: &[u8; PAYLOAD_BYTES]) -> Result<(), SendError> {
+            self.0.push(Order::decode(payload).unwrap());
+            Ok(())
+        }
+
+        fn number(&mut self) -> u64 {
+            u64::try_from(self.0.len()).unwrap() + 1
+        }
+    }
+
+    #[test]
+    fn a_withdrawn_side_gets_no_order() {
+        let (mut sent, mut strategy) = (Sent::default(), OnEachRecord::of(0));
+        for (bid, ask) in [(10, 0), (10, 12), (0, 12), (0, 0), (11, 0)] {
+            let quote = Quote { bid, ask, ..Quote::default() };
+            let seen = QuoteSeen { instrument: 0, sequence: 1, generated_ns: 0, received_ns: 0, quote };
+            strategy.on_quote(&mut Orders::new(&mut sent, 0, Cause::from(&seen)), &seen);
+        }
+        let orders: Vec<_> = sent.0.iter().map(|order| (order.side, order.price)).collect();
+        assert_eq!(orders, [(Side::Buy, 12), (Side::Sell, 11)]);
+        assert_eq!((strategy.quotes, strategy.sent, strategy.unsent), (5, 2, 0));
     }
 }

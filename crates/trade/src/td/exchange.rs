@@ -321,7 +321,8 @@ impl<R: Region> Exchange<R> {
     /// Updates the market; needed only for [`Limits::price_deviation_max_per_mille`].
     pub fn on_quote(&mut self, instrument: u32, quote: &Quote) {
         let place = usize::try_from(instrument).ok().and_then(|at| self.market.get_mut(at));
-        if let Some(middle) = place {
+        // Without both sides, the last middle stands.
+        if let Some(middle) = place.filter(|_| quote.bid != 0 && quote.ask != 0) {
             *middle = quote.bid.midpoint(quote.ask);
         }
     }

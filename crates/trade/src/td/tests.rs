@@ -100,6 +100,8 @@ fn invalid_orders_are_rejected_with_the_reason() {
     let mut exchange = exchange(Rules { limits, ..rules() });
     exchange.on_quote(2, &Quote { bid: 99, ask: 101, ..Quote::default() });
     exchange.on_quote(99, &Quote::default());
+    // A withdrawn side leaves the middle.
+    exchange.on_quote(2, &Quote { bid: 0, ask: 101, ..Quote::default() });
     let mut number = 0;
     let mut with = |change: &dyn Fn(&mut ReadOrder)| {
         number += 1;
