@@ -5,6 +5,7 @@ use crate::labels::{self, LabelArgs};
 use anyhow::{Context, bail};
 use jiff::Timestamp;
 use lowlat_host::Labels;
+use lowlat_jitter::RemedyContext;
 use lowlat_result::{Measurement, ResultDocument};
 use lowlat_settings::audit::Audit;
 use std::{
@@ -13,6 +14,19 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::Instant,
 };
+
+/// Studies a jitter record again, so that an old document benefits from this version.
+pub fn study_again(document: &mut ResultDocument) -> anyhow::Result<()> {
+    // Changing one part of the document needs the others.
+    let mut measurements = std::mem::take(&mut document.measurements);
+    let context =
+        RemedyContext { host: &document.snapshot, allocation: &document.allocation, role: &document.role };
+    if let Some(jitter) = measurements.iter_mut().find_map(Measurement::jitter_mut) {
+        jitter.study_again(&context)?;
+    }
+    document.measurements = measurements;
+    Ok(())
+}
 
 /// Run that ends with a document.
 pub struct Run {

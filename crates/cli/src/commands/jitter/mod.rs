@@ -13,11 +13,8 @@ use crate::{documents, output::Exit};
 use anyhow::Context;
 use arguments::Arguments;
 use clap::{ArgMatches, FromArgMatches};
-use lowlat_jitter::{
-    RemedyContext,
-    gate::{Gate, Verdict},
-};
-use lowlat_result::{Measurement, ResultDocument};
+use lowlat_jitter::gate::{Gate, Verdict};
+use lowlat_result::ResultDocument;
 use outputs::Outputs;
 
 pub const COMMAND: Subcommand = Subcommand { name: "jitter", declare: arguments::declare, run };
@@ -52,22 +49,14 @@ fn exit_of(verdict: Verdict) -> Exit {
     }
 }
 
-/// Studies the record again, so that an old document benefits from this version, and judges the gate if one was given.
-/// Returns its verdict.
+/// Studies the record again, and judges the gate if one was given. Returns its verdict.
 fn judge(document: &mut ResultDocument, gate: Option<&Gate>) -> anyhow::Result<Option<Verdict>> {
-    // Changing one part of the document needs the others.
-    let mut measurements = std::mem::take(&mut document.measurements);
-    let context =
-        RemedyContext { host: &document.snapshot, allocation: &document.allocation, role: &document.role };
-    let jitter = measurements.iter_mut().find_map(Measurement::jitter_mut).context(
+    documents::study_again(document)?;
+    let jitter = document.jitter_mut().context(
         "cannot show the document: it has no jitter measurement\nhint: name one that `lowlat jitter` or `lowlat assess` wrote",
     )?;
-    let study = jitter.study_again(&context)?;
-    let outcome = gate.map(|gate| gate.evaluate(study));
+    let outcome = gate.zip(jitter.study.as_ref()).map(|(gate, study)| gate.evaluate(study));
     let verdict = outcome.as_ref().map(|outcome| outcome.verdict);
-    if outcome.is_some() {
-        jitter.gate = outcome;
-    }
-    document.measurements = measurements;
+    jitter.gate = outcome.or(jitter.gate.take());
     Ok(verdict)
 }

@@ -4,13 +4,12 @@ use super::{named, read};
 use crate::{
     arguments::PageArgs,
     commands::{Subcommand, examples},
+    documents,
     output::{self, Exit},
     results::{OutputFile, write_all},
 };
 use anyhow::Context;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use lowlat_jitter::RemedyContext;
-use lowlat_result::{Measurement, ResultDocument};
 use std::path::PathBuf;
 
 pub const COMMAND: Subcommand = Subcommand { name: "render", declare, run };
@@ -51,7 +50,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let page = arguments.html.as_deref().map(|path| OutputFile::prepare(path, "--html")).transpose()?;
     let mut documents = read(&arguments.files, &arguments.language.labels)?;
     for (name, document) in &mut documents {
-        study_again(document).with_context(|| format!("cannot render {name}"))?;
+        documents::study_again(document).with_context(|| format!("cannot render {name}"))?;
     }
     let documents = named(&documents);
     let labels = match documents.as_slice() {
@@ -66,16 +65,4 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         None => output::print(&lowlat_report::documents_text(&documents, output::width()))?,
     }
     Ok(Exit::Clean)
-}
-
-/// Studies a jitter record again, so that an old document benefits from this version.
-fn study_again(document: &mut ResultDocument) -> anyhow::Result<()> {
-    let mut measurements = std::mem::take(&mut document.measurements);
-    let context =
-        RemedyContext { host: &document.snapshot, allocation: &document.allocation, role: &document.role };
-    if let Some(jitter) = measurements.iter_mut().find_map(Measurement::jitter_mut) {
-        jitter.study_again(&context)?;
-    }
-    document.measurements = measurements;
-    Ok(())
 }

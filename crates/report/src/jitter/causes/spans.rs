@@ -31,9 +31,6 @@ pub struct Span<'a> {
     pub took_ns: u64,
     /// Length without nested activities.
     pub own_ns: u64,
-    /// Part of `own_ns` that was not traced. Only documents of earlier versions have steps with such time; later ones show
-    /// it as a separate step.
-    pub not_traced_ns: u64,
     /// Number of activities around it.
     pub depth: usize,
     /// Whether its end is missing from the steps. It then lasts until the end of the interruption or, if steps were left
@@ -67,7 +64,6 @@ pub fn spans(explained: &Explained) -> Vec<Span<'_>> {
             offset_ns: step.offset_ns,
             took_ns: 0,
             own_ns: 0,
-            not_traced_ns: 0,
             depth: usize::from(step.depth),
             is_open: kind == SpanKind::Ran,
         });
@@ -80,49 +76,7 @@ pub fn spans(explained: &Explained) -> Vec<Span<'_>> {
         }
     }
     set_own(&mut spans);
-    set_not_traced(&mut spans, explained);
     spans
-}
-
-/// Marks the time that steps claim beyond their parts, up to the parts' time that was not traced; longest steps first.
-fn set_not_traced(spans: &mut [Span<'_>], explained: &Explained) {
-    let is_not_traced = |cause: &Cause| cause.kind == CauseKind::NotTraced;
-    let length = i64::try_from(explained.interruption.length_ns).unwrap_or(i64::MAX);
-    let claims: Vec<u64> = spans.iter().map(|span| own_within(span, length)).collect();
-    let claimed_by = |spans: &[Span<'_>], is: &dyn Fn(&Cause) -> bool| {
-        let of = spans.iter().zip(&claims).filter(|(span, _)| is(span.cause));
-        of.fold(0_u64, |sum, (_, ns)| sum.saturating_add(*ns))
-    };
-    let mut left = held_by(explained, &is_not_traced).saturating_sub(claimed_by(spans, &is_not_traced));
-    let mut order: Vec<usize> = (0..spans.len()).filter(|at| !is_not_traced(spans[*at].cause)).collect();
-    order.sort_by_key(|at| Reverse(claims[*at]));
-    for at in order {
-        let cause = spans[at].cause;
-        let marked: u64 = spans.iter().filter(|of| of.cause == cause).map(|of| of.not_traced_ns).sum();
-        let claimed = claimed_by(spans, &|of| of == cause).saturating_sub(marked);
-        let excess = claimed.saturating_sub(held_of(explained, cause)).min(left).min(claims[at]);
-        spans[at].not_traced_ns = excess;
-        left -= excess;
-    }
-}
-
-/// Clamps a step's time to the interruption, because clocks differ slightly.
-fn own_within(span: &Span<'_>, length_ns: i64) -> u64 {
-    let before = span.offset_ns.min(0).unsigned_abs();
-    let behind = u64::try_from(end(span).saturating_sub(length_ns)).unwrap_or(0);
-    span.own_ns.saturating_sub(before).saturating_sub(behind)
-}
-
-fn held_by(explained: &Explained, is: &dyn Fn(&Cause) -> bool) -> u64 {
-    let parts = explained.parts.iter().filter(|part| is(&part.cause));
-    parts.fold(0, |sum, part| sum.saturating_add(part.ns))
-}
-
-/// Returns the time that the parts give to a cause. Small parts are combined by kind.
-fn held_of(explained: &Explained, cause: &Cause) -> u64 {
-    let is_alone = explained.parts.iter().any(|part| part.cause == *cause);
-    let is_it = |of: &Cause| if is_alone { of == cause } else { of.kind == cause.kind };
-    held_by(explained, &is_it)
 }
 
 /// Ends the innermost open activity of this cause, and everything still open inside it. An end without a start is
@@ -201,27 +155,6 @@ mod tests {
             short,
             [(-4, 504, 304, false), (100, 200, 200, false), (510, 490, 490, true), (600, 0, 0, false)]
         );
-    }
-
-    #[test]
-    fn a_step_of_an_earlier_version_marks_its_time_that_was_not_traced() {
-        use CauseKind::{Irq, NotTraced, Thread};
-        let part = |kind, ns| CausePart { cause: Cause::of(kind), ns };
-        let mut of = explained(vec![
-            step(0, 0, Change::Begins, Thread),
-            step(100, 1, Change::Begins, Irq),
-            step(200, 1, Change::Ends, Irq),
-            step(1_000, 0, Change::Ends, Thread),
-        ]);
-        of.parts = vec![part(NotTraced, 700), part(Thread, 200), part(Irq, 100)];
-        let found = |of: &Explained| -> Vec<_> {
-            spans(of).iter().map(|span| (span.own_ns, span.not_traced_ns)).collect()
-        };
-        assert_eq!(found(&of), [(900, 700), (100, 0)]);
-        // Current format: time that was not traced is a separate step.
-        of.timeline.insert(3, step(1_000, 1, Change::Ends, NotTraced));
-        of.timeline.insert(3, step(300, 1, Change::Begins, NotTraced));
-        assert_eq!(found(&of), [(200, 0), (100, 0), (700, 0)]);
     }
 
     #[test]

@@ -143,11 +143,6 @@ fn add_steps(
             let text = cut(&text, width.saturating_sub(indent + 2));
             out.push_str(&format!("{:indent$}  {}\n", "", paint(DIM, &text)));
         }
-        if span.not_traced_ns > 0 {
-            let indent = offset_width + 4 + 2 * span.depth.min(DEPTH_MAX);
-            let text = format!("of which not traced: {}", duration(span.not_traced_ns));
-            out.push_str(&format!("{:indent$}{}\n", "", paint(DIM, &text)));
-        }
     }
     if explained.timeline_cut_count > 0 {
         let left = count(explained.timeline_cut_count);

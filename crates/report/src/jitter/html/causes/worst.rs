@@ -149,8 +149,7 @@ fn steps_table(spans: &[Span<'_>], cut: u64, causes: Option<&JitterCauses>) -> M
                         }
                         td { @if span.kind == SpanKind::Ran { @if span.is_open { "at least " } (micro(&duration(span.took_ns))) } }
                         td {
-                            @if span.kind == SpanKind::Ran { (micro(&duration(span.own_ns.saturating_sub(span.not_traced_ns)))) }
-                            @if span.not_traced_ns > 0 { " and " (micro(&duration(span.not_traced_ns))) " not traced" }
+                            @if span.kind == SpanKind::Ran { (micro(&duration(span.own_ns))) }
                         }
                     }
                 }
