@@ -255,12 +255,9 @@ impl Replay {
         if let Some(sender) = sender {
             self.senders.add(sender, explained);
         }
-        match self.runner.filter(|_| gap > explained) {
-            Some(runner) => self.parts.add(runner, gap - explained),
-            None => {
-                let rest = if self.has_lost { CauseKind::NotTraced } else { CauseKind::Unexplained };
-                self.parts.add_kind(rest, gap - explained);
-            }
+        let unknown = if self.has_lost { CauseKind::NotTraced } else { CauseKind::Unexplained };
+        if gap > explained {
+            self.parts.add(self.runner.unwrap_or(KeyId::of_kind(unknown)), gap - explained);
         }
         explained
     }

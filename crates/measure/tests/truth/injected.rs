@@ -50,7 +50,7 @@ const ROWS: &[Row] = &[
             wakes_on(cpu, || {
                 (0..20).for_each(|_| drop(sender.send(&[1; 32])));
                 while receiver.recv(&mut buffer).is_ok() {}
-            })
+            });
         },
         cause: (CauseKind::Softirq, "NET_RX"),
         setting: "",

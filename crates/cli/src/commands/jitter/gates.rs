@@ -9,7 +9,7 @@ use crate::{
     output::{self, Exit},
 };
 use anyhow::{Context, ensure};
-use lowlat_jitter::gate::{GateOutcome, Verdict};
+use lowlat_jitter::gate::{GateOutcome, GateRow, Verdict};
 use serde::Serialize;
 use std::path::Path;
 
@@ -60,16 +60,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         output::print_json(&output::Document::of("lowlat-jitter-gates", &gates))?;
         return Ok(exit_of(verdict));
     }
-    let mut out = String::new();
-    for Judged { file, outcome } in &all {
+    let line = |Judged { file, outcome }: &Judged<'_>| {
         let first = outcome.failed().find(|row| row.verdict == outcome.verdict);
-        let why = first.map_or_else(|| outcome.verdict.word().to_owned(), lowlat_jitter::gate::GateRow::line);
-        out.push_str(&format!("{}: {why}\n", file.display()));
-    }
-    let total = all.len();
-    out.push_str(&format!(
-        "{held} of {total} documents keep the gate {gate}; {broken} break it, {not_shown} cannot show it.\n"
-    ));
-    output::print(&out)?;
+        let why = first.map_or_else(|| outcome.verdict.word().to_owned(), GateRow::line);
+        format!("{}: {why}\n", file.display())
+    };
+    let (lines, total) = (all.iter().map(line).collect::<String>(), all.len());
+    output::print(&format!(
+        "{lines}{held} of {total} documents keep the gate {gate}; {broken} break it, {not_shown} cannot show it.\n"
+    ))?;
     Ok(exit_of(verdict))
 }

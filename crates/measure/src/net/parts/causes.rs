@@ -170,3 +170,43 @@ fn in_words(cause: &Cause) -> SlowCause {
         CauseKind::Unexplained => SlowCause::NotFound,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_delayed_only_by_what_can_delay_it() {
+        let of = |kind, name: &str| Cause { name: name.to_owned(), ..Cause::of(kind) };
+        let thread = |name| of(CauseKind::Thread, name);
+        let held = of(CauseKind::Held, "throttled (CPU quota)");
+        // What packets wait for: the way from the driver of one end to the socket of the other.
+        for part in [Part::Wire, Part::ServerSocket, Part::ClientSocket] {
+            for cause in [
+                thread("ksoftirqd/1"),
+                thread("irq/47-eth0"),
+                thread("napi/eth0-5"),
+                of(CauseKind::Irq, "nvme0q3"),
+                of(CauseKind::Softirq, "RCU"),
+                of(CauseKind::CallFunction, "flush_tlb_func"),
+            ] {
+                assert!(is_cause(&cause, part), "{part:?}: {cause:?}");
+            }
+            for cause in [thread("rustc"), thread(IDLE_NAME), held.clone(), of(CauseKind::PageFault, "")] {
+                assert!(!is_cause(&cause, part), "{part:?}: {cause:?} runs because the ends wait");
+            }
+        }
+        // What the ends' own threads wait for.
+        for part in [Part::Program, Part::ServerSend, Part::ClientWake, Part::ServerWake] {
+            for cause in [thread("rustc"), held.clone(), of(CauseKind::Irq, "nvme0q3")] {
+                assert!(is_cause(&cause, part), "{part:?}: {cause:?}");
+            }
+        }
+        assert!(
+            is_cause(&thread(IDLE_NAME), Part::ClientWake) && !is_cause(&thread(IDLE_NAME), Part::Program)
+        );
+        for kind in [CauseKind::Unexplained, CauseKind::FirmwareOrHypervisor] {
+            assert!(!is_cause(&Cause::of(kind), Part::Program), "{kind:?} is told apart");
+        }
+    }
+}

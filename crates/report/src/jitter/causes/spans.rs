@@ -1,7 +1,6 @@
 //! Timeline of an interruption as spans: activities with start, end and nesting depth.
 
-use lowlat_jitter::{Cause, CauseKind, Change, Explained};
-use std::cmp::Reverse;
+use lowlat_jitter::{Cause, Change, Explained};
 
 /// Kind of a span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,7 +123,7 @@ fn between(start_ns: i64, end_ns: i64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_jitter::{CausePart, Interruption, TimelineStep};
+    use lowlat_jitter::{CauseKind, Interruption, TimelineStep};
 
     fn step(offset_ns: i64, depth: u8, change: Change, kind: CauseKind) -> TimelineStep {
         TimelineStep { offset_ns, depth, change, cause: Cause::of(kind), sender: None }
