@@ -485,6 +485,8 @@ fn run(causes: &[(Cause, u64)], senders: &[(&str, &str, &str)]) -> JitterStudy {
 
 #[test]
 fn what_else_the_run_found_decides_the_remedy() {
+    /// Cause, other causes, senders, setting, a piece of the action.
+    type Case<'a> = (&'a Cause, Vec<(Cause, u64)>, Vec<(&'a str, &'a str, &'a str)>, &'a str, &'a str);
     let nic = unknown().with(|bench| {
         let eth0 = Nic { name: "eth0".into(), is_physical: true, irqs: vec![60, 61], ..Nic::default() };
         bench.host.nics.push(eth0);
@@ -500,7 +502,6 @@ fn what_else_the_run_found_decides_the_remedy() {
     let compacts = ("balloon (pid 8)", "compaction", "compacts memory");
     let drain = cause(Work, "lru_add_drain_per_cpu");
     let with = |cause: &Cause, others: &[(Cause, u64)]| [&[(cause.clone(), 1_000)], others].concat();
-    type Case<'a> = (&'a Cause, Vec<(Cause, u64)>, Vec<(&'a str, &'a str, &'a str)>, &'a str, &'a str);
     let table: Vec<Case<'_>> = vec![
         (&receive, vec![], vec![], "", "no NIC interrupts CPU 3, so a thread there sends to this host"),
         (&receive, vec![(other_than_nics, 5_000)], vec![], "", "no NIC interrupts CPU 3"),
