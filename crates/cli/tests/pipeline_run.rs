@@ -446,6 +446,57 @@ fn thousands_of_strategies_of_a_host_are_served() {
 }
 
 /// What the host lacks is named, and not taken for a missing program or a full disk.
+/// A new control group with a fifth of a CPU, removed with this.
+struct Quota(std::path::PathBuf);
+
+impl Quota {
+    fn new() -> std::io::Result<Self> {
+        let groups = fs::read_to_string("/proc/self/cgroup")?;
+        let of = |controller: &str| {
+            let mut lines = groups.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
+            lines.find_map(|(found, group)| found.split(',').any(|one| one == controller).then_some(group))
+        };
+        let name = format!("lowlat-test-{}", std::process::id());
+        let (folder, file, text) = match of("cpu") {
+            Some(group) => (format!("/sys/fs/cgroup/cpu{group}"), "cpu.cfs_quota_us", "20000"),
+            None => (format!("/sys/fs/cgroup{}", of("").unwrap_or("/")), "cpu.max", "20000 100000"),
+        };
+        let quota = Self(Path::new(&folder).join(name));
+        fs::create_dir(&quota.0)?;
+        // A new file there would say that there is no such controller.
+        fs::OpenOptions::new()
+            .write(true)
+            .open(quota.0.join(file))
+            .and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()))?;
+        Ok(quota)
+    }
+}
+
+impl Drop for Quota {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+#[test]
+fn a_quota_that_stops_processes_is_told() {
+    let quota = match Quota::new() {
+        Ok(quota) => quota,
+        Err(error) => {
+            eprintln!("skipped: a_quota_that_stops_processes_is_told: no group with a quota: {error}");
+            return;
+        }
+    };
+    let runs = TempDir::new().unwrap();
+    let plain = run(runs.path(), &["--duration", "2s"]);
+    let mut command = Command::new("sh");
+    command.args(["-c", "echo $$ > \"$0\"/cgroup.procs && exec \"$@\""]).arg(&quota.0);
+    command.arg(plain.get_program()).args(plain.get_args()).env("XDG_RUNTIME_DIR", runs.path());
+    let output = command.output().unwrap();
+    let warnings = json(&output)["warnings"].to_string();
+    assert!(warnings.contains("A quota of CPU time stopped processes for"), "{warnings} {}", talk(&output));
+}
+
 #[test]
 fn a_host_without_a_place_for_runs_or_without_null_is_told() {
     if !rustix::process::geteuid().is_root() {

@@ -158,15 +158,6 @@ fn a_cpu_is_called_isolated_only_if_the_kernel_isolates_it() {
     }
 }
 
-#[test]
-fn a_step_does_not_claim_time_that_the_parts_call_not_traced() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let document = jitter_document(folder.path()).display().to_string();
-    let told = text(&lowlat(&["jitter", "--from", &document, "--explain", "1"]).stdout);
-    let (_, steps) = told.split_once("Steps: start in ns").expect("the steps");
-    assert!(steps.contains("of which not traced: 2.40 ms"), "{told}");
-}
-
 /// A captured host of so many CPUs as a plain tar: packages and last-level caches of eight, a frequency policy each.
 fn many_cpus(path: &Path, count: u32) {
     let mut archive = Vec::new();

@@ -44,7 +44,7 @@ pub(super) fn block(case: &Case<'_>) -> Advice {
 
 /// A function on a workqueue.
 pub(super) fn work(case: &Case<'_>) -> Advice {
-    let why = format!("{} was queued by code that ran here", case.function());
+    let why = format!("{} was run by a kernel worker here", case.function());
     isolate(case, &why, "a system call or an interrupt on these CPUs queues it; the timeline shows which")
 }
 

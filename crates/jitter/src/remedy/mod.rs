@@ -44,7 +44,7 @@ pub fn remedy(
     context: &RemedyContext<'_>,
     study: &JitterStudy,
 ) -> Option<Remedy> {
-    let behind = behind(cause);
+    let behind = behind(cause, cpus, study);
     let cause = behind.as_ref();
     let hit = Case::new(cause, cpus, context, study);
     if cause.is_own && cause.kind != CauseKind::Held {
@@ -67,8 +67,13 @@ pub fn remedy(
     Some(Remedy { setting: setting.to_owned(), action })
 }
 
-/// What is to be removed: for the interrupt of a timer, the timer's function.
-fn behind(cause: &Cause) -> Cow<'_, Cause> {
+/// What is to be removed: for the interrupt of a timer, the timer's function; for one from another CPU, the function that
+/// took the most time.
+fn behind<'a>(cause: &'a Cause, cpus: &CpuSet, study: &'a JitterStudy) -> Cow<'a, Cause> {
+    if cause.kind == CauseKind::Vector && cause.name.starts_with("call function") {
+        let mut functions = study.causes.iter().filter(|of| of.cause.kind == CauseKind::CallFunction);
+        return Cow::Borrowed(functions.find(|of| !of.cpus.is_disjoint(cpus)).map_or(cause, |of| &of.cause));
+    }
     cause.timer_function().map_or(Cow::Borrowed(cause), |name| {
         Cow::Owned(Cause { kind: CauseKind::Hrtimer, name: name.to_owned(), ..cause.clone() })
     })
@@ -76,7 +81,8 @@ fn behind(cause: &Cause) -> Cow<'_, Cause> {
 
 /// Whether the remedy of a cause helps a CPU. A cause that belongs on housekeeping CPUs stays there.
 pub(super) fn helps(cause: &Cause, cpu: CpuId, context: &RemedyContext<'_>) -> bool {
-    let rule = rules::RULES.iter().find(|rule| rule.fits(&behind(cause)));
+    let rule =
+        rules::RULES.iter().find(|rule| rule.fits(&behind(cause, &CpuSet::new(), &JitterStudy::default())));
     rule.is_some_and(|rule| !rule.belongs_to_housekeeping || !context.allocation.housekeeping.contains(cpu))
 }
 

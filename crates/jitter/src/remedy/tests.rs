@@ -230,7 +230,7 @@ fn every_rule_has_a_case_and_the_first_that_fits_speaks() {
         let cause = cause(*kind, name);
         let at = RULES
             .iter()
-            .position(|rule| rule.fits(&behind(&cause)))
+            .position(|rule| rule.fits(&behind(&cause, &CpuSet::new(), &JitterStudy::default())))
             .unwrap_or_else(|| panic!("no rule for {cause:?}"));
         reached[at] = true;
         let remedy = unknown().remedy(&cause, "3").unwrap();
@@ -496,6 +496,7 @@ fn what_else_the_run_found_decides_the_remedy() {
     let other_than_nics = numbered(Irq, "nvme0q3", 47);
     let timer = cause(Hrtimer, "dl_task_timer");
     let deadline = Cause { priority: Some("deadline".into()), ..numbered(Thread, "feed", 71) };
+    let (call, cpuid) = (cause(Vector, "call function single"), cause(CallFunction, "cpuid_smp_cpuid"));
     let (stopper, worker) = (cause(Thread, "migration/3"), cause(Thread, "kworker/3:1"));
     let moved = ("pinner (pid 9)", "thread moved: sched_setaffinity", "moves a thread");
     let by_stopper = ("migration/0 (pid 18)", "thread moved", "moves a thread");
@@ -521,6 +522,8 @@ fn what_else_the_run_found_decides_the_remedy() {
             "nic.rps",
             "another CPU steers packets here",
         ),
+        (&call, vec![], vec![], "boot.rcupdate.rcu_normal_after_boot", "requested a function"),
+        (&call, vec![(cpuid, 900)], vec![], "", "a tool on another CPU reads or writes this CPU's registers"),
         (&timer, vec![(deadline, 90)], vec![], "", "feed is SCHED_DEADLINE and runs on CPU 3"),
         (&stopper, vec![], vec![moved], "", "pinner (pid 9) moves a thread"),
         (&stopper, vec![], vec![compacts], "boot.isolcpus", "is bound to its CPU"),

@@ -40,13 +40,11 @@ pub fn sample<C: Counter>(
         }
         outcome.turns += 1;
         outcome.last = now;
-        match ticks_between(due, now) {
-            Some(_) => record(recorder, live, due, now),
-            // A signal, or a clock that differs by less than the kernel's own steps.
-            None => outcome.backward_count += u64::from(ticks_between(first, now).is_none()),
+        // Before that, a signal woke it, or the clocks differ by less than the kernel's own steps.
+        if let Some(late) = ticks_between(due, now) {
+            record(recorder, live, due, now);
+            due = due.wrapping_add((late / every + 1).saturating_mul(every));
         }
-        let late = ticks_between(due, now).unwrap_or(0);
-        due = due.wrapping_add((late / every + 1).saturating_mul(every));
         // Relaxed: a lone flag that orders no data.
         if outcome.run_ticks() >= plan.duration_ticks || stop.load(Ordering::Relaxed) {
             return outcome;

@@ -6,7 +6,7 @@ use lowlat_pipeline::{
     PipelineOptions, PipelineParameters, PipelineRecord,
     check::{RoomFacts, came_beside},
 };
-use lowlat_sys::Root;
+use lowlat_sys::{Root, control_group::Throttled};
 use lowlat_trade::{
     address::RunFolder,
     run::{self, Progress, RunError, Runner},
@@ -56,9 +56,12 @@ impl Runner for Processes {
             came.extend(beside::other_runs(&Root::live()).into_known().into_iter().flatten());
             progress(now);
         };
+        let throttled = Throttled::read(&Root::live());
         let mut record = run::run_with(parameters, &self.options, &self.program, &mut tell, &self.stop)?;
         record.runs_beside = came.difference(&self.beside).cloned().collect();
         record.warnings.extend(came_beside(&record));
+        let ns = throttled.elapsed_ns(&Root::live()).into_known().filter(|ns| *ns > 0);
+        record.warnings.extend(ns.map(|ns| format!("A quota of CPU time stopped processes for {:.2} s in all (throttled time in cpu.stat of their control group): latencies contain that.", ns as f64 / 1e9)));
         Ok(record)
     }
 }
