@@ -12,7 +12,8 @@ pub(super) struct Case<'a> {
     /// The CPUs to remove it from: all but housekeeping, or all if there are no others.
     pub(super) cpus: CpuSet,
     pub(super) context: &'a RemedyContext<'a>,
-    study: &'a JitterStudy,
+    /// What else the run found; empty if that is not known.
+    pub(super) study: &'a JitterStudy,
     is_on_housekeeping: bool,
 }
 
@@ -36,11 +37,6 @@ impl<'a> Case<'a> {
             .causes
             .iter()
             .filter(move |found| found.cause.kind == kind && !found.cpus.is_disjoint(&self.cpus))
-    }
-
-    /// Whether the run measured wake-ups by a timer.
-    pub(super) fn is_of_wakes(&self) -> bool {
-        self.study.wake_every_ns.is_some()
     }
 
     /// What the run found about this cause; `None` if that is not known.

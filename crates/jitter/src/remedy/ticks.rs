@@ -68,7 +68,10 @@ fn fair_server(case: &Case<'_>) -> Option<Advice> {
 
 /// The timer of a deadline server, which the fair server is.
 pub(super) fn deadline_timer(case: &Case<'_>) -> Advice {
-    let is_deadline = |of: &&CauseStudy| of.cause.priority.as_deref() == Some(DEADLINE);
+    // The threads of schedutil have the class without its timers.
+    let is_deadline = |of: &&CauseStudy| {
+        of.cause.priority.as_deref() == Some(DEADLINE) && !of.cause.name.starts_with("sugov:")
+    };
     let thread = case.beside(CauseKind::Thread).find(is_deadline);
     if thread.is_some() || fair_server(case).is_none() {
         let name = thread.map_or("a thread", |of| &of.cause.name);
@@ -93,7 +96,7 @@ fn fair_server_off(case: &Case<'_>, cpu: CpuId) -> String {
 
 /// A thread that slept on this CPU is woken by its timer.
 pub(super) fn sleeper(case: &Case<'_>) -> Advice {
-    if case.is_of_wakes() {
+    if case.study.wake_every_ns.is_some() {
         return by_program("the timer of the measured thread: the time of the wake-up itself");
     }
     isolate(

@@ -216,7 +216,8 @@ pub fn compare(before: &JitterRecord, after: &JitterRecord) -> Result<Comparison
 /// Compares runs of two sides, pooled per side: for A B A B that is (A, A) and (B, B).
 ///
 /// # Errors
-/// [`CompareError::NoRun`] if a side has none, [`CompareError::Study`] if a record is damaged.
+/// [`CompareError::NoRun`] if a side has none, [`CompareError::Wakes`] if the runs are of different kinds,
+/// [`CompareError::Study`] if a record is damaged.
 pub fn compare_runs(before: &[&JitterRecord], after: &[&JitterRecord]) -> Result<Comparison, CompareError> {
     for (runs, side) in [(before, SideName::Before), (after, SideName::After)] {
         if runs.is_empty() {

@@ -296,6 +296,10 @@ fn interleaved_runs_are_pooled() {
     assert!((found.all.before.core_seconds - 120.0).abs() < 1e-9);
     assert!(!has_doubt(&found, "runs were at different times") && found.percentiles.is_empty());
     assert_eq!(compare_runs(&[], &[&a]).unwrap_err(), CompareError::NoRun(SideName::Before));
+    let woken = |every_ns| JitterRecord { wake_every_ns: Some(every_ns), ..a.clone() };
+    assert_eq!(compare_runs(&[&a], &[&woken(1_000_000)]).unwrap_err(), CompareError::Wakes);
+    assert_eq!(compare_runs(&[&woken(1_000)], &[&woken(1_000_000)]).unwrap_err(), CompareError::Wakes);
+    assert!(compare_runs(&[&woken(1_000)], &[&woken(1_000)]).is_ok());
 }
 
 #[test]
