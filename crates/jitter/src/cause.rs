@@ -237,7 +237,8 @@ pub struct CpuCauses {
     pub worst: Vec<Explained>,
     /// The first interruptions with their events, in time order.
     pub first: Vec<Explained>,
-    /// Interruptions by the limit of the sampler's own real-time class; `None` if there was none.
+    /// Interruptions by the limit of the sampler's own real-time class, which are in no figure of [`crate::JitterCpu`] but its
+    /// seconds; `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_holds: Option<OwnHolds>,
     /// Interruptions by other CPUs, by their senders; those that took the most time first.

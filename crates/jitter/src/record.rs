@@ -1,7 +1,7 @@
 //! The raw record of a jitter measurement: time taken from user threads, per CPU.
 
-use super::{JitterCauses, Warning};
-use lowlat_host::{CpuId, CpuSet, Reading};
+use super::{JitterCauses, OwnHolds, Warning};
+use lowlat_host::{CpuId, CpuSet, Reading, histogram};
 use serde::{Deserialize, Serialize};
 
 /// What one jitter run recorded, before any study of it.
@@ -125,6 +125,24 @@ pub struct JitterCpu {
     pub backward_count: u64,
 }
 
+impl JitterCpu {
+    /// Takes out the interruptions that the run itself caused, except from [`JitterCpu::seconds`]. `None` if its histogram
+    /// does not have them; nothing changes then.
+    pub fn take_out(&mut self, own: &OwnHolds) -> Option<()> {
+        let mut rest = histogram::decode(&self.histogram).ok()?;
+        rest.subtract(histogram::decode(&own.histogram).ok()?).ok()?;
+        self.interruption_count = rest.len();
+        self.interruption_ns_total = self.interruption_ns_total.saturating_sub(own.ns_total);
+        self.interruption_ns_max = self.interruption_ns_max.min(own.others_ns_max);
+        self.interruption_ns_min = self.interruption_ns_min.min(own.others_ns_max);
+        for kept in [&mut self.worst, &mut self.first] {
+            kept.retain(|one| one.length_ns <= own.others_ns_max);
+        }
+        self.histogram = histogram::encode(&rest);
+        Some(())
+    }
+}
+
 /// One interruption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -152,3 +170,44 @@ pub struct JitterSecond {
 
 /// From this length on an interruption is long: more than a trading thread loses to a timer or an IPI.
 pub const LONG_NS: u64 = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hdrhistogram::Histogram;
+
+    fn text(lengths: &[u64]) -> String {
+        let mut held = Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
+        lengths.iter().for_each(|length| held.record(*length).unwrap());
+        histogram::encode(&held)
+    }
+
+    #[test]
+    fn what_the_run_itself_caused_is_taken_out() {
+        let of = |lengths: &[u64]| JitterCpu {
+            interruption_count: lengths.len() as u64,
+            interruption_ns_total: lengths.iter().sum(),
+            interruption_ns_min: lengths.iter().copied().min().unwrap_or(0),
+            interruption_ns_max: lengths.iter().copied().max().unwrap_or(0),
+            histogram: text(lengths),
+            worst: lengths.iter().map(|length_ns| Interruption { at_ns: 0, length_ns: *length_ns }).collect(),
+            ..JitterCpu::default()
+        };
+        let mut grows = Histogram::<u64>::new(3).unwrap();
+        [50_000_000, 50_100_000].into_iter().for_each(|length| grows.record(length).unwrap());
+        let own = |others_ns_max| OwnHolds {
+            count: 2,
+            ns_total: 100_100_000,
+            histogram: histogram::encode(&grows),
+            others_ns_max,
+        };
+        let mut cpu = of(&[700, 50_000_000, 900, 50_100_000]);
+        assert_eq!(cpu.take_out(&own(900)), Some(()));
+        assert_eq!(cpu, of(&[700, 900]));
+        assert_eq!(cpu.take_out(&own(900)), None, "they are out");
+        assert_eq!(cpu, of(&[700, 900]));
+        let mut cpu = of(&[50_000_000, 50_100_000]);
+        assert_eq!(cpu.take_out(&own(0)), Some(()));
+        assert_eq!(cpu, of(&[]));
+    }
+}

@@ -16,7 +16,6 @@ use lowlat_host::{
     statistics::{RateInterval, carries_quantile},
 };
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 
 /// The quantiles considered; [`carries_quantile`] decides which of them are included.
 pub const QUANTILES: [f64; 7] = [0.5, 0.9, 0.99, 0.999, 0.999_9, 0.999_99, 0.999_999];
@@ -214,11 +213,9 @@ pub struct Percentile {
 pub fn study(record: &JitterRecord) -> Result<JitterStudy, StudyError> {
     let mut sum: Option<Histogram<u64>> = None;
     let mut cpus = Vec::with_capacity(record.cpus.len());
-    let mut of_host = Vec::with_capacity(record.cpus.len());
     for cpu in &record.cpus {
-        let (cpu, lengths) = without_own(cpu, lengths_of(cpu)?, record);
-        cpus.push(study_cpu(&cpu, record, lengths.as_ref()));
-        of_host.push(cpu);
+        let lengths = lengths_of(cpu)?;
+        cpus.push(study_cpu(cpu, record, lengths.as_ref()));
         if let Some(lengths) = lengths {
             add(&mut sum, lengths);
         }
@@ -226,7 +223,7 @@ pub fn study(record: &JitterRecord) -> Result<JitterStudy, StudyError> {
     Ok(JitterStudy {
         threshold_ns: record.threshold_ns,
         wake_every_ns: record.wake_every_ns,
-        all: study_all(record, &of_host, sum.as_ref()),
+        all: study_all(record, sum.as_ref()),
         cpus,
         missing: record.missing.clone(),
         causes: causes_of(record),
@@ -250,32 +247,6 @@ pub fn lengths_of(cpu: &JitterCpu) -> Result<Option<Histogram<u64>>, StudyError>
         });
     }
     Ok(Some(lengths))
-}
-
-/// A CPU without the interruptions that the run itself caused: the host has them only while a real-time thread spins.
-fn without_own<'a>(
-    cpu: &'a JitterCpu,
-    lengths: Option<Histogram<u64>>,
-    record: &JitterRecord,
-) -> (Cow<'a, JitterCpu>, Option<Histogram<u64>>) {
-    let causes = record.causes.iter().flat_map(|causes| &causes.cpus).find(|of| of.cpu == cpu.cpu);
-    let without = || {
-        let holds = causes?.own_holds.as_ref()?;
-        let mut rest = lengths.clone()?;
-        // A hostile document may hold more than there was.
-        rest.subtract(histogram::decode(&holds.histogram).ok()?).ok()?;
-        let cpu = JitterCpu {
-            interruption_count: rest.len(),
-            interruption_ns_total: cpu.interruption_ns_total.saturating_sub(holds.ns_total),
-            interruption_ns_max: cpu.interruption_ns_max.min(holds.others_ns_max),
-            ..cpu.clone()
-        };
-        Some((cpu, rest))
-    };
-    match without() {
-        Some((cpu, rest)) => (Cow::Owned(cpu), Some(rest)),
-        None => (Cow::Borrowed(cpu), lengths),
-    }
 }
 
 /// Adds a histogram to the sum. The first one sets the sum's range; others are saturated into it.
@@ -313,22 +284,20 @@ fn study_cpu(cpu: &JitterCpu, record: &JitterRecord, lengths: Option<&Histogram<
     }
 }
 
-fn study_all(
-    record: &JitterRecord,
-    cpus: &[Cow<'_, JitterCpu>],
-    lengths: Option<&Histogram<u64>>,
-) -> TotalStudy {
-    let sum = |field: fn(&JitterCpu) -> u64| -> u128 { cpus.iter().map(|cpu| u128::from(field(cpu))).sum() };
+fn study_all(record: &JitterRecord, lengths: Option<&Histogram<u64>>) -> TotalStudy {
+    let sum =
+        |field: fn(&JitterCpu) -> u64| -> u128 { record.cpus.iter().map(|cpu| u128::from(field(cpu))).sum() };
     let runtime_ns = sum(|cpu| cpu.runtime_ns);
     let count = u64::try_from(sum(|cpu| cpu.interruption_count)).unwrap_or(u64::MAX);
-    let worst = cpus
+    let worst = record
+        .cpus
         .iter()
         .filter(|cpu| cpu.interruption_count > 0)
         .max_by_key(|cpu| (cpu.interruption_ns_max, std::cmp::Reverse(cpu.cpu)));
     let length_ns_max = worst.map(|cpu| cpu.interruption_ns_max);
     TotalStudy {
         // A hostile document may name a CPU number so high that the set would take half a gigabyte.
-        cpus: cpus.iter().map(|cpu| cpu.cpu).filter(|cpu| *cpu <= CPU_ID_MAX).collect(),
+        cpus: record.cpus.iter().map(|cpu| cpu.cpu).filter(|cpu| *cpu <= CPU_ID_MAX).collect(),
         core_seconds: seconds(runtime_ns),
         count,
         rate: RateInterval::of(count, seconds(runtime_ns)),
@@ -410,36 +379,6 @@ mod tests {
         assert_eq!(quantiles, [0.5], "ten events carry a median and no more");
         assert!(study.cpus[10].percentiles.is_empty(), "four events carry none");
         assert_eq!(study.cpus[7].length_ns_max, None);
-    }
-
-    #[test]
-    fn what_the_run_itself_causes_is_not_the_hosts() {
-        use crate::{CpuCauses, JitterCauses, OwnHolds};
-        let throttled = cpu(3, 10, &[700, 50_000_000, 900, 50_100_000]);
-        let own = cpu(3, 10, &[50_000_000, 50_100_000]);
-        let holds = OwnHolds {
-            count: 2,
-            ns_total: own.interruption_ns_total,
-            histogram: own.histogram,
-            others_ns_max: 900,
-        };
-        let causes = |own_holds| JitterCauses {
-            cpus: vec![CpuCauses { cpu: 3, own_holds, ..CpuCauses::default() }],
-            ..JitterCauses::default()
-        };
-        let mut record = record(vec![throttled]);
-        let whole = study(&record).unwrap();
-        record.causes = Some(causes(None));
-        assert_eq!(study(&record).unwrap(), whole);
-        assert_eq!(whole.all.length_ns_max, Some(50_100_000));
-        record.causes = Some(causes(Some(holds.clone())));
-        let of_host = study(&record).unwrap();
-        record = self::record(vec![cpu(3, 10, &[700, 900])]);
-        let alone = study(&record).unwrap();
-        assert_eq!((&of_host.cpus, &of_host.all), (&alone.cpus, &alone.all));
-        // More than there was: the document is damaged, and the figures are those of the whole run.
-        record.causes = Some(causes(Some(holds)));
-        assert_eq!(study(&record).unwrap().all, alone.all);
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub fn savings(
     let mut saved: BTreeMap<String, u64> = BTreeMap::new();
     for cpu in traced(record).iter().flat_map(|causes| &causes.cpus) {
         let measured = record.cpus.iter().find(|measured| measured.cpu == cpu.cpu);
-        let lost_ns = measured.map_or(0, |measured| u128::from(measured.interruption_ns_total));
+        let lost_ns = measured.map_or(0, |of| u128::from(of.interruption_ns_total)) + own_ns(cpu);
         // A cause that began before an interruption may have more time than the interruption.
         let whole_ns = attributed_ns(cpu).max(lost_ns).max(1);
         for total in cpu.totals.iter().filter(|total| remedy::helps(&total.cause, cpu.cpu, context)) {
@@ -91,7 +91,8 @@ pub(super) fn shares_of(record: &JitterRecord) -> Option<CauseShares> {
         *ns_by_kind.entry(total.cause.kind).or_default() += u128::from(total.ns_total);
         entry_exit_ns += u128::from(entry_exit_of(total));
     }
-    let attributed: BTreeMap<_, u128> = causes.cpus.iter().map(|cpu| (cpu.cpu, attributed_ns(cpu))).collect();
+    let attributed: BTreeMap<_, u128> =
+        causes.cpus.iter().map(|cpu| (cpu.cpu, attributed_ns(cpu).saturating_sub(own_ns(cpu)))).collect();
     let missed_ns = |cpu: &super::JitterCpu| {
         let seen = attributed.get(&cpu.cpu).copied().unwrap_or(0);
         u128::from(cpu.interruption_ns_total).saturating_sub(seen)
@@ -119,6 +120,11 @@ fn traced(record: &JitterRecord) -> Option<&JitterCauses> {
 
 fn attributed_ns(cpu: &CpuCauses) -> u128 {
     cpu.totals.iter().map(|total| u128::from(total.ns_total)).sum()
+}
+
+/// Time of interruptions that the run itself caused, which the CPU's record leaves out.
+fn own_ns(cpu: &CpuCauses) -> u128 {
+    cpu.own_holds.as_ref().map_or(0, |own| u128::from(own.ns_total))
 }
 
 /// Entry and exit time of a cause. It is part of the cause's time, whatever a document says.

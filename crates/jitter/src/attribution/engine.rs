@@ -227,7 +227,8 @@ impl CpuAttributor {
         let lengths = self.hold_lengths.get_or_insert_with(|| {
             Histogram::new(HOLD_DIGITS).expect("the number of digits is one that a histogram accepts")
         });
-        lengths.saturating_record(length_ns.max(1));
+        // It grows as needed; what exceeds even the sampler's own leaves the figures as they are.
+        let _ = lengths.record(length_ns.max(1));
     }
 
     /// The sampler's own interruptions; `None` if there was none, or if some interruptions did not arrive here.

@@ -1,12 +1,17 @@
 //! What takes the measured CPU, the name that it gets, and what the remedy says: each row injects one thing.
 
-use crate::truth::host::{become_fifo, ground, is_traced, observe, options};
+use crate::truth::host::{Raise, become_fifo, ground, is_traced, observe, options};
 use lowlat_host::{Allocation, CpuId, CpuSet, HostSnapshot, Role, snapshot::Nic};
 use lowlat_jitter::{CauseKind, CauseStudy, JitterRecord, RemedyContext, study_with};
-use lowlat_measure::{affinity, jitter::JitterOptions};
+use lowlat_measure::{
+    affinity,
+    jitter::{JitterOptions, RealTime, RealTimePolicy},
+};
+use lowlat_sys::Root;
 use std::{
     net::UdpSocket,
     process::{Command, Stdio},
+    sync::atomic::{AtomicBool, Ordering},
     thread,
     time::Duration,
 };
@@ -213,9 +218,14 @@ fn a_wake_up_is_delayed_by_who_has_the_cpu() {
     let every = Duration::from_micros(1_900);
     let record = measured(ground.cpu, other, 0, Some(every)).expect("the injection needs no right");
     let cpu = &record.cpus[0];
-    let due = RUN.as_micros() / every.as_micros();
+    // The last one ends the run.
+    let due = RUN.as_micros() / every.as_micros() + 1;
     // A busy machine skips some.
-    assert!(cpu.interruption_count > 20 && u128::from(cpu.interruption_count) <= due, "{cpu:?}");
+    assert!(
+        cpu.interruption_count > 20 && u128::from(cpu.interruption_count) <= due,
+        "{} of {due}",
+        cpu.interruption_count
+    );
     assert_eq!((record.wake_every_ns, cpu.loop_count), (Some(1_900_000), cpu.interruption_count));
     if !is_traced(&record) {
         return;
@@ -228,4 +238,43 @@ fn a_wake_up_is_delayed_by_who_has_the_cpu() {
     let (timers, threads) = (total("local timer (hrtimer_wakeup)"), total("lowlat-inject"));
     eprintln!("{} wake-ups, {timers} timers, {threads} delayed by the thread", cpu.interruption_count);
     assert!(timers * 2 > cpu.interruption_count && threads > 0, "{:#?}", study.causes);
+}
+
+/// A real-time sampler is held back so that an ordinary thread runs: the host does not do that to a program that sleeps.
+#[test]
+fn what_a_real_time_sampler_causes_is_in_no_figure_of_the_cpu() {
+    let Some(ground) = ground() else { return };
+    let is_over = AtomicBool::new(false);
+    let real_time = Some(RealTime { policy: RealTimePolicy::Fifo, priority: 5 });
+    // The kernel gives an ordinary thread its time after it has waited for a second.
+    let options = JitterOptions { real_time, ..options(ground.cpu, 2 * RUN) };
+    if options.check(&Root::live()).is_err() {
+        eprintln!("skipped: real-time samplers are not permitted");
+        return;
+    }
+    let record = thread::scope(|scope| {
+        scope.spawn(|| {
+            let _ = affinity::pin_to(&CpuSet::of(ground.cpu));
+            // Relaxed: only ends the loop.
+            while !is_over.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        let _raise = Raise(&is_over);
+        observe(&options, true)
+    });
+    let (cpu, causes) = (&record.cpus[0], record.causes.as_ref().unwrap());
+    let Some(own) = causes.cpus.first().and_then(|cpu| cpu.own_holds.as_ref()) else {
+        eprintln!("skipped: nothing held the sampler back, or nothing was traced");
+        return;
+    };
+    eprintln!(
+        "{} times, {} ms beside {} interruptions",
+        own.count,
+        own.ns_total / 1_000_000,
+        cpu.interruption_count
+    );
+    assert_eq!(cpu.interruption_count + own.count, causes.cpus[0].attributed_count);
+    assert_eq!(cpu.interruption_ns_max, own.others_ns_max);
+    assert!(record.warnings.iter().any(|warning| warning.contains("held back the real-time samplers")));
 }

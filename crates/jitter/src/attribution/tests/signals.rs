@@ -198,7 +198,7 @@ fn what_the_samplers_own_class_costs_is_counted_apart() {
     let holds = bench.finish().own_holds.unwrap();
     assert_eq!((holds.count, holds.ns_total, holds.others_ns_max), (2, 50_200 + 50_300, 2_200));
     let lengths = lowlat_host::histogram::decode(&holds.histogram).unwrap();
-    assert_eq!(lengths.len(), 2);
+    assert_eq!((lengths.len(), lengths.count_at(50_200), lengths.count_at(50_300)), (2, 1, 1));
 
     // If some interruptions never arrived here, the longest of the others is not known.
     let mut bench = Bench::new();

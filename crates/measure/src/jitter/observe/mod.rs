@@ -126,6 +126,9 @@ fn run_with_causes(
             cpu.blame_firmware();
         }
         notes.extend(counters.contradictions(cpu.cpu, &cpu.totals));
+        let measured = record.cpus.iter_mut().find(|of| of.cpu == cpu.cpu);
+        let is_out = measured.zip(cpu.own_holds.as_ref()).and_then(|(of, holds)| of.take_out(holds));
+        cpu.own_holds = cpu.own_holds.take().filter(|_| is_out.is_some());
     }
     notes.extend(held_back(&causes));
     record.causes = Some(causes);

@@ -177,7 +177,8 @@ pub fn looked_at(record: &JitterRecord, causes: &JitterCauses) -> String {
     let (attributed, _) = sum(causes, |cpu| cpu.attributed_count);
     let (kernel, _) = sum(causes, |cpu| cpu.kernel_count);
     let (events, _) = sum(causes, |cpu| cpu.event_count);
-    let all = record.cpus.iter().fold(0u64, |sum, cpu| sum.saturating_add(cpu.interruption_count));
+    let (own, _) = sum(causes, |cpu| cpu.own_holds.as_ref().map_or(0, |own| own.count));
+    let all = record.cpus.iter().fold(own, |sum, cpu| sum.saturating_add(cpu.interruption_count));
     let (kernel_ns, _) = sum(causes, |cpu| cpu.kernel_ns_total);
     let (unnamed_ns, _) = sum(causes, |cpu| cpu.kernel_unnamed_ns_total);
     let unnamed = if kernel_ns == 0 {
