@@ -178,7 +178,9 @@ mod tests {
 
     fn text(lengths: &[u64]) -> String {
         let mut held = Histogram::<u64>::new_with_bounds(1, 3_600_000_000_000, 3).unwrap();
-        lengths.iter().for_each(|length| held.record(*length).unwrap());
+        for length in lengths {
+            held.record(*length).unwrap();
+        }
         histogram::encode(&held)
     }
 
@@ -194,7 +196,9 @@ mod tests {
             ..JitterCpu::default()
         };
         let mut grows = Histogram::<u64>::new(3).unwrap();
-        [50_000_000, 50_100_000].into_iter().for_each(|length| grows.record(length).unwrap());
+        for length in [50_000_000, 50_100_000] {
+            grows.record(length).unwrap();
+        }
         let own = |others_ns_max| OwnHolds {
             count: 2,
             ns_total: 100_100_000,

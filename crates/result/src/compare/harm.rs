@@ -199,7 +199,8 @@ fn is_by_surroundings(runs: [&[&JitterRecord]; 2], cpus: &CpuSet, has_load_diffe
     let is_stolen = |cause: &Cause| {
         is_stolen_from && matches!(cause.kind, CauseKind::FirmwareOrHypervisor | CauseKind::Unexplained)
     };
-    let all = difference(&|_| true);
+    // The limit of the samplers' own class is no harm that the host does.
+    let all = difference(&|cause| cause.kind != CauseKind::Held || !cause.is_own);
     let is_most = |part: f64| part * all > 0.0 && part.abs() >= all.abs() / 2.0;
     is_most(difference(&is_stolen))
         || (has_load_differed && is_most(difference(&|cause| is_stolen(cause) || is_ordinary(cause))))
