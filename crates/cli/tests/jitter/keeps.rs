@@ -95,23 +95,20 @@ fn a_full_disk_keeps_what_it_could_take() {
     // host does.
     let cpu = runs::allowed().highest().unwrap();
     let place = ["--cpus", &cpu.to_string(), "--no-causes"];
-    let period_ns = runs::measure(directory.path(), &[&["--duration", "100ms"][..], &place].concat());
-    let period_ns = period_ns.jitter().unwrap().record.cpus[0].loop_period_ns;
-    let threshold = format!("{}ns", period_ns.floor() + 1.0);
-    let document = runs::measure(
-        directory.path(),
-        &[
-            "--duration",
-            "500ms",
-            "--cpus",
-            &cpu.to_string(),
-            "--threshold",
-            &threshold,
-            "--no-causes",
-            "--raw",
-            "small/raw",
-        ],
-    );
+    // The loop may be slower in the next run, which then refuses the threshold.
+    let document = (0..20).find_map(|_| {
+        let short = runs::measure(directory.path(), &[&["--duration", "100ms"][..], &place].concat());
+        let period_ns = short.jitter().unwrap().record.cpus[0].loop_period_ns;
+        let threshold = format!("{}ns", period_ns.floor() + 1.0);
+        let outputs = ["--raw", "small/raw", "--force", "--result", "result.json"];
+        let run = ["--duration", "500ms", "--threshold", &threshold];
+        let _alone = runs::alone();
+        let output = runs::jitter(directory.path(), &[&run[..], &place, &outputs].concat()).output().unwrap();
+        let said = crate::common::text(&output.stderr);
+        assert!(output.status.success() || said.contains("cannot tell interruptions"), "{said}");
+        output.status.success().then(|| runs::document(&directory.path().join("result.json")))
+    });
+    let document = document.expect("a loop that is as fast as in the run before");
     assert!(runs::warns(&document, "end before the run does"), "{}", runs::warnings(&document));
     assert!(runs::warns(&document, "No space left"), "{}", runs::warnings(&document));
     assert!(document.jitter().unwrap().record.cpus[0].interruption_count > 4_096, "all are in the document");

@@ -67,7 +67,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     };
     let (lines, total) = (all.iter().map(line).collect::<String>(), all.len());
     output::print(&format!(
-        "{lines}{held} of {total} documents keep the gate {gate}; {broken} break it, {not_shown} cannot show it.\n"
+        "{lines}{held} of {total} documents keep the gate {gate}; broken: {broken}, not shown: {not_shown}.\n"
     ))?;
     Ok(exit_of(verdict))
 }
