@@ -104,7 +104,7 @@ fn a_full_disk_keeps_what_it_could_take() {
         let run = ["--duration", "500ms", "--threshold", &threshold];
         let _alone = runs::alone();
         let output = runs::jitter(directory.path(), &[&run[..], &place, &outputs].concat()).output().unwrap();
-        let said = crate::common::text(&output.stderr);
+        let said = text(&output.stderr);
         assert!(output.status.success() || said.contains("cannot tell interruptions"), "{said}");
         output.status.success().then(|| runs::document(&directory.path().join("result.json")))
     });
