@@ -48,7 +48,7 @@ pub fn savings(
         let lost_ns = measured.map_or(0, |of| u128::from(of.interruption_ns_total)) + own_ns(cpu);
         // A cause that began before an interruption may have more time than the interruption.
         let whole_ns = attributed_ns(cpu).max(lost_ns).max(1);
-        for total in cpu.totals.iter().filter(|total| remedy::helps(&total.cause, cpu.cpu, context)) {
+        for total in cpu.totals.iter().filter(|total| remedy::helps(&total.cause, cpu.cpu, context, study)) {
             let cause = study.causes.iter().find(|found| key(&found.cause) == key(&total.cause));
             let Some(remedy) = cause.and_then(|cause| cause.remedy.as_ref()) else { continue };
             let ns = u64::try_from(u128::from(total.ns_total) * lost_ns / whole_ns).unwrap_or(u64::MAX);

@@ -80,9 +80,9 @@ fn behind<'a>(cause: &'a Cause, cpus: &CpuSet, study: &'a JitterStudy) -> Cow<'a
 }
 
 /// Whether the remedy of a cause helps a CPU. A cause that belongs on housekeeping CPUs stays there.
-pub(super) fn helps(cause: &Cause, cpu: CpuId, context: &RemedyContext<'_>) -> bool {
-    let rule =
-        rules::RULES.iter().find(|rule| rule.fits(&behind(cause, &CpuSet::new(), &JitterStudy::default())));
+pub(super) fn helps(cause: &Cause, cpu: CpuId, context: &RemedyContext<'_>, study: &JitterStudy) -> bool {
+    let behind = behind(cause, &CpuSet::of(cpu), study);
+    let rule = rules::RULES.iter().find(|rule| rule.fits(&behind));
     rule.is_some_and(|rule| !rule.belongs_to_housekeeping || !context.allocation.housekeeping.contains(cpu))
 }
 
