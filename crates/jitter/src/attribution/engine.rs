@@ -388,11 +388,7 @@ impl CpuAttributor {
         let record = RecordWriter {
             scale: self.scale,
             keys: &self.keys,
-            names: CauseNames {
-                names,
-                own_tids: &self.plan.own_tids,
-                is_sleeper: self.plan.sleep == Sleep::Timer,
-            },
+            names: CauseNames { names, own_tids: &self.plan.own_tids, sleep: self.plan.sleep },
             windows: self.windows,
         };
         let own_holds = self.own_holds();

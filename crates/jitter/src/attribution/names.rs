@@ -1,6 +1,9 @@
 //! Names of causes, when a run has ended and all names are known.
 
-use super::keys::{CauseKey, kind_of};
+use super::{
+    engine::Sleep,
+    keys::{CauseKey, kind_of},
+};
 use crate::{Cause, CauseKind, cause::LOCAL_TIMER};
 use lowlat_host::CpuSet;
 use lowlat_trace::{Activity, Hold, SIGNALS, SOFTIRQS, TraceNames, Vector};
@@ -9,7 +12,7 @@ use std::collections::BTreeSet;
 /// The name of the idle task as a cause. It runs while the measured thread was not allowed to.
 pub const IDLE_NAME: &str = "idle: the thread was stopped or throttled";
 
-/// Its name where the measured thread slept: the time until the CPU has left its idle state.
+/// Its name where the measured thread waited for a timer: the time until the CPU has left its idle state.
 pub const ASLEEP_NAME: &str = "idle: the processor had to wake";
 
 /// The priority of a thread of the deadline class.
@@ -25,8 +28,8 @@ pub struct CauseNames<'a> {
     pub names: &'a TraceNames,
     /// Thread IDs of lowlat itself.
     pub own_tids: &'a BTreeSet<i32>,
-    /// Whether the measured threads sleep of their own choice.
-    pub is_sleeper: bool,
+    /// Why the measured threads sleep.
+    pub sleep: Sleep,
 }
 
 impl CauseNames<'_> {
@@ -86,7 +89,10 @@ impl CauseNames<'_> {
 
     fn thread(&self, tid: i32) -> Cause {
         if tid == 0 {
-            return named(CauseKind::Thread, if self.is_sleeper { ASLEEP_NAME } else { IDLE_NAME });
+            return named(
+                CauseKind::Thread,
+                if self.sleep == Sleep::Timer { ASLEEP_NAME } else { IDLE_NAME },
+            );
         }
         let thread = self.names.threads.get(&tid);
         Cause {
@@ -158,7 +164,7 @@ mod tests {
         }
         names.threads.insert(77, ThreadName { comm: "lowlat".into(), prio: 110, allowed_cpus: None });
         let own_tids = BTreeSet::from([77]);
-        let cause = CauseNames { names: &names, own_tids: &own_tids, is_sleeper: false }.cause(key);
+        let cause = CauseNames { names: &names, own_tids: &own_tids, sleep: Sleep::Never }.cause(key);
         format!("{}{}", cause.label(), if cause.is_own { " (own)" } else { "" })
     }
 

@@ -268,15 +268,15 @@ impl Replay {
         }
         let key = keys.id(activity);
         let mut entry = 0;
-        if self.stack.last().is_some() {
-            self.name_timer(activity, keys);
-        } else {
+        if self.stack.is_empty() {
             // The scheduler ran for the thread that it chose; otherwise the previous activity is still
             // exiting.
             let is_chosen = matches!(activity, Activity::Thread(_));
             let exiting = self.last_base.filter(|_| !is_chosen);
             let explained = self.close_gap(exiting.or(Some((key, sender))));
             entry = if exiting.is_none() { explained } else { 0 };
+        } else {
+            self.name_timer(activity, keys);
         }
         self.parts.begin(key);
         if let Some(sender) = sender {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub struct GateOutcome {
     /// The gate.
     pub gate: String,
-    /// Broken if a row is broken, otherwise not shown if one is not shown, otherwise held.
+    /// Of all rows ([`Verdict::of_all`]).
     pub verdict: Verdict,
     /// One per clause and CPU, in order of the clauses.
     pub rows: Vec<GateRow>,
@@ -63,6 +63,12 @@ impl Verdict {
             Self::Broken => "broken",
             Self::NotShown => "not shown",
         }
+    }
+
+    /// That of several together: broken if one is, otherwise not shown if one is not shown, otherwise held.
+    pub fn of_all(verdicts: impl IntoIterator<Item = Self>) -> Self {
+        let rank = |one: &Self| [Self::Held, Self::NotShown, Self::Broken].iter().position(|of| of == one);
+        verdicts.into_iter().max_by_key(rank).unwrap_or(Self::Held)
     }
 
     fn of(is_held: bool) -> Self {
@@ -146,9 +152,8 @@ impl Gate {
                 rows.extend(study.missing.iter().map(missing));
             }
         }
-        let has = |verdict| rows.iter().any(|row| row.verdict == verdict);
-        let worst = [Verdict::Broken, Verdict::NotShown].into_iter().find(|verdict| has(*verdict));
-        GateOutcome { gate: self.to_string(), verdict: worst.unwrap_or(Verdict::Held), rows }
+        let verdict = Verdict::of_all(rows.iter().map(|row| row.verdict));
+        GateOutcome { gate: self.to_string(), verdict, rows }
     }
 }
 

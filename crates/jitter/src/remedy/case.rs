@@ -47,10 +47,11 @@ impl<'a> Case<'a> {
 
     /// Advice to who interrupted these CPUs most for a reason that contains this, if anybody did.
     pub(super) fn by_sender(&self, reason: &str) -> Option<Advice> {
-        let is_meant =
-            |of: &&SenderStudy| !of.is_own && of.what.contains(reason) && !of.cpus.is_disjoint(&self.cpus);
-        // A stopper acts for others.
-        let is_meant = |of: &&SenderStudy| is_meant(of) && !of.who.starts_with("migration/");
+        let is_meant = |of: &&SenderStudy| {
+            // A stopper acts for others.
+            let is_stopper = of.who.starts_with("migration/");
+            !of.is_own && !is_stopper && of.what.contains(reason) && !of.cpus.is_disjoint(&self.cpus)
+        };
         let sender = self.study.senders.iter().find(is_meant)?;
         sender.remedy.as_ref().map(|remedy| by_program(&remedy.action))
     }

@@ -4,7 +4,7 @@ use crate::allocator::asked;
 use lowlat_host::{CpuId, CpuSet};
 use lowlat_jitter::{
     attribution::AttributionPlan, attribution::CauseNames, attribution::CpuAttributor,
-    attribution::GroupFinder, attribution::GroupPlan, attribution::Hit,
+    attribution::GroupFinder, attribution::GroupPlan, attribution::Hit, attribution::Sleep,
 };
 use lowlat_trace::{
     CpuCursor, Decoder, FUNCTIONS_MAX, IRQS_MAX, THREADS_MAX, TickMap, TraceEvent, TraceFormats,
@@ -238,7 +238,7 @@ fn a_day_of_causes_allocates_nothing() {
     assert_eq!((asked.allocations, asked.bytes_max), (0, 0));
 
     let own_tids = BTreeSet::new();
-    let names = CauseNames { names: search.decoder.names(), own_tids: &own_tids, is_sleeper: false };
+    let names = CauseNames { names: search.decoder.names(), own_tids: &own_tids, sleep: Sleep::Never };
     let groups = search.groups.finish(SECONDS * HZ, &names);
     assert_eq!(groups.sizes.iter().map(|size| (size.cpu_count, size.count)).collect::<Vec<_>>(), [(2, n)]);
     assert!(search.decoder.counts().missed_switch_count > 0, "missing switches cost no memory either");

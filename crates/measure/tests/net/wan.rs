@@ -7,7 +7,7 @@ use super::{
     losses::tap,
     short,
     stream::{options, run},
-    veth::{ADDRESSES, Pair, inside, ip, pair_over},
+    veth::{ADDRESSES, inside, ip, pair_over},
 };
 use lowlat_net::{
     pingpong::{Scenario, Transport},
@@ -46,7 +46,6 @@ struct Done {
 fn forward(from: &str, to: &str, way: Way, is_over: &AtomicBool) -> std::io::Result<Done> {
     let (from, to) = (tap(from)?, tap(to)?);
     from.set_read_timeout(Some(Duration::from_millis(1)))?;
-    // What it sends itself must not come back.
     let (mut done, mut count, mut held) = (Done::default(), 0_u64, None);
     let mut waiting: VecDeque<(Instant, Vec<u8>)> = VecDeque::new();
     let mut buffer = vec![0_u8; 4_000];
@@ -109,20 +108,21 @@ impl Forwarder {
     }
 }
 
-/// Two namespaces with a third between.
-fn middle(test: &str) -> Option<(Pair, String)> {
-    let name = format!("lowlat-net-{}-m", std::process::id());
-    if ip(&["netns", "add", &name]).is_err() {
-        eprintln!("skipped: {test}: needs root for network namespaces");
-        return None;
+/// The namespace between; deleted with this.
+struct Middle(String);
+
+impl Middle {
+    fn new(test: &str) -> Option<Self> {
+        let middle = Self(format!("lowlat-net-{}-m", std::process::id()));
+        if ip(&["netns", "add", &middle.0]).is_err() {
+            eprintln!("skipped: {test}: needs root for network namespaces");
+            return None;
+        }
+        Some(middle)
     }
-    let pair = pair_over(test, &name)?;
-    Some((pair, name))
 }
 
-struct Gone(String);
-
-impl Drop for Gone {
+impl Drop for Middle {
     fn drop(&mut self) {
         let _ = ip(&["netns", "delete", &self.0]);
     }
@@ -131,8 +131,9 @@ impl Drop for Gone {
 #[test]
 fn each_fault_of_the_way_is_counted_as_what_it_is() {
     let _alone = alone();
-    let Some((pair, middle)) = middle("each_fault_of_the_way_is_counted_as_what_it_is") else { return };
-    let _gone = Gone(middle.clone());
+    let test = "each_fault_of_the_way_is_counted_as_what_it_is";
+    let Some(Middle(middle)) = &Middle::new(test) else { return };
+    let Some(pair) = pair_over(test, middle) else { return };
     let pingpong = Scenario {
         sizes: vec![32],
         timeout_ms: 400,
@@ -148,7 +149,7 @@ fn each_fault_of_the_way_is_counted_as_what_it_is() {
         Way { held_every: 50, ..Way::default() },
     ] {
         // Ping-pong: one message is on its way at a time, so a held one is lost until it comes too late.
-        let forwarder = Forwarder::start(&middle, way);
+        let forwarder = Forwarder::start(middle, way);
         let scenario = pingpong.clone();
         let record = pair.beside_server(ADDRESSES[1], move |name| client(scenario, &name)).unwrap();
         thread::sleep(Duration::from_millis(50));
@@ -165,7 +166,7 @@ fn each_fault_of_the_way_is_counted_as_what_it_is() {
         assert!(size.figures.min_ns >= way.delay_ms * 1_000_000, "{way:?}: {:?}", size.figures);
 
         // A stream: messages follow each other, so a held one comes after the next.
-        let forwarder = Forwarder::start(&middle, way);
+        let forwarder = Forwarder::start(middle, way);
         let mut plan = options(Transport::Udp, Some(LatencyKind::OneWay), &[2_000.0]);
         plan.stream.rounds = 1;
         let record = pair.beside_server(ADDRESSES[1], move |name| run(plan, &name)).unwrap();

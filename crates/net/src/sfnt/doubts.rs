@@ -12,7 +12,7 @@ const TIME_SHARE_MAX: f64 = 1.3;
 
 /// Returns the doubts about a log, one sentence each.
 pub fn doubts(log: &SfntLog) -> Vec<String> {
-    let mut doubts: Vec<String> = log.damaged.iter().map(|error| format!("Left out: {error}.")).collect();
+    let mut doubts: Vec<String> = log.left_out().collect();
     let Some(line) = log.command_line() else {
         doubts.push("The header has no command line, so the set-up is unknown.".to_owned());
         return doubts;

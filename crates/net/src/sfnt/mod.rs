@@ -81,6 +81,11 @@ impl SfntLog {
         self.value("reporting").map_or_else(has_option, |reporting| reporting == "RTT")
     }
 
+    /// A sentence for each of [`SfntLog::damaged`].
+    pub(crate) fn left_out(&self) -> impl Iterator<Item = String> {
+        self.damaged.iter().map(|error| format!("Left out: {error}."))
+    }
+
     /// CPUs of client and server. Up to 1.2.0 the header has them, and a comma separates them.
     pub fn affinity(&self) -> Option<(u32, u32)> {
         let Some(cpus) = self.value("affinity") else { return self.command_line()?.affinity() };

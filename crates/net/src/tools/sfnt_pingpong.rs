@@ -8,7 +8,7 @@ pub fn parse(text: &str) -> Result<ToolOutput, String> {
     let logs = sfnt::parse(text).map_err(|error| format!("cannot be read: {error}"))?;
     let mut output = ToolOutput::default();
     for log in &logs {
-        output.warnings.extend(log.damaged.iter().map(|error| format!("Left out: {error}.")));
+        output.warnings.extend(log.left_out());
         let part = if log.is_round_trip() { 0.5 } else { 1.0 };
         let is_p99 = log.percentile().is_none_or(|percentile| (percentile - 99.0).abs() < 1e-9);
         if !is_p99 {

@@ -50,11 +50,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
         arguments.from.iter().map(|file| judged(file)).collect::<anyhow::Result<_>>()?;
     let count = |verdict| all.iter().filter(|of| of.outcome.verdict == verdict).count();
     let [held, broken, not_shown] = [Verdict::Held, Verdict::Broken, Verdict::NotShown].map(count);
-    let verdict = match (broken, not_shown) {
-        (0, 0) => Verdict::Held,
-        (0, _) => Verdict::NotShown,
-        _ => Verdict::Broken,
-    };
+    let verdict = Verdict::of_all(all.iter().map(|of| of.outcome.verdict));
     if outputs.form() == Format::Json {
         let gates = Gates { held_count: held, documents: all };
         output::print_json(&output::Document::of("lowlat-jitter-gates", &gates))?;

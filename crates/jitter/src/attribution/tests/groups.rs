@@ -1,6 +1,6 @@
 //! Groups of interruptions on several CPUs.
 
-use super::super::{keys::CauseKey, names::CauseNames};
+use super::super::{engine::Sleep, keys::CauseKey, names::CauseNames};
 use super::*;
 use lowlat_trace::{Activity, TraceNames, Vector};
 use proptest::prelude::*;
@@ -27,7 +27,7 @@ fn hit(cpu: CpuId, at: u64, length: u64, key: CauseKey) -> Hit {
 
 fn finish(finder: GroupFinder, run_ticks: u64) -> JitterGroups {
     let names = TraceNames::default();
-    finder.finish(run_ticks, &CauseNames { names: &names, own_tids: &BTreeSet::new(), is_sleeper: false })
+    finder.finish(run_ticks, &CauseNames { names: &names, own_tids: &BTreeSet::new(), sleep: Sleep::Never })
 }
 
 /// Per group: when each CPU was hit and for how long.

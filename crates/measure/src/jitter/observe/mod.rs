@@ -127,8 +127,9 @@ fn run_with_causes(
         }
         notes.extend(counters.contradictions(cpu.cpu, &cpu.totals));
         let measured = record.cpus.iter_mut().find(|of| of.cpu == cpu.cpu);
-        let is_out = measured.zip(cpu.own_holds.as_ref()).and_then(|(of, holds)| of.take_out(holds));
-        cpu.own_holds = cpu.own_holds.take().filter(|_| is_out.is_some());
+        if measured.zip(cpu.own_holds.as_ref()).and_then(|(of, own)| of.take_out(own)).is_none() {
+            cpu.own_holds = None;
+        }
     }
     notes.extend(held_back(&causes));
     record.causes = Some(causes);

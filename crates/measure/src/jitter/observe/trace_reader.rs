@@ -62,8 +62,8 @@ pub struct TraceReader {
     epoch: u64,
     problems: Vec<Warning>,
     own_tids: Arc<BTreeSet<i32>>,
-    /// Whether the samplers sleep between wake-ups.
-    is_sleeper: bool,
+    /// Why the samplers sleep.
+    sleep: Sleep,
     /// Functions whose names were looked up during the run, and the names.
     looked_up: BTreeSet<u64>,
     named: TraceNames,
@@ -96,6 +96,7 @@ impl TraceReader {
         let own_tids = Arc::new(own_threads(root));
         let page_events = pipes.iter().map(CpuPipe::events_max).max().unwrap_or(0);
         let (events_max, at_once) = events_for(lanes.len(), page_events);
+        let sleep = options.wake_every.map_or(Sleep::Never, |_| Sleep::Timer);
         let plan = |lane: &Lane| AttributionPlan {
             cpu: lane.cpu,
             sampler_tid: lane.thread_id,
@@ -105,7 +106,7 @@ impl TraceReader {
             slack_ticks: scale.ticks(SLACK_NS),
             worst_count: options.worst_count,
             first_count: options.first_count,
-            sleep: options.wake_every.map_or(Sleep::Never, |_| Sleep::Timer),
+            sleep,
             events_max,
         };
         let mut reader = Self {
@@ -121,7 +122,7 @@ impl TraceReader {
             epoch: 0,
             problems: Vec::new(),
             own_tids,
-            is_sleeper: options.wake_every.is_some(),
+            sleep,
             looked_up: BTreeSet::new(),
             named: TraceNames::default(),
             allowed: BTreeMap::new(),
@@ -341,7 +342,7 @@ impl TraceReader {
         }
         let mut names = self.decoder.names().clone();
         names.functions.clone_from(&self.named.functions);
-        let names = CauseNames { names: &names, own_tids: &self.own_tids, is_sleeper: self.is_sleeper };
+        let names = CauseNames { names: &names, own_tids: &self.own_tids, sleep: self.sleep };
         keys.map(|key| names.cause(key)).collect()
     }
 
@@ -362,7 +363,7 @@ impl TraceReader {
         let names = self.names(notes);
         let lost = self.lost_by_kernel();
         let run_ns = record.cpus.iter().map(|cpu| cpu.runtime_ns).max().unwrap_or(0);
-        let cause_names = CauseNames { names: &names, own_tids: &self.own_tids, is_sleeper: self.is_sleeper };
+        let cause_names = CauseNames { names: &names, own_tids: &self.own_tids, sleep: self.sleep };
         let late_count = self.groups.as_ref().map_or(0, GroupFinder::late_count);
         if late_count > 0 {
             notes.push(Warning::GroupsLate { count: late_count });

@@ -206,7 +206,7 @@ mod tests {
             is_cause(&thread(IDLE_NAME), Part::ClientWake) && !is_cause(&thread(IDLE_NAME), Part::Program)
         );
         for kind in [CauseKind::Unexplained, CauseKind::FirmwareOrHypervisor] {
-            assert!(!is_cause(&Cause::of(kind), Part::Program), "{kind:?} is told apart");
+            assert!(!is_cause(&Cause::of(kind), Part::Program), "{kind:?} is counted separately");
         }
     }
 }
