@@ -43,6 +43,7 @@ const MOVING_FIELDS: &[&str] = &[
     "pid",
     "napi_id",
     "drops",
+    "driver_drops",
     "allowed_cpus",
     "label",
 ];

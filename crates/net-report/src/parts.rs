@@ -51,8 +51,10 @@ fn title(size: &SizeRecord) -> String {
 
 /// Name of a part. An end that was not traced has its wake-up within the part before.
 pub(super) fn name(record: &PingpongRecord, part: Part) -> String {
-    let is_traced = record.parts.as_ref().map_or([false; 2], |facts| facts.is_traced);
+    let facts = record.parts.as_ref();
+    let is_traced = facts.map_or([false; 2], |facts| facts.is_traced);
     match part {
+        Part::Wire if facts.is_some_and(|facts| facts.is_by_nics) => "wire, there and back".to_owned(),
         Part::ClientSocket if !is_traced[0] => "client: driver to program".to_owned(),
         Part::ServerSocket if !is_traced[1] => "server: driver to program".to_owned(),
         part => part.to_string(),
@@ -147,7 +149,8 @@ pub(super) fn cause_rows(record: &PingpongRecord, slowest: &[SlowMessage]) -> Ve
     let mut found: BTreeMap<(Part, String), (u64, u64)> = BTreeMap::new();
     for slow in slowest {
         let own_cpu = if slow.part.is_server() { record.server.cpu } else { record.client.cpu };
-        let elsewhere = slow.cpu.filter(|cpu| Some(*cpu) != own_cpu && slow.part != Part::Wire);
+        let elsewhere =
+            slow.cpu.filter(|cpu| Some(*cpu) != own_cpu && !matches!(slow.part, Part::Wire | Part::Nics));
         let place = elsewhere.map(|cpu| format!(", CPU {cpu}")).unwrap_or_default();
         let cause = match &slow.cause {
             SlowCause::NotFound => "not found".to_owned(),
@@ -207,7 +210,10 @@ pub(super) mod tests {
     pub(crate) fn record(is_traced: bool) -> PingpongRecord {
         let mut samples: Vec<u64> = (0..4_000).map(|n| 15_000 + n).collect();
         let mut size = SizeRecord::of(32, &mut samples, 99.0, 1).unwrap();
-        let is_shown = |part: &&Part| is_traced || !matches!(part, Part::ClientWake | Part::ServerWake);
+        let is_shown = |part: &&Part| match part {
+            Part::ClientWake | Part::ServerWake => is_traced,
+            part => **part != Part::Nics,
+        };
         let figures = |(place, part): (usize, &Part)| PartFigures {
             part: *part,
             median_ns: 1_000 * (place as u64 + 1),
@@ -244,7 +250,7 @@ pub(super) mod tests {
             client: EndFacts { cpu: Some(1), ..EndFacts::default() },
             server: EndFacts { cpu: Some(0), ..EndFacts::default() },
             is_same_host: true,
-            parts: Some(PartsFacts { is_traced: [is_traced; 2], notes: Vec::new() }),
+            parts: Some(PartsFacts { is_traced: [is_traced; 2], ..PartsFacts::default() }),
             sizes: vec![size],
             ..PingpongRecord::default()
         }
@@ -271,7 +277,7 @@ pub(super) mod tests {
             "client: wake-up idle exit 2 90.0 us",
             "preempted by burn\\u{1b}[2J 1 300 us",
             "softirq RCU, CPU 0",
-            "wire, there and back not found",
+            "between the drivers not found",
         ] {
             assert!(words.contains(part), "{part}: {text}");
         }

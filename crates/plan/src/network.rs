@@ -31,11 +31,11 @@ const PREPARING: [&str; 18] = [
 const FILTER: &str = "service.firewalld";
 
 impl Plan {
-    /// Plans what prepares a host for the traffic of one interface: a part of [`Plan::of`], which is applied, verified
-    /// and rolled back like the whole.
+    /// Plans what prepares a host for the traffic of one interface, and of those that it stands on: a part of
+    /// [`Plan::of`], which is applied, verified and rolled back like the whole.
     pub fn for_interface(context: &Context<'_>, lowlat_version: &str, nic: &str) -> Self {
         let role = Role { nics: vec![nic.to_owned()], ..context.role.clone() };
-        let host = with_interrupts_of(context.host, nic);
+        let host = with_interrupts_of(context.host, &role);
         let own = Context { role: &role, host: &host, ..*context };
         let mut plan = Self::of_some(&own, lowlat_version, prepares_network);
         let asked = Context { profile: Profile::Guide57037, ..own };
@@ -47,10 +47,9 @@ impl Plan {
 }
 
 /// The host without interrupts of other devices, which stay where they are.
-fn with_interrupts_of(host: &HostSnapshot, nic: &str) -> HostSnapshot {
+fn with_interrupts_of(host: &HostSnapshot, role: &Role) -> HostSnapshot {
+    let own: Vec<u32> = role.trading_nics(host).flat_map(|nic| nic.irqs.clone()).collect();
     let mut host = host.clone();
-    let own: Vec<u32> =
-        host.nics.iter().filter(|known| known.name == nic).flat_map(|nic| nic.irqs.clone()).collect();
     host.interrupts.irqs.retain(|irq| own.contains(&irq.number));
     host
 }
@@ -124,6 +123,30 @@ mod tests {
         assert!(!names.iter().any(|name| name.contains("eth1")), "{names:?}");
         let irqs: Vec<u32> = plan.changes.iter().filter_map(|change| irq_of(&change.target)).collect();
         assert_eq!(irqs, [40], "interrupts of other devices stay");
+    }
+
+    #[test]
+    fn a_bond_and_a_vlan_are_prepared_by_what_they_stand_on() {
+        let mut bench = bench();
+        let on = |name: &str, lower: &[&str]| Nic {
+            name: name.into(),
+            lower: lower.iter().map(|&name| name.to_owned()).collect(),
+            ..Nic::default()
+        };
+        bench.host.nics.extend([
+            on("bond0", &["eth0", "eth1"]),
+            on("bond0.7", &["bond0"]),
+            on("loop0", &["loop0"]),
+        ]);
+        let all = Plan::for_interface(&bench.context(), "1.0.0", "bond0.7");
+        let names: Vec<String> = all.changes.iter().map(|change| change.target.kind().name()).collect();
+        for wanted in ["eth0 adaptive-rx", "eth1 adaptive-rx"] {
+            assert!(names.iter().any(|name| name == wanted), "{wanted}: {names:?}");
+        }
+        let irqs: Vec<u32> = all.changes.iter().filter_map(|change| irq_of(&change.target)).collect();
+        assert_eq!(irqs, [40, 41]);
+        let round = Plan::for_interface(&bench.context(), "1.0.0", "loop0");
+        assert!(round.changes.iter().all(|change| irq_of(&change.target).is_none()));
     }
 
     fn irq_of(target: &Target) -> Option<u32> {

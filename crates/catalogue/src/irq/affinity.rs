@@ -61,11 +61,8 @@ fn affinity(context: &Context<'_>, _: &Setting) -> Judgement {
 /// Interrupts with a handler. Those of NICs that the role names are judged by the NIC rows.
 fn is_judged(context: &Context<'_>, irq: &Irq) -> bool {
     let is_placed = context.profile == Profile::Trading
-        && context
-            .host
-            .nics
-            .iter()
-            .any(|nic| context.role.nics.contains(&nic.name) && nic.irqs.contains(&irq.number));
+        && !context.role.nics.is_empty()
+        && context.role.trading_nics(context.host).any(|nic| nic.irqs.contains(&irq.number));
     !irq.actions.is_empty() && !is_placed
 }
 

@@ -86,12 +86,13 @@ impl IsolateBy {
 }
 
 impl Role {
-    /// The interfaces that carry trading traffic: those in the role, otherwise every physical one that is not
-    /// down.
+    /// The interfaces that carry trading traffic: those in the role, or what these stand on, otherwise every physical
+    /// one that is not down.
     pub fn trading_nics<'a>(&self, host: &'a HostSnapshot) -> impl Iterator<Item = &'a Nic> + use<'a, '_> {
         let is_in_use = |nic: &Nic| nic.is_physical && nic.operstate.text() != "down";
+        let carriers = host.carriers_of(&self.nics);
         host.nics.iter().filter(move |nic| {
-            if self.nics.is_empty() { is_in_use(nic) } else { self.nics.contains(&nic.name) }
+            if self.nics.is_empty() { is_in_use(nic) } else { carriers.contains(&nic.name) }
         })
     }
 

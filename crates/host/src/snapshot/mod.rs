@@ -22,8 +22,8 @@ pub use interrupts::{Counter, InterruptFacts, Irq};
 pub use kernel::{KNOWN_BEFORE_BOOT, KernelFacts, SysctlAssignment};
 pub use memory::{HugePages, MemoryFacts, MemoryModule, Swap};
 pub use nic::{
-    Channels, Coalescing, Disk, Eee, Fec, Napi, NapiField, Nic, Pause, PcieLink, QueueMask, Rings,
-    Timestamping,
+    Channels, Coalescing, Disk, Eee, Fec, Napi, NapiField, Nic, Pause, PcieLink, PcieTransfers, QueueMask,
+    Rings, Timestamping,
 };
 pub use scheduler::{NamedDomain, SchedDomain, SchedulerFacts};
 pub use services::{
@@ -33,7 +33,7 @@ pub use tasks::{KernelThread, SchedPolicy, TaskFacts, Workqueue};
 
 use crate::{Reading, topology::Topology};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything read from one host at one time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -92,6 +92,22 @@ impl HostSnapshot {
     /// The knob at `path`; `Absent` if nothing was read there.
     pub fn file(&self, path: &str) -> Reading<String> {
         self.files.get(path).cloned().unwrap_or_default()
+    }
+
+    /// The interfaces that carry the traffic of these: the ends of what a bond, bridge, VLAN or macvlan stands on.
+    pub fn carriers_of(&self, names: &[String]) -> BTreeSet<String> {
+        let (mut seen, mut carriers) = (BTreeSet::new(), BTreeSet::new());
+        let mut open = names.to_vec();
+        while let Some(name) = open.pop() {
+            if !seen.insert(name.clone()) {
+                continue;
+            }
+            match self.nics.iter().find(|nic| nic.name == name).filter(|nic| !nic.lower.is_empty()) {
+                Some(nic) => open.extend(nic.lower.iter().cloned()),
+                None => drop(carriers.insert(name)),
+            }
+        }
+        carriers
     }
 
     /// The knobs whose path matches a glob with `*` inside path components, in path order.

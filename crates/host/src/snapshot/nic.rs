@@ -43,12 +43,24 @@ pub struct Nic {
     pub node: Reading<i32>,
     /// PCI Express link.
     pub link: Reading<PcieLink>,
+    /// How the device transfers data over the link.
+    #[serde(skip_serializing_if = "Reading::is_absent")]
+    pub transfers: Reading<PcieTransfers>,
+    /// IOMMU group and the type of its domain: "14 (DMA-FQ)"; absent without an IOMMU.
+    #[serde(skip_serializing_if = "Reading::is_absent")]
+    pub iommu_group: Reading<String>,
     /// Queue counts.
     pub channels: Reading<Channels>,
     /// Ring sizes.
     pub rings: Reading<Rings>,
     /// Interrupt coalescing.
     pub coalescing: Reading<Coalescing>,
+    /// Interrupt coalescing of each queue, from queue 0 (`ethtool -Q IF -c`).
+    #[serde(skip_serializing_if = "Reading::is_absent")]
+    pub queue_coalescing: Reading<Vec<Coalescing>>,
+    /// The driver's own switches, by its names (`ethtool --show-priv-flags`).
+    #[serde(skip_serializing_if = "Reading::is_absent")]
+    pub private_flags: Reading<BTreeMap<String, bool>>,
     /// Features by the kernel's name: "rx-gro" to on/off.
     pub offloads: Reading<BTreeMap<String, bool>>,
     /// Time stamping.
@@ -65,6 +77,18 @@ pub struct Nic {
     /// Receive side scaling: the queue of each entry of the indirection table.
     #[serde(skip_serializing_if = "Reading::is_absent")]
     pub rss_indirection: Reading<Vec<u32>>,
+    /// Further RSS contexts: the queues of each, by its number (`ethtool -x IF context N`).
+    #[serde(skip_serializing_if = "Reading::is_absent")]
+    pub rss_contexts: Reading<BTreeMap<u32, Vec<u32>>>,
+    /// Flow steering: where the packets of each rule go, by the rule's location: "queue 4", "dropped" (`ethtool -n`).
+    #[serde(skip_serializing_if = "Reading::is_absent")]
+    pub flow_rules: Reading<BTreeMap<u32, String>>,
+    /// Priorities with priority flow control (`dcb pfc show`; IEEE 802.1Qbb).
+    #[serde(skip_serializing_if = "Reading::is_absent")]
+    pub pfc_priorities: Reading<Vec<u32>>,
+    /// The plug-in module: form, vendor and part (`ethtool -m`; SFF-8472, SFF-8636, CMIS).
+    #[serde(skip_serializing_if = "Reading::is_absent")]
+    pub transceiver: Reading<String>,
     /// NAPI instances with their queues.
     #[serde(skip_serializing_if = "Reading::is_absent")]
     pub napis: Reading<Vec<Napi>>,
@@ -75,6 +99,12 @@ pub struct Nic {
     /// (/sys/class/net/IF/statistics).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub drops: BTreeMap<String, u64>,
+    /// The driver's own counters of packets lost or damaged, by its names (`ethtool -S`).
+    #[serde(skip_serializing_if = "Reading::is_absent")]
+    pub driver_drops: Reading<BTreeMap<String, u64>>,
+    /// Interfaces that it stands on: members of a bond or bridge, the one below a VLAN or macvlan.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lower: Vec<String>,
     /// Interrupts of the device (msi_irqs), in ascending order.
     pub irqs: Vec<u32>,
     /// Receive packet steering, a mask per receive queue.
@@ -108,6 +138,18 @@ pub struct PcieLink {
     /// Whether power states of the link (L0s, L1) may be entered, according to link/l0s_aspm and
     /// link/l1_aspm.
     pub aspm: Reading<bool>,
+}
+
+/// Device Control of a PCI Express function (`lspci -vv`; PCI Express Base Specification 7.5.3.4).
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PcieTransfers {
+    /// Largest packet that it sends (MPS).
+    pub payload_bytes_max: u32,
+    /// Largest read that it requests (MRRS).
+    pub read_request_bytes_max: u32,
+    /// Whether it may mark writes that others may overtake.
+    pub is_relaxed: bool,
 }
 
 /// Queues of an interface (`ethtool -l`).

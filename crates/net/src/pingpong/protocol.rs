@@ -269,6 +269,8 @@ mod tests {
             sent_ns: widest,
             arrived_ns: widest,
             received_ns: widest,
+            sent_by_nic_ns: widest,
+            arrived_at_nic_ns: widest,
         };
         let frame = encode(&Message::Stamps { rows: vec![row; STAMPS_PER_FRAME] });
         assert!(frame.len() - HEAD_BYTES <= BODY_BYTES_MAX, "{}", frame.len());

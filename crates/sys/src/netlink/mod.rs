@@ -101,7 +101,22 @@ impl Connection {
 
     /// Returns the attributes that answer a query of `ethtool` about an interface.
     pub(crate) fn ask_about(&mut self, interface: &str, command: u8) -> Result<Vec<u8>, Errno> {
-        self.ask(command, &interface_header(interface, None))
+        self.ask_more_about(interface, command, &[])
+    }
+
+    /// The same with further attributes.
+    pub(crate) fn ask_more_about(
+        &mut self,
+        interface: &str,
+        command: u8,
+        attributes: &[u8],
+    ) -> Result<Vec<u8>, Errno> {
+        self.ask(command, &[interface_header(interface, None).as_slice(), attributes].concat())
+    }
+
+    /// Returns the attributes of each answer to a query of `ethtool` that lists several about an interface.
+    pub(crate) fn list_about(&mut self, interface: &str, command: u8) -> Result<Vec<Vec<u8>>, Errno> {
+        self.list(command, &interface_header(interface, None))
     }
 
     /// Returns the attributes of the one answer to a request.

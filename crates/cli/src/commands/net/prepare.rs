@@ -48,7 +48,8 @@ fn declare(command: Command) -> Command {
         .about("Prepare the host for network traffic of one interface, through the undo log")
         .after_help(format!(
             "Plans the settings of the interface and its interrupts, the network's sysctls, power saving that delays a \
-             packet, and services that come between. `lowlat tune plan` has the rest: isolation and the command line.\n\
+             packet, and services that come between; of a bond, VLAN or macvlan, those of the interfaces below it. \
+             `lowlat tune plan` has the rest: isolation and the command line.\n\
              `lowlat tune verify` checks what was applied, `lowlat tune rollback` restores it.\n\n\
              Exit codes: 0 nothing to change or in force, 1 changes planned or some refused, 2 error, \
              4 nothing to change, but less than half of the settings could be checked.\n\n{}",
@@ -72,6 +73,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let nic = super::found(&host.snapshot, &arguments.interface)?;
     if nic.carrier.known() == Some(&false) {
         output::talk(&format!("warning: {} has no carrier, so nothing can be measured over it", nic.name));
+    }
+    if !nic.lower.is_empty() {
+        output::talk(&format!("{} stands on {}: they are prepared for it", nic.name, nic.lower.join(", ")));
     }
     host.role.accepted_risks.extend(arguments.accept_risk.iter().cloned());
     host.role.is_busy_polling |= arguments.busy_poll;

@@ -47,9 +47,9 @@ impl Link {
         let end = ArchCounter.now();
         let received_ns = Some(now_ns());
         if let Some(stamper) = &mut self.stamper {
-            let arrived_ns = stamper.take_arrival();
+            let Stamps { arrived_ns, arrived_at_nic_ns, .. } = stamper.take_arrival();
             if let Some(row) = stamper.last_row() {
-                (row.arrived_ns, row.received_ns) = (arrived_ns, received_ns);
+                *row = Stamps { arrived_ns, arrived_at_nic_ns, received_ns, ..*row };
             }
         }
         Ok(end)
@@ -63,9 +63,9 @@ impl Link {
         self.receive(bytes)?;
         let received_ns = Some(now_ns());
         if let Some(stamper) = &mut self.stamper {
-            let arrived_ns = stamper.take_arrival();
+            let arrival = stamper.take_arrival();
             let sending_ns = Some(now_ns());
-            stamper.push(Stamps { arrived_ns, received_ns, sending_ns, ..Stamps::default() });
+            stamper.push(Stamps { received_ns, sending_ns, ..arrival });
         }
         self.send(bytes)?;
         self.read_departures();

@@ -50,7 +50,7 @@ fn cause_of(
     }
     let own_cpu = if part.is_server() { ends.server_cpu } else { ends.client_cpu };
     // Packets can be handled on any CPU; what a program does happens on its own.
-    let is_anywhere = matches!(part, Part::Wire | Part::ServerSocket | Part::ClientSocket);
+    let is_anywhere = matches!(part, Part::Wire | Part::Nics | Part::ServerSocket | Part::ClientSocket);
     let explained: Vec<(CpuId, &Explained)> = traced
         .iter()
         .filter(|causes| is_anywhere || Some(causes.cpu) == own_cpu)
@@ -104,10 +104,10 @@ fn windows(exchange: &Exchange, part: Part, is_same_host: bool) -> Vec<(u64, u64
     let pairs = match part {
         Part::ClientSend => vec![(client.sending_ns, client.queued_ns)],
         Part::ClientDriver => vec![(client.queued_ns, client.sent_ns)],
-        Part::Wire if is_same_host => {
+        Part::Wire | Part::Nics if is_same_host => {
             vec![(client.sent_ns, server.arrived_ns), (server.sent_ns, client.arrived_ns)]
         }
-        Part::Wire => vec![(client.sent_ns, client.arrived_ns)],
+        Part::Wire | Part::Nics => vec![(client.sent_ns, client.arrived_ns)],
         Part::ServerSocket => vec![(server.arrived_ns, server_woken)],
         Part::ServerWake => vec![(server_woken, server.received_ns)],
         Part::Program => vec![(server.received_ns, server.sending_ns)],
@@ -139,7 +139,7 @@ fn is_cause(cause: &Cause, part: Part) -> bool {
     let is_named = !matches!(cause.kind, CauseKind::Unexplained | CauseKind::FirmwareOrHypervisor);
     is_named
         && match part {
-            Part::Wire | Part::ServerSocket | Part::ClientSocket => handles_packets(),
+            Part::Wire | Part::Nics | Part::ServerSocket | Part::ClientSocket => handles_packets(),
             Part::ServerWake | Part::ClientWake => true,
             _ => !is_idle(cause),
         }

@@ -170,6 +170,7 @@ impl<'a> PartsRun<'a> {
             server_cpu: self.server.cpu,
             is_same_host: self.is_same_host,
         };
+        self.facts.is_by_nics |= self.tally.is_by_nics() == Some(true);
         SizeParts { slowest: causes::slowest(&self.tally, &causes, &ends), ..self.tally.figures() }
     }
 

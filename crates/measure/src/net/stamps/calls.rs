@@ -7,17 +7,23 @@ use std::{
     ptr,
 };
 
-/// Transmission: handed to the device, and handed to the queueing discipline. Reception: by the driver. All by the
-/// kernel's clock, numbered, and without the packet.
+/// Transmission: handed to the device, and handed to the queueing discipline. Reception: by the driver. Both by the
+/// kernel's clock, and by the NIC's own where it stamps packets. All numbered, and without the packet.
 const STAMPING: libc::c_uint = libc::SOF_TIMESTAMPING_TX_SOFTWARE
     | SOF_TIMESTAMPING_TX_SCHED
     | libc::SOF_TIMESTAMPING_RX_SOFTWARE
     | libc::SOF_TIMESTAMPING_SOFTWARE
     | SOF_TIMESTAMPING_OPT_ID
-    | SOF_TIMESTAMPING_OPT_TSONLY;
+    | SOF_TIMESTAMPING_OPT_TSONLY
+    | libc::SOF_TIMESTAMPING_TX_HARDWARE
+    | libc::SOF_TIMESTAMPING_RX_HARDWARE
+    | libc::SOF_TIMESTAMPING_RAW_HARDWARE
+    | SOF_TIMESTAMPING_OPT_TX_SWHW;
 const SOF_TIMESTAMPING_OPT_ID: libc::c_uint = 1 << 7;
 const SOF_TIMESTAMPING_TX_SCHED: libc::c_uint = 1 << 8;
 const SOF_TIMESTAMPING_OPT_TSONLY: libc::c_uint = 1 << 11;
+/// A departure is stamped by the kernel and by the NIC, in two entries of the error queue.
+const SOF_TIMESTAMPING_OPT_TX_SWHW: libc::c_uint = 1 << 14;
 
 /// Origin of an entry of the error queue that is a time stamp.
 const SO_EE_ORIGIN_TIMESTAMPING: u8 = 4;
@@ -25,8 +31,8 @@ const SO_EE_ORIGIN_TIMESTAMPING: u8 = 4;
 const SENT: u32 = 0;
 const QUEUED: u32 = 1;
 
-/// Entries of the error queue that one call returns: both departures of two messages.
-const ENTRIES: usize = 4;
+/// Entries of the error queue that one call returns: every departure of two messages.
+const ENTRIES: usize = 6;
 /// Room for the control messages of one entry: three time stamps, and an extended error with an address.
 const CONTROL_BYTES: usize = 256;
 const NS_PER_S: u64 = 1_000_000_000;
@@ -38,8 +44,17 @@ pub struct Sent {
     pub number: u32,
     /// Whether it was handed to the queueing discipline; otherwise to the device.
     pub is_queued: bool,
-    /// When, by the real-time clock.
-    pub ns: u64,
+    /// When.
+    pub at: At,
+}
+
+/// Time stamps of one event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct At {
+    /// The kernel's, by the real-time clock.
+    pub ns: Option<u64>,
+    /// The NIC's, by its own clock.
+    pub nic_ns: Option<u64>,
 }
 
 /// Bytes aligned as control messages.
@@ -54,7 +69,7 @@ pub fn set_stamps(socket: BorrowedFd<'_>, is_on: bool) -> io::Result<()> {
 }
 
 /// Receives from a socket, with the time when the packet arrived.
-pub fn receive(socket: BorrowedFd<'_>, into: &mut [u8], wait: Wait) -> io::Result<(usize, Option<u64>)> {
+pub fn receive(socket: BorrowedFd<'_>, into: &mut [u8], wait: Wait) -> io::Result<(usize, At)> {
     let mut control = Control([0; CONTROL_BYTES]);
     let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let mut message = message(&raw mut part, &raw mut control);
@@ -63,13 +78,13 @@ pub fn receive(socket: BorrowedFd<'_>, into: &mut [u8], wait: Wait) -> io::Resul
     // long as stated; the descriptor is borrowed, so it is open.
     let received = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags) };
     let bytes = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
-    let mut arrived_ns = None;
+    let mut arrived = At::default();
     for_each(&message, |level, kind, data| {
         if (level, kind) == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) {
-            arrived_ns = software_stamp(data);
+            arrived = stamps(data);
         }
     });
-    Ok((bytes, arrived_ns))
+    Ok((bytes, arrived))
 }
 
 /// Memory to read an error queue with.
@@ -114,16 +129,16 @@ impl ErrorQueue {
         };
         let read = usize::try_from(read).unwrap_or(0);
         for head in heads.iter().take(read) {
-            let (mut ns, mut error) = (None, None);
+            let (mut at, mut error) = (At::default(), None);
             for_each(&head.msg_hdr, |level, kind, data| match (level, kind) {
-                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => ns = software_stamp(data),
+                (libc::SOL_SOCKET, libc::SCM_TIMESTAMPING) => at = stamps(data),
                 (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR) => {
                     error = extended_error(data);
                 }
                 _ => {}
             });
-            if let Some((ns, (kind, number))) = ns.zip(error).filter(|(_, (kind, _))| *kind <= QUEUED) {
-                note(Sent { number, is_queued: kind != SENT, ns });
+            if let Some((kind, number)) = error.filter(|(kind, _)| *kind <= QUEUED && at != At::default()) {
+                note(Sent { number, is_queued: kind != SENT, at });
             }
         }
         read
@@ -158,8 +173,13 @@ fn for_each(message: &libc::msghdr, mut take: impl FnMut(i32, i32, &[u8])) {
     }
 }
 
-/// The kernel's own of three time stamps: seconds and nanoseconds. It is zero if there is none.
-fn software_stamp(data: &[u8]) -> Option<u64> {
+/// The kernel's and the NIC's of `struct scm_timestamping`; the second of its three has no use any more.
+fn stamps(data: &[u8]) -> At {
+    At { ns: stamp(data), nic_ns: data.get(32..).and_then(stamp) }
+}
+
+/// Seconds and nanoseconds; both are zero if there is none.
+fn stamp(data: &[u8]) -> Option<u64> {
     let word = |at: usize| {
         let bytes = data.get(at..)?.first_chunk()?;
         u64::try_from(i64::from_ne_bytes(*bytes)).ok()
@@ -181,11 +201,15 @@ mod tests {
 
     #[test]
     fn control_data_is_read_by_its_layout() {
-        let mut stamps = [0_u8; 48];
-        stamps[..8].copy_from_slice(&2_i64.to_ne_bytes());
-        stamps[8..16].copy_from_slice(&5_i64.to_ne_bytes());
-        assert_eq!(software_stamp(&stamps), Some(2_000_000_005));
-        assert_eq!((software_stamp(&[0; 48]), software_stamp(&stamps[..15])), (None, None));
+        let mut data = [0_u8; 48];
+        data[..8].copy_from_slice(&2_i64.to_ne_bytes());
+        data[8..16].copy_from_slice(&5_i64.to_ne_bytes());
+        assert_eq!(stamps(&data), At { ns: Some(2_000_000_005), nic_ns: None });
+        data[32..40].copy_from_slice(&3_i64.to_ne_bytes());
+        assert_eq!(stamps(&data), At { ns: Some(2_000_000_005), nic_ns: Some(3_000_000_000) });
+        data[..16].fill(0);
+        assert_eq!(stamps(&data), At { ns: None, nic_ns: Some(3_000_000_000) }, "a departure by the NIC");
+        assert_eq!((stamps(&[0; 48]), stamps(&data[..15])), (At::default(), At::default()));
         let mut error = [0_u8; 16];
         error[4] = SO_EE_ORIGIN_TIMESTAMPING;
         error[8..12].copy_from_slice(&QUEUED.to_ne_bytes());

@@ -27,11 +27,14 @@ pub fn sentence(napi_id: Option<u32>) -> String {
     match config(&interface) {
         Ok(config) if config.tx_type > 0 && config.rx_filter > 0 => {
             format!(
-                "Hardware time stamps of {interface} are on, but the parts come from those of the kernel."
+                "Hardware time stamps of {interface} are on; the wire is between the NICs if the other end has them too."
             )
         }
-        Ok(_) => format!("Hardware time stamps: not available, since they are off on {interface}."),
-        Err(_) => format!("Hardware time stamps: not available on {interface}."),
+        Ok(_) => format!(
+            "Hardware time stamps are off on {interface}, so the NICs count as wire: `hwstamp_ctl -i {interface} -t 1 -r 1` \
+             switches them on."
+        ),
+        Err(_) => format!("Hardware time stamps: not available on {interface}, so the NICs count as wire."),
     }
 }
 

@@ -39,8 +39,8 @@ fn wait_for_stamps(socket: &UdpSocket) {
     for _ in 0..TRIES {
         let is_stamped = || -> io::Result<bool> {
             socket.send_to(&[0], socket.local_addr()?)?;
-            let (_, arrived_ns) = calls::receive(socket.as_fd(), &mut [0], Wait::Not)?;
-            Ok(arrived_ns.is_some())
+            let (_, arrived) = calls::receive(socket.as_fd(), &mut [0], Wait::Not)?;
+            Ok(arrived.ns.is_some())
         };
         // A namespace whose `lo` is down has no packets to look at.
         if is_stamped().unwrap_or(false) {

@@ -7,7 +7,7 @@ mod hold;
 pub use hold::hold;
 
 use super::calls::Wait;
-use calls::{ErrorQueue, Sent};
+use calls::{At, ErrorQueue, Sent};
 use lowlat_net::pingpong::parts::Stamps;
 use std::{
     io,
@@ -25,7 +25,7 @@ pub struct Stamper {
     /// The kernel's number of the first message, once known.
     first: Option<u32>,
     /// When the last packet arrived.
-    arrived_ns: Option<u64>,
+    arrived: At,
     queue: ErrorQueue,
 }
 
@@ -41,19 +41,22 @@ impl Stamper {
         queue.drain(socket.as_fd(), |_| {});
         calls::set_stamps(socket.as_fd(), true)?;
         let step = if is_stream { bytes.max(1) } else { 1 };
-        Ok(Self { socket, rows, step, first: None, arrived_ns: None, queue })
+        Ok(Self { socket, rows, step, first: None, arrived: At::default(), queue })
     }
 
     /// Receives, and keeps the time when the packet arrived.
     pub fn receive(&mut self, into: &mut [u8], wait: Wait) -> io::Result<usize> {
-        let (bytes, arrived_ns) = calls::receive(self.socket.as_fd(), into, wait)?;
-        self.arrived_ns = arrived_ns.or(self.arrived_ns);
+        let (bytes, arrived) = calls::receive(self.socket.as_fd(), into, wait)?;
+        if arrived != At::default() {
+            self.arrived = arrived;
+        }
         Ok(bytes)
     }
 
-    /// The time when the last packet arrived, once.
-    pub fn take_arrival(&mut self) -> Option<u64> {
-        self.arrived_ns.take()
+    /// A row with the time when the last packet arrived, once.
+    pub fn take_arrival(&mut self) -> Stamps {
+        let At { ns: arrived_ns, nic_ns: arrived_at_nic_ns } = std::mem::take(&mut self.arrived);
+        Stamps { arrived_ns, arrived_at_nic_ns, ..Stamps::default() }
     }
 
     /// Adds the row of a message that is being sent, before its stamps of departure arrive.
@@ -94,9 +97,10 @@ fn note(rows: &mut [Stamps], step: u32, first: &mut Option<u32>, sent: Sent) {
     let row = place.and_then(|place| rows.get_mut(usize::try_from(place).ok()?));
     let Some(row) = row else { return };
     if sent.is_queued {
-        row.queued_ns = row.queued_ns.or(Some(sent.ns));
+        row.queued_ns = row.queued_ns.or(sent.at.ns);
     } else {
-        row.sent_ns = row.sent_ns.or(Some(sent.ns));
+        row.sent_ns = row.sent_ns.or(sent.at.ns);
+        row.sent_by_nic_ns = row.sent_by_nic_ns.or(sent.at.nic_ns);
     }
 }
 
@@ -120,7 +124,7 @@ mod tests {
     fn departures_find_the_rows_of_their_messages() {
         let mut rows = vec![Stamps::default(); 3];
         let mut first = None;
-        let sent = |number, is_queued, ns| Sent { number, is_queued, ns };
+        let sent = |number, is_queued, ns| Sent { number, is_queued, at: At { ns: Some(ns), nic_ns: None } };
         // The numbers of a stream wrap around; those between two messages and beyond the last have no row.
         let start = u32::MAX - 31;
         for (number, is_queued, ns) in [
@@ -135,6 +139,9 @@ mod tests {
         ] {
             note(&mut rows, 32, &mut first, sent(number, is_queued, ns));
         }
+        let by_nic = Sent { number: start, is_queued: false, at: At { ns: None, nic_ns: Some(8) } };
+        note(&mut rows, 32, &mut first, by_nic);
+        assert_eq!(rows[0].sent_by_nic_ns, Some(8), "in an entry of its own");
         let found: Vec<_> = rows.iter().map(|row| (row.queued_ns, row.sent_ns)).collect();
         assert_eq!(found, [(Some(1), Some(2)), (None, Some(4)), (Some(5), None)]);
     }
@@ -153,10 +160,10 @@ mod tests {
             super::super::calls::send(near.as_fd(), &[1; 8]).unwrap();
             let mut buffer = [0; 16];
             assert_eq!(far.receive(&mut buffer, Wait::Sleep).unwrap(), 8);
-            let arrived_ns = far.take_arrival();
-            assert!(arrived_ns.is_some());
+            let arrival = far.take_arrival();
+            assert!(arrival.arrived_ns.is_some() && arrival.arrived_at_nic_ns.is_none(), "lo has no clock");
             let row = near.last_row().unwrap();
-            (row.arrived_ns, row.received_ns) = (arrived_ns, Some(now_ns()));
+            (row.arrived_ns, row.received_ns) = (arrival.arrived_ns, Some(now_ns()));
             near.read_departures();
         }
         let rows = near.end().unwrap();

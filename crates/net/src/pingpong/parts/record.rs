@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 pub struct PartsFacts {
     /// Whether the kernel's trace shows when each end's thread was woken: client, server.
     pub is_traced: [bool; 2],
+    /// Whether both NICs stamped the packets, so that the wire is between the NICs; otherwise it is between the drivers.
+    #[serde(default)]
+    pub is_by_nics: bool,
     /// Why an end was not traced, and what the trace lacks. One sentence each.
     pub notes: Vec<String>,
 }

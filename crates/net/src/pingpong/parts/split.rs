@@ -16,8 +16,10 @@ pub enum Part {
     ClientSend,
     /// The client's queueing discipline and driver.
     ClientDriver,
-    /// Both NICs and whatever is between them, there and back.
+    /// There and back between the NICs, if both stamp packets in hardware; otherwise between the drivers.
     Wire,
+    /// From the drivers to the wire and from the wire to the drivers, of both ends; only with stamps of both NICs.
+    Nics,
     /// From the server's driver to its socket.
     ServerSocket,
     /// Waking the server's thread, until its receiving call has returned.
@@ -35,10 +37,11 @@ pub enum Part {
 }
 
 /// Every part, in the order of time.
-pub const PARTS: [Part; 10] = [
+pub const PARTS: [Part; 11] = [
     Part::ClientSend,
     Part::ClientDriver,
     Part::Wire,
+    Part::Nics,
     Part::ServerSocket,
     Part::ServerWake,
     Part::Program,
@@ -68,7 +71,8 @@ impl fmt::Display for Part {
         f.write_str(match self {
             Self::ClientSend => "client: send call",
             Self::ClientDriver => "client: qdisc and driver",
-            Self::Wire => "wire, there and back",
+            Self::Wire => "between the drivers",
+            Self::Nics => "both NICs",
             Self::ServerSocket => "server: driver to socket",
             Self::ServerWake => "server: wake-up",
             Self::Program => "server: program",
@@ -115,13 +119,20 @@ impl Split {
         let between = |from: u64, to: u64| to.checked_sub(from).ok_or(Flaw::Disordered);
         let away = between(sent, client_arrived)?;
         let at_server = between(server_arrived, server_sent)?;
+        let between_drivers = between(at_server, away)?;
+        let wire = match exchange.between_nics() {
+            Some([Some(away), Some(at_server)]) => between(at_server, away)?.min(between_drivers),
+            Some(_) => return Err(Flaw::Disordered),
+            None => between_drivers,
+        };
         let (server_socket, server_wake) = arrival(server_arrived, server_received, exchange.server_wake)?;
         let (client_socket, client_wake) = arrival(client_arrived, client_received, exchange.client_wake)?;
         Ok(Self {
             ns: [
                 between(sending, queued)?,
                 between(queued, sent)?,
-                between(at_server, away)?,
+                wire,
+                between_drivers - wire,
                 server_socket,
                 server_wake,
                 between(server_received, server_sending)?,

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One end's stamps of a message and its answer, in nanoseconds of that host's real-time clock. Missing ones are `None`.
+/// One end's stamps of a message and its answer, in nanoseconds of that host's real-time clock where nothing else is said.
+/// Missing ones are `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -16,6 +17,12 @@ pub struct Stamps {
     /// The driver hands the packet to the device (SCM_TSTAMP_SND).
     #[serde(rename = "s", skip_serializing_if = "Option::is_none")]
     pub sent_ns: Option<u64>,
+    /// The NIC sends the packet, in nanoseconds of its own clock.
+    #[serde(rename = "S", skip_serializing_if = "Option::is_none")]
+    pub sent_by_nic_ns: Option<u64>,
+    /// The NIC receives a packet, in nanoseconds of its own clock.
+    #[serde(rename = "A", skip_serializing_if = "Option::is_none")]
+    pub arrived_at_nic_ns: Option<u64>,
     /// The driver hands a received packet to the kernel.
     #[serde(rename = "a", skip_serializing_if = "Option::is_none")]
     pub arrived_ns: Option<u64>,
@@ -50,4 +57,14 @@ pub struct Exchange {
     pub client_wake: Wakes,
     /// When the server's thread was woken.
     pub server_wake: Wakes,
+}
+
+impl Exchange {
+    /// For how long the packet was away from the client's NIC, and for how long it was at the server's; the inner `None` if
+    /// a NIC's stamps are out of order. `None` unless both NICs stamped it twice.
+    pub(super) fn between_nics(&self) -> Option<[Option<u64>; 2]> {
+        let [(sent, back), (left, came)] =
+            [&self.client, &self.server].map(|end| (end.sent_by_nic_ns, end.arrived_at_nic_ns));
+        Some([back?.checked_sub(sent?), left?.checked_sub(came?)])
+    }
 }

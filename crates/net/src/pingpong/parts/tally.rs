@@ -47,6 +47,8 @@ impl Ord for Kept {
 pub struct Tally {
     /// Whether each end's wake-ups are traced: client, server.
     is_traced: [bool; 2],
+    /// Whether both NICs stamp packets, as the first round trip showed.
+    is_by_nics: Option<bool>,
     counts: SizeParts,
     histograms: Vec<Histogram<u64>>,
     totals: [u64; PARTS.len()],
@@ -64,6 +66,7 @@ impl Tally {
     pub fn new(is_traced: [bool; 2]) -> Self {
         Self {
             is_traced,
+            is_by_nics: None,
             counts: SizeParts::default(),
             histograms: PARTS.iter().filter_map(|_| histogram()).collect(),
             totals: [0; PARTS.len()],
@@ -72,13 +75,26 @@ impl Tally {
         }
     }
 
-    /// Adds a round trip.
-    pub fn add(&mut self, exchange: Exchange) {
+    /// Whether both NICs stamp packets; `None` before the first round trip that has all stamps.
+    pub fn is_by_nics(&self) -> Option<bool> {
+        self.is_by_nics
+    }
+
+    /// Adds a round trip. Where the NICs stamp packets, one without their stamps lacks stamps.
+    pub fn add(&mut self, mut exchange: Exchange) {
         self.counts.messages += 1;
+        if self.is_by_nics == Some(false) {
+            exchange.client.sent_by_nic_ns = None;
+        }
         if let Some(measured) = &mut self.measured {
             measured.saturating_record(exchange.measured_ns);
         }
+        let is_by_nics = exchange.between_nics().is_some();
         let split = match Split::of(&exchange) {
+            Ok(_) if *self.is_by_nics.get_or_insert(is_by_nics) != is_by_nics => {
+                self.counts.missing += 1;
+                return;
+            }
             Ok(split) => split,
             Err(Flaw::Missing) => {
                 self.counts.missing += 1;
@@ -90,7 +106,7 @@ impl Tally {
             }
         };
         self.counts.adding_up += u64::from(split.adds_up_to(exchange.measured_ns));
-        self.keep(exchange, split);
+        self.keep(&exchange, split);
         let wakes = [exchange.client_wake, exchange.server_wake];
         if self.is_traced.iter().zip(wakes).any(|(is_traced, wake)| *is_traced && wake == Wakes::Unknown) {
             self.counts.untraced += 1;
@@ -102,8 +118,8 @@ impl Tally {
         }
     }
 
-    fn keep(&mut self, exchange: Exchange, split: Split) {
-        self.slowest.push(Reverse(Kept { exchange, split }));
+    fn keep(&mut self, exchange: &Exchange, split: Split) {
+        self.slowest.push(Reverse(Kept { exchange: *exchange, split }));
         if self.slowest.len() > SLOWEST_MAX {
             self.slowest.pop();
         }
@@ -132,6 +148,7 @@ impl Tally {
         let is_shown = |part: &Part| match part {
             Part::ClientWake => self.is_traced[0],
             Part::ServerWake => self.is_traced[1],
+            Part::Nics => self.is_by_nics == Some(true),
             _ => true,
         };
         let figures = |part: Part| {
@@ -170,6 +187,7 @@ mod tests {
                 sent_ns: client(1_000),
                 arrived_ns: client(8_000),
                 received_ns: client(10_000),
+                ..Stamps::default()
             },
             server: Stamps {
                 arrived_ns: server(2_000),
@@ -177,13 +195,14 @@ mod tests {
                 sending_ns: server(4_100),
                 queued_ns: server(4_900),
                 sent_ns: server(5_000),
+                ..Stamps::default()
             },
             client_wake: Wakes::At(client(8_500).unwrap()),
             server_wake: Wakes::At(server(2_400).unwrap()),
         }
     }
 
-    const EXPECTED: [u64; PARTS.len()] = [700, 300, 4_000, 400, 1_600, 100, 800, 100, 500, 1_500];
+    const EXPECTED: [u64; PARTS.len()] = [700, 300, 4_000, 0, 400, 1_600, 100, 800, 100, 500, 1_500];
 
     #[test]
     fn parts_add_up_whatever_the_clocks_of_two_hosts_say() {
@@ -209,6 +228,38 @@ mod tests {
     }
 
     #[test]
+    fn stamps_of_both_nics_split_the_way_between_the_drivers() {
+        // Clocks of NICs start anywhere; each NIC holds the packet for 150 ns on each way.
+        let by_nics = |at_ns: u64| {
+            let mut exchange = exchange(at_ns, 99);
+            (exchange.client.sent_by_nic_ns, exchange.client.arrived_at_nic_ns) =
+                (Some(50 + 150), Some(50 + 6_850));
+            (exchange.server.arrived_at_nic_ns, exchange.server.sent_by_nic_ns) =
+                (Some(9_000_000 - 150), Some(9_000_000 + 3_150));
+            exchange
+        };
+        let split = Split::of(&by_nics(0)).unwrap();
+        assert_eq!((split.ns(Part::Wire), split.ns(Part::Nics), split.sum_ns()), (3_400, 600, 10_000));
+        let mut tally = Tally::new([true, true]);
+        tally.add(by_nics(0));
+        tally.add(exchange(1, 99));
+        let figures = tally.figures();
+        assert_eq!((figures.missing, figures.parts.len()), (1, PARTS.len()), "a NIC may lose a stamp");
+        let mut backward = by_nics(0);
+        backward.server.sent_by_nic_ns = Some(0);
+        assert_eq!(Split::of(&backward), Err(Flaw::Disordered));
+        // One end alone does not split anything.
+        let mut tally = Tally::new([true, true]);
+        let mut one_end = by_nics(0);
+        one_end.server.sent_by_nic_ns = None;
+        tally.add(one_end);
+        tally.add(by_nics(1));
+        let parts = tally.figures().parts;
+        assert!(tally.is_by_nics() == Some(false) && parts.iter().all(|part| part.part != Part::Nics));
+        assert_eq!(parts.iter().find(|part| part.part == Part::Wire).map(|part| part.total_ns), Some(8_000));
+    }
+
+    #[test]
     fn missing_late_and_disordered_stamps_are_counted_not_hidden() {
         let mut tally = Tally::new([true, true]);
         for at in 0..1_000 {
@@ -231,7 +282,7 @@ mod tests {
         assert_eq!((figures.messages, figures.missing, figures.disordered), (1_007, 2, 3));
         assert_eq!((figures.adding_up, figures.untraced), (1_001, 1));
         let medians: Vec<u64> = figures.parts.iter().map(|part| part.median_ns).collect();
-        for (median, expected) in medians.iter().zip(EXPECTED) {
+        for (median, expected) in medians.iter().zip(EXPECTED.into_iter().filter(|ns| *ns > 0)) {
             assert!(median.abs_diff(expected) * 1_000 <= expected, "{medians:?}");
         }
         let shares: f64 = figures.parts.iter().map(|part| figures.share_of(part)).sum();
@@ -282,6 +333,7 @@ mod tests {
                 let [c0, c1, c2, c3, c4, s0, s1, s2, s3, s4] = *row;
                 let stamps = |[a, b, c, d, e]: [Option<u64>; 5]| Stamps {
                     sending_ns: a, queued_ns: b, sent_ns: c, arrived_ns: d, received_ns: e,
+                    sent_by_nic_ns: b, arrived_at_nic_ns: d,
                 };
                 let exchange = Exchange {
                     at_ns: 0,

@@ -1,16 +1,18 @@
 //! The facts of an interface as label and text.
 
 use super::{Interrupt, NicView, Solarflare};
-use crate::host::terminal::devices::{missing_or, nic_facts};
+use crate::host::terminal::devices::{coalescing_text, missing_or, nic_facts};
 use lowlat_host::{
-    Reading,
-    snapshot::{Eee, Fec, Napi, Pause},
+    CpuSet, Reading,
+    snapshot::{Coalescing, Eee, Fec, Napi, Nic, Pause, PcieTransfers},
 };
 use lowlat_text::units::{count, duration, plural};
-use std::collections::BTreeMap;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 /// Interrupts listed with their CPUs.
 const INTERRUPTS_MAX: usize = 16;
+/// Counters of lost packets listed, those with most first.
+const LOSSES_MAX: usize = 12;
 
 /// Features that change when packets reach the application: the kernel's name, and what people call it.
 const OFFLOADS: [(&str, &str); 6] = [
@@ -30,17 +32,28 @@ pub(super) fn of(view: &NicView<'_>) -> Vec<(&'static str, String)> {
     let place = facts.iter().position(|(label, _)| *label == "Driver").unwrap_or(facts.len());
     facts.insert(place, ("IP addresses", missing_or(&nic.addresses, |all| all.join(", "))));
     facts.insert(place + 1, ("Solarflare", solarflare(view.solarflare)));
+    let coalescing = |each: &Vec<Coalescing>| by_queue(nic, each);
     facts.extend([
+        ("Stands on", nic.lower.join(", ")),
+        ("Transceiver", missing_or(&nic.transceiver, Clone::clone)),
+        ("Transfers", missing_or(&nic.transfers, transfers)),
+        ("IOMMU group", missing_or(&nic.iommu_group, Clone::clone)),
         ("Interrupts", interrupts(&view.interrupts)),
+        ("By queue", missing_or(&nic.queue_coalescing, coalescing)),
+        ("Private flags", missing_or(&nic.private_flags, flags)),
         ("Pause frames", missing_or(&nic.pause, pause)),
+        ("PFC", missing_or(&nic.pfc_priorities, |on| pfc(on))),
         ("FEC", missing_or(&nic.fec, fec)),
         ("EEE", missing_or(&nic.eee, eee)),
         ("Offloads", missing_or(&nic.offloads, offloads)),
         ("RSS table", missing_or(&nic.rss_indirection, |table| rss(table))),
+        ("RSS contexts", missing_or(&nic.rss_contexts, rss_contexts)),
+        ("Flow rules", missing_or(&nic.flow_rules, flow_rules)),
         ("NAPI", missing_or(&nic.napis, |napis| napi(napis))),
         ("Busy polling", missing_or(&nic.napis, |napis| busy_polling(napis))),
         ("AF_XDP", missing_or(&nic.xdp_features, |features| af_xdp(features))),
         ("Lost packets", losses(&nic.drops)),
+        ("By the driver", missing_or(&nic.driver_drops, losses)),
     ]);
     together(facts)
 }
@@ -93,6 +106,53 @@ fn on_off(is_on: bool) -> &'static str {
 fn pause(pause: &Pause) -> String {
     let negotiated = if pause.autoneg { ", negotiated" } else { "" };
     format!("rx {}, tx {}{negotiated}", on_off(pause.rx), on_off(pause.tx))
+}
+
+fn transfers(transfers: &PcieTransfers) -> String {
+    format!(
+        "MPS {}, MRRS {}, relaxed ordering {}",
+        transfers.payload_bytes_max,
+        transfers.read_request_bytes_max,
+        on_off(transfers.is_relaxed)
+    )
+}
+
+/// The coalescing of the queues that differ from the interface's.
+fn by_queue(nic: &Nic, each: &[Coalescing]) -> String {
+    let mut by_values: BTreeMap<String, CpuSet> = BTreeMap::new();
+    for (queue, values) in
+        each.iter().enumerate().filter(|(_, values)| nic.coalescing.known() != Some(values))
+    {
+        by_values
+            .entry(coalescing_text(values))
+            .or_default()
+            .insert(u32::try_from(queue).unwrap_or(u32::MAX));
+    }
+    let texts: Vec<String> =
+        by_values.iter().map(|(values, queues)| format!("queues {queues}: {values}")).collect();
+    if texts.is_empty() { "coalescing of the interface on every queue".to_owned() } else { texts.join("; ") }
+}
+
+fn flags(flags: &BTreeMap<String, bool>) -> String {
+    flags.iter().map(|(name, is_on)| format!("{name} {}", on_off(*is_on))).collect::<Vec<_>>().join(", ")
+}
+
+fn pfc(priorities: &[u32]) -> String {
+    let all: Vec<String> = priorities.iter().map(u32::to_string).collect();
+    if all.is_empty() { "off".to_owned() } else { format!("priorities {}", all.join(", ")) }
+}
+
+fn rss_contexts(contexts: &BTreeMap<u32, Vec<u32>>) -> String {
+    let one = |(context, queues): (&u32, &Vec<u32>)| {
+        format!("{context} over queues {}", queues.iter().copied().collect::<CpuSet>())
+    };
+    let all: Vec<String> = contexts.iter().map(one).collect();
+    if all.is_empty() { "none beside the interface's own".to_owned() } else { all.join(", ") }
+}
+
+fn flow_rules(rules: &BTreeMap<u32, String>) -> String {
+    let all: Vec<String> = rules.iter().map(|(location, target)| format!("{location} to {target}")).collect();
+    if all.is_empty() { "none".to_owned() } else { all.join(", ").replace("to dropped", "dropped") }
 }
 
 fn fec(fec: &Fec) -> String {
@@ -174,9 +234,16 @@ fn losses(counters: &BTreeMap<String, u64>) -> String {
     if counters.is_empty() {
         return String::new();
     }
-    let some = counters.iter().filter(|(_, packets)| **packets > 0);
-    let some: Vec<String> = some.map(|(name, packets)| format!("{name} {}", count(*packets))).collect();
-    if some.is_empty() { "none since the driver was loaded".to_owned() } else { some.join(", ") }
+    let mut some: Vec<_> = counters.iter().filter(|(_, packets)| **packets > 0).collect();
+    some.sort_by_key(|(_, packets)| Reverse(**packets));
+    let more = some.len().saturating_sub(LOSSES_MAX);
+    let texts = some.iter().take(LOSSES_MAX).map(|(name, packets)| format!("{name} {}", count(**packets)));
+    let texts: Vec<String> = texts.chain((more > 0).then(|| format!("and {more} more"))).collect();
+    if texts.is_empty() {
+        format!("none in {} since the driver was loaded", plural(counters.len(), "counter"))
+    } else {
+        texts.join(", ")
+    }
 }
 
 #[cfg(test)]

@@ -78,8 +78,8 @@ fn nic(root: &Root, name: &str, vendors: &mut Vendors<'_>) -> Nic {
     nic
 }
 
-/// The answers of the live host about an interface, or as a capture kept them under `directory`.
-fn kept<T: Serialize + DeserializeOwned>(
+/// The answers of the live host about an interface or device, or as a capture kept them under `directory`.
+pub(super) fn kept<T: Serialize + DeserializeOwned>(
     root: &Root,
     directory: &str,
     interface: &str,
@@ -120,6 +120,13 @@ fn with_answers(nic: Nic, answers: Reading<Answers>) -> Nic {
         fec: answers.as_ref().and_then(|answers| answers.fec.clone()),
         eee: answers.as_ref().and_then(|answers| answers.eee.clone()),
         rss_indirection: answers.as_ref().and_then(|answers| answers.rss_indirection.clone()),
+        queue_coalescing: answers.as_ref().and_then(|answers| answers.queue_coalescing.clone()),
+        private_flags: answers.as_ref().and_then(|answers| answers.private_flags.clone()),
+        driver_drops: answers.as_ref().and_then(|answers| answers.driver_drops.clone()),
+        rss_contexts: answers.as_ref().and_then(|answers| answers.rss_contexts.clone()),
+        flow_rules: answers.as_ref().and_then(|answers| answers.flow_rules.clone()),
+        pfc_priorities: answers.as_ref().and_then(|answers| answers.pfc_priorities.clone()),
+        transceiver: answers.as_ref().and_then(|answers| answers.transceiver.clone()),
         timestamping: answers.and_then(|answers| answers.timestamping),
         ..nic
     }

@@ -41,10 +41,13 @@ pub(super) fn read(root: &Root, name: &str) -> Nic {
         pci_id: function.as_ref().and_then(|function| pci_id(root, function)),
         node: function.as_ref().and_then(|function| function.node(root)),
         link: function.as_ref().and_then(|function| link(root, &function.directory)),
+        transfers: function.as_ref().and_then(|function| function.transfers(root)),
+        iommu_group: function.as_ref().and_then(|function| iommu_group(root, &function.directory)),
         irqs: function.known().map(|function| irqs(root, &function.directory)).unwrap_or_default(),
         rps: queue_masks(root, &file("queues"), "rx-", "rps_cpus"),
         xps: queue_masks(root, &file("queues"), "tx-", "xps_cpus"),
         drops: drops(root, &file("statistics")),
+        lower: lower(root, &directory),
         ..Nic::default()
     }
 }
@@ -64,6 +67,21 @@ const LOSSES: [&str; 8] = [
 pub(super) fn drops(root: &Root, directory: &str) -> BTreeMap<String, u64> {
     let count = |name: &str| root.read_as(&format!("{directory}/{name}"), "a number of packets").into_known();
     LOSSES.iter().filter_map(|&name| Some((name.to_owned(), count(name)?))).collect()
+}
+
+/// The interfaces that links named lower_IF lead to (kernel net/core/dev.c, since 3.14).
+fn lower(root: &Root, directory: &str) -> Vec<String> {
+    let names = root.or_unread("/sys/class/net/*", root.list(directory));
+    names.iter().filter_map(|name| name.strip_prefix("lower_")).map(str::to_owned).collect()
+}
+
+/// The number of the group, and the type of its domain (since 4.11).
+fn iommu_group(root: &Root, directory: &str) -> Reading<String> {
+    let group = base_name(root.real_path(&format!("{directory}/iommu_group")));
+    group.map(|group| match root.read(&format!("/sys/kernel/iommu_groups/{group}/type")) {
+        Reading::Known(kind) => format!("{group} ({kind})"),
+        _ => group,
+    })
 }
 
 fn base_name(path: Reading<String>) -> Reading<String> {

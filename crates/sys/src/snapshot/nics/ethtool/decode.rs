@@ -2,7 +2,7 @@
 
 use crate::netlink::message::{Attributes, text, u32_at};
 use lowlat_host::snapshot::{Channels, Coalescing, Eee, Fec, Pause, Rings, Timestamping};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 fn number(answer: &Attributes<'_>, kind: u16) -> Option<u32> {
     u32_at(answer.value_of(kind)?, 0)
@@ -105,9 +105,59 @@ pub(super) fn timestamping(answer: &[u8]) -> Timestamping {
     }
 }
 
+/// Every switch of the driver is in the list; those that are on have a value.
+pub(super) fn private_flags(answer: &[u8]) -> BTreeMap<String, bool> {
+    const FLAGS: u16 = 2;
+    let bits = Attributes(answer).value_of(FLAGS).map(bits).into_iter().flatten();
+    bits.filter(|bit| !bit.name.is_empty()).map(|bit| (bit.name, bit.has_value)).collect()
+}
+
+/// An RSS context and its queues; `None` for the interface's own.
+pub(super) fn rss_context(answer: &[u8]) -> Option<(u32, Vec<u32>)> {
+    const CONTEXT: u16 = 2;
+    const TABLE: u16 = 4;
+    let answer = Attributes(answer);
+    let context = number(&answer, CONTEXT).filter(|number| *number > 0)?;
+    let table = answer.value_of(TABLE).unwrap_or_default();
+    let queues: BTreeSet<u32> = table.chunks_exact(4).filter_map(|entry| u32_at(entry, 0)).collect();
+    Some((context, queues.into_iter().collect()))
+}
+
+/// Priorities with flow control from `struct dcbmsg` and its attributes; `None` if the driver has no such control.
+pub(super) fn pfc(answer: &[u8]) -> Option<Vec<u32>> {
+    const IEEE: u16 = 13;
+    const PFC: u16 = 2;
+    let pfc = Attributes(Attributes(answer.get(4..)?).value_of(IEEE)?).value_of(PFC)?;
+    // `struct ieee_pfc`: the classes that can have it, then those that have.
+    let enabled = *pfc.get(1)?;
+    Some((0..8).filter(|priority| enabled & (1 << priority) != 0).collect())
+}
+
+/// Form, vendor and part of a plug-in module; `None` if its memory has none.
+pub(super) fn module(memory: &[u8]) -> Option<String> {
+    // Identifiers of SFF-8024, and where the standard of each has vendor and part of 16 characters.
+    let (form, vendor, part) = match memory.first()? {
+        0x03 => ("SFP", 20, 40),
+        0x0C => ("QSFP", 148, 168),
+        0x0D => ("QSFP+", 148, 168),
+        0x11 => ("QSFP28", 148, 168),
+        0x18 => ("QSFP-DD", 129, 148),
+        0x19 => ("OSFP", 129, 148),
+        0x1E => ("QSFP+ with CMIS", 129, 148),
+        0x1F => ("SFP-DD", 129, 148),
+        0x20 => ("SFP+ with CMIS", 129, 148),
+        _ => return None,
+    };
+    let words = |at: usize| memory.get(at..at + 16).map(text).map(|text| text.trim().to_owned());
+    let parts = [Some(form.to_owned()), words(vendor), words(part)];
+    let parts: Vec<String> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+    Some(parts.join(" "))
+}
+
 struct Bit {
     index: Option<u32>,
     name: String,
+    has_value: bool,
 }
 
 /// The bits of a bitset in its long form. In a list without a mask each bit is set.
@@ -115,9 +165,14 @@ fn bits(bitset: &[u8]) -> impl Iterator<Item = Bit> {
     const BITS: u16 = 3;
     const INDEX: u16 = 1;
     const NAME: u16 = 2;
+    const VALUE: u16 = 3;
     let bits = Attributes(Attributes(bitset).value_of(BITS).unwrap_or_default());
     bits.map(|(_, bit)| {
         let bit = Attributes(bit);
-        Bit { index: number(&bit, INDEX), name: bit.value_of(NAME).map(text).unwrap_or_default() }
+        Bit {
+            index: number(&bit, INDEX),
+            name: bit.value_of(NAME).map(text).unwrap_or_default(),
+            has_value: bit.value_of(VALUE).is_some(),
+        }
     })
 }

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 const SIOCETHTOOL: Opcode = 0x8946;
 /// Names in string sets (ETH_GSTRING_LEN).
-const NAME_BYTES: usize = 32;
+pub(super) const NAME_BYTES: usize = 32;
 /// Maximum number of features whose names are read; kernels have about sixty.
 const FEATURES_MAX: usize = 1_024;
 /// The set of the features' names (ETH_SS_FEATURES).
@@ -28,6 +28,10 @@ pub(super) mod command {
     pub(in super::super) const RINGS: u32 = 0x10;
     pub(in super::super) const PAUSE: u32 = 0x12;
     pub(in super::super) const STRINGS: u32 = 0x1B;
+    pub(in super::super) const COUNTERS: u32 = 0x1D;
+    pub(in super::super) const RULE_COUNT: u32 = 0x2E;
+    pub(in super::super) const RULE: u32 = 0x2F;
+    pub(in super::super) const RULES: u32 = 0x30;
     pub(in super::super) const SET_SIZES: u32 = 0x37;
     pub(in super::super) const FEATURES: u32 = 0x3A;
     pub(in super::super) const CHANNELS: u32 = 0x3C;
@@ -36,12 +40,13 @@ pub(super) mod command {
     pub(in super::super) const SET_INDIRECTION: u32 = 0x39;
     pub(in super::super) const TIMESTAMPING: u32 = 0x41;
     pub(in super::super) const EEE: u32 = 0x44;
+    pub(in super::super) const PER_QUEUE: u32 = 0x4B;
 }
 
 /// Every readable structure of fixed size: the command that fills it, the command that writes it back (0 if
 /// none), and its size. The kernel writes that many bytes regardless of the buffer, so no command outside
 /// this table is run.
-const STRUCTURES: [(u32, u32, usize); 7] = [
+const STRUCTURES: [(u32, u32, usize); 8] = [
     (command::DRIVER, 0, 196),
     (command::COALESCING, 0x0F, 23 * 4),
     (command::RINGS, 0x11, 9 * 4),
@@ -49,7 +54,11 @@ const STRUCTURES: [(u32, u32, usize); 7] = [
     (command::TIMESTAMPING, 0, 11 * 4),
     (command::PAUSE, 0x13, 4 * 4),
     (command::EEE, 0x45, 10 * 4),
+    (command::RULE_COUNT, 0, RULE_BYTES),
 ];
+
+/// `struct ethtool_rxnfc` of 64-bit kernels.
+pub(super) const RULE_BYTES: usize = 192;
 
 /// The row of a reading command.
 fn structure(command: u32) -> Result<(u32, usize), Errno> {
@@ -69,8 +78,9 @@ struct InterfaceRequest {
 /// Runs one command; `data` starts with its number and is filled in place.
 ///
 /// # Safety
-/// `data` must be as long as everything that the kernel writes for the command in it.
-unsafe fn run(interface: &str, data: &mut [u8]) -> Result<(), Errno> {
+/// `data` must be as long as everything that the kernel writes for the command in it, or end at memory that nobody may
+/// write.
+pub(super) unsafe fn run(interface: &str, data: &mut [u8]) -> Result<(), Errno> {
     let mut name = [0; 16];
     // The last byte stays zero. A longer name cannot be an interface's (IFNAMSIZ).
     let place = name.get_mut(..interface.len()).filter(|place| place.len() < 16).ok_or(Errno::NODEV)?;
@@ -79,12 +89,12 @@ unsafe fn run(interface: &str, data: &mut [u8]) -> Result<(), Errno> {
     let mut request = InterfaceRequest { name, data: data.as_mut_ptr(), rest: [0; 16] };
     // SAFETY: SIOCETHTOOL reads and writes a `struct ifreq`, which `InterfaceRequest` is laid out as and no smaller
     // than. It follows the pointer in it to `data`, which is borrowed mutably for the whole call and by this
-    // function's contract long enough for what the kernel writes. The kernel keeps neither pointer.
+    // function's contract long enough for what the kernel writes, or stops it. The kernel keeps neither pointer.
     unsafe { rustix::ioctl::ioctl(&socket, Updater::<SIOCETHTOOL, _>::new(&mut request)) }
 }
 
 /// The structure that a command of fixed size fills.
-fn fixed(interface: &str, command: u32) -> Result<Vec<u8>, Errno> {
+pub(super) fn fixed(interface: &str, command: u32) -> Result<Vec<u8>, Errno> {
     let (_, bytes) = structure(command)?;
     let mut data = vec![0; bytes];
     put(&mut data, 0, command);
@@ -94,14 +104,14 @@ fn fixed(interface: &str, command: u32) -> Result<Vec<u8>, Errno> {
     Ok(data)
 }
 
-fn put(data: &mut [u8], at: usize, number: u32) {
+pub(super) fn put(data: &mut [u8], at: usize, number: u32) {
     if let Some(place) = data.get_mut(at..at + 4) {
         place.copy_from_slice(&number.to_ne_bytes());
     }
 }
 
 /// The number at a position counted in 32-bit words.
-fn word(data: &[u8], at: usize) -> u32 {
+pub(super) fn word(data: &[u8], at: usize) -> u32 {
     u32_at(data, at * 4).unwrap_or(0)
 }
 
@@ -130,16 +140,20 @@ pub(super) fn rings(interface: &str) -> Result<Rings, Errno> {
 }
 
 pub(super) fn coalescing(interface: &str) -> Result<Coalescing, Errno> {
-    let data = fixed(interface, command::COALESCING)?;
-    Ok(Coalescing {
-        rx_usecs: Some(word(&data, 1)),
-        rx_frames: Some(word(&data, 2)),
-        rx_usecs_irq: Some(word(&data, 3)),
-        tx_usecs: Some(word(&data, 5)),
-        tx_frames: Some(word(&data, 6)),
-        adaptive_rx: Some(word(&data, 10) != 0),
-        adaptive_tx: Some(word(&data, 11) != 0),
-    })
+    Ok(coalescing_of(&fixed(interface, command::COALESCING)?))
+}
+
+/// `struct ethtool_coalesce` of an interface or a queue.
+pub(super) fn coalescing_of(data: &[u8]) -> Coalescing {
+    Coalescing {
+        rx_usecs: Some(word(data, 1)),
+        rx_frames: Some(word(data, 2)),
+        rx_usecs_irq: Some(word(data, 3)),
+        tx_usecs: Some(word(data, 5)),
+        tx_frames: Some(word(data, 6)),
+        adaptive_rx: Some(word(data, 10) != 0),
+        adaptive_tx: Some(word(data, 11) != 0),
+    }
 }
 
 pub(super) fn pause(interface: &str) -> Result<Pause, Errno> {
@@ -255,31 +269,35 @@ pub(super) fn features(interface: &str) -> Result<BTreeMap<String, bool>, Errno>
 
 /// The names of all features by their numbers; an unused number has an empty name.
 fn feature_names(interface: &str) -> Result<Vec<String>, Errno> {
-    let count = feature_count(interface)?;
+    let count = set_size(interface, FEATURE_NAMES)?;
+    if count > FEATURES_MAX {
+        return Err(Errno::OVERFLOW);
+    }
     let mut names = vec![0; 12 + count * NAME_BYTES];
     put(&mut names, 0, command::STRINGS);
     put(&mut names, 4, FEATURE_NAMES);
     // SAFETY: the kernel writes the three words and 32 bytes for each name of the set, whose size it has just reported
     // and which is fixed when the kernel is built.
     unsafe { run(interface, &mut names) }?;
-    let name = |index: usize| {
-        let name = names.get(12 + index * NAME_BYTES..).and_then(|rest| rest.get(..NAME_BYTES));
-        name.map(text).unwrap_or_default()
-    };
-    Ok((0..count).map(name).collect())
+    Ok(names_in(&names))
 }
 
-fn feature_count(interface: &str) -> Result<usize, Errno> {
+/// The names of `struct ethtool_gstrings`.
+pub(super) fn names_in(data: &[u8]) -> Vec<String> {
+    data.get(12..).unwrap_or_default().chunks_exact(NAME_BYTES).map(text).collect()
+}
+
+/// The number of names in a set; 0 if the driver has no such set.
+pub(super) fn set_size(interface: &str, set: u32) -> Result<usize, Errno> {
     // Two words, a mask of sets in 64 bits, and a word for each set asked for.
     let mut data = vec![0; 16 + 4];
     put(&mut data, 0, command::SET_SIZES);
-    let mask = (1u64 << FEATURE_NAMES).to_ne_bytes();
+    let mask = (1u64 << set).to_ne_bytes();
     if let Some(place) = data.get_mut(8..16) {
         place.copy_from_slice(&mask);
     }
     // SAFETY: the kernel writes two words, the mask, and one word for each set of the mask: one here, for which
     // there is room.
     unsafe { run(interface, &mut data) }?;
-    let count = usize::try_from(word(&data, 4)).map_err(|_| Errno::OVERFLOW)?;
-    if count <= FEATURES_MAX { Ok(count) } else { Err(Errno::OVERFLOW) }
+    usize::try_from(word(&data, 4)).map_err(|_| Errno::OVERFLOW)
 }

@@ -5,6 +5,7 @@
 
 mod decode;
 mod ioctl;
+mod lists;
 mod settings;
 
 pub use settings::{EthtoolError, Setting, Value};
@@ -12,7 +13,10 @@ pub use settings::{EthtoolError, Setting, Value};
 use super::{kept, napi};
 use crate::{
     Root,
-    netlink::{Connection, Family},
+    netlink::{
+        Connection, Family, ask_route,
+        message::{Attributes, attribute},
+    },
 };
 use lowlat_host::{
     Reading,
@@ -25,6 +29,7 @@ use std::collections::BTreeMap;
 /// Numbers of the requests sent directly by this crate (linux/ethtool_netlink.h).
 mod request {
     pub(super) const FEATURES: u8 = 11;
+    pub(super) const PRIVATE_FLAGS: u8 = 13;
     pub(super) const SET_FEATURES: u8 = 12;
     pub(super) const RINGS: u8 = 15;
     pub(super) const CHANNELS: u8 = 17;
@@ -34,6 +39,8 @@ mod request {
     pub(super) const TIMESTAMPING: u8 = 25;
     pub(super) const FEC: u8 = 29;
     pub(super) const SET_FEC: u8 = 30;
+    pub(super) const MODULE_MEMORY: u8 = 31;
+    pub(super) const RSS: u8 = 38;
 }
 
 /// All answers for one interface, in the format that captures keep.
@@ -53,6 +60,20 @@ pub(super) struct Answers {
     pub(super) eee: Reading<Eee>,
     #[serde(default = "not_in_capture")]
     pub(super) rss_indirection: Reading<Vec<u32>>,
+    #[serde(default = "not_in_capture")]
+    pub(super) queue_coalescing: Reading<Vec<Coalescing>>,
+    #[serde(default = "not_in_capture")]
+    pub(super) private_flags: Reading<BTreeMap<String, bool>>,
+    #[serde(default = "not_in_capture")]
+    pub(super) driver_drops: Reading<BTreeMap<String, u64>>,
+    #[serde(default = "not_in_capture")]
+    pub(super) rss_contexts: Reading<BTreeMap<u32, Vec<u32>>>,
+    #[serde(default = "not_in_capture")]
+    pub(super) flow_rules: Reading<BTreeMap<u32, String>>,
+    #[serde(default = "not_in_capture")]
+    pub(super) pfc_priorities: Reading<Vec<u32>>,
+    #[serde(default = "not_in_capture")]
+    pub(super) transceiver: Reading<String>,
 }
 
 /// Captures of earlier versions, and trees of other tools, lack answers, which says nothing about the driver.
@@ -78,17 +99,19 @@ pub(super) fn answers(root: &Root, interface: &str) -> Reading<Answers> {
 
 fn ask(interface: &str) -> Answers {
     let mut netlink = Connection::open(Family::Ethtool);
-    let mut asked = |request: u8| -> Reading<Vec<u8>> {
-        match &mut netlink {
-            Ok(connection) => reading(connection.ask_about(interface, request)),
-            Err(error) => reading(Err(*error)),
-        }
+    let mut of_family = |ask: &dyn Fn(&mut Connection) -> Result<Vec<u8>, Errno>| match &mut netlink {
+        Ok(connection) => reading(ask(connection)),
+        Err(error) => reading(Err(*error)),
     };
+    let transceiver = of_family(&|connection| module_memory(connection, interface));
+    let mut asked = |request: u8| of_family(&|connection| connection.ask_about(interface, request));
+    let channels = asked(request::CHANNELS)
+        .map(|answer| decode::channels(&answer))
+        .or(|| reading(ioctl::channels(interface)));
+    let queues = channels.known().map_or(1, |all| all.combined.saturating_add(all.rx.max(all.tx)));
     Answers {
         driver: reading(ioctl::driver(interface)),
-        channels: asked(request::CHANNELS)
-            .map(|answer| decode::channels(&answer))
-            .or(|| reading(ioctl::channels(interface))),
+        channels,
         rings: asked(request::RINGS)
             .map(|answer| decode::rings(&answer))
             .or(|| reading(ioctl::rings(interface))),
@@ -107,7 +130,54 @@ fn ask(interface: &str) -> Answers {
         fec: asked(request::FEC).map(|answer| decode::fec(&answer)),
         eee: asked(request::EEE).map(|answer| decode::eee(&answer)).or(|| reading(ioctl::eee(interface))),
         rss_indirection: reading(ioctl::indirection(interface)),
+        queue_coalescing: reading(lists::queue_coalescing(interface, queues)),
+        private_flags: asked(request::PRIVATE_FLAGS).map(|answer| decode::private_flags(&answer)),
+        driver_drops: reading(lists::driver_drops(interface)),
+        rss_contexts: reading(rss_contexts(interface)),
+        flow_rules: reading(lists::flow_rules(interface)),
+        pfc_priorities: reading(pfc(interface)).and_then(|answer| Reading::from_option(decode::pfc(&answer))),
+        transceiver: transceiver.and_then(|memory| Reading::from_option(decode::module(&memory))),
     }
+}
+
+/// The first 256 bytes of a plug-in module: its lower memory and upper page 0.
+fn module_memory(connection: &mut Connection, interface: &str) -> Result<Vec<u8>, Errno> {
+    const OFFSET: u16 = 2;
+    const LENGTH: u16 = 3;
+    const PAGE: u16 = 4;
+    const I2C_ADDRESS: u16 = 6;
+    const DATA: u16 = 7;
+    let mut memory = Vec::new();
+    for offset in [0_u32, 128] {
+        let place = [
+            attribute(OFFSET, &offset.to_ne_bytes()),
+            attribute(LENGTH, &128_u32.to_ne_bytes()),
+            attribute(PAGE, &[0]),
+            attribute(I2C_ADDRESS, &[0x50]),
+        ];
+        match connection.ask_more_about(interface, request::MODULE_MEMORY, &place.concat()) {
+            Ok(answer) => memory.extend(Attributes(&answer).value_of(DATA).ok_or(Errno::BADMSG)?),
+            // The lower half of an SFP names it.
+            Err(_) if offset > 0 => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(memory)
+}
+
+/// The RSS contexts that users added, which the kernel lists since 6.12.
+fn rss_contexts(interface: &str) -> Result<BTreeMap<u32, Vec<u32>>, Errno> {
+    let answers = Connection::open(Family::Ethtool)?.list_about(interface, request::RSS)?;
+    Ok(answers.iter().filter_map(|answer| decode::rss_context(answer)).collect())
+}
+
+/// Asks data center bridging for its IEEE attributes (linux/dcbnl.h).
+fn pfc(interface: &str) -> Result<Vec<u8>, Errno> {
+    const RTM_GETDCB: u16 = 78;
+    const IEEE_GET: u8 = 21;
+    const IFNAME: u16 = 1;
+    let name = attribute(IFNAME, &[interface.as_bytes(), &[0]].concat());
+    ask_route(RTM_GETDCB, &[&[0, IEEE_GET, 0, 0], name.as_slice()].concat())
 }
 
 /// What the driver does not support is absent, and so is an interface that was removed in the meantime.

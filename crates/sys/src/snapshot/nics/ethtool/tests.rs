@@ -52,6 +52,46 @@ fn features_and_time_stamps_come_from_bitsets() {
 }
 
 #[test]
+fn switches_contexts_priorities_and_modules_are_decoded() {
+    let on = |index: u32, name: &str| {
+        let name = attribute(2, &[name.as_bytes(), &[0]].concat());
+        attribute(1 | message::NESTED, &[number(1, index), name, attribute(3, &[])].concat())
+    };
+    let flags = decode::private_flags(&bitset(2, &[bit(0, "legacy-rx"), on(1, "s0ix-enabled")]));
+    assert_eq!(flags, [("legacy-rx".to_owned(), false), ("s0ix-enabled".to_owned(), true)].into());
+    let table =
+        |queues: &[u32]| attribute(4, &queues.iter().flat_map(|n| n.to_ne_bytes()).collect::<Vec<_>>());
+    let context = [number(2, 1), table(&[4, 5, 4, 5])].concat();
+    assert_eq!(decode::rss_context(&context), Some((1, vec![4, 5])));
+    assert_eq!(decode::rss_context(&table(&[0, 1])), None, "the interface's own has no number");
+    // Classes 3 and 4 of 8 have flow control.
+    let pfc = attribute(2, &[8, 0b1_1000, 0, 0]);
+    let answer = |inner: &[u8]| [&[0, 21, 0, 0], attribute(13 | message::NESTED, inner).as_slice()].concat();
+    assert_eq!(decode::pfc(&answer(&pfc)), Some(vec![3, 4]));
+    assert_eq!(decode::pfc(&answer(&attribute(2, &[8, 0, 0, 0]))), Some(vec![]));
+    assert_eq!((decode::pfc(&answer(&[])), decode::pfc(&[])), (None, None), "not off: not known");
+    let mut memory = vec![0; 256];
+    memory[0] = 0x11;
+    memory[148..164].copy_from_slice(b"FINISAR CORP.   ");
+    memory[168..184].copy_from_slice(b"FTLC9551REPM    ");
+    assert_eq!(decode::module(&memory).as_deref(), Some("QSFP28 FINISAR CORP. FTLC9551REPM"));
+    memory[0] = 0x03;
+    memory[20..36].copy_from_slice(b"Solarflare      ");
+    assert_eq!(decode::module(&memory[..128]).as_deref(), Some("SFP Solarflare"), "without its upper half");
+    memory[0] = 0x77;
+    assert_eq!((decode::module(&memory), decode::module(&[])), (None, None));
+}
+
+/// Losses of a driver as `ethtool -S` prints them; `None` without ethtool.
+fn losses_by_ethtool(interface: &str) -> Option<BTreeMap<String, u64>> {
+    let output = Command::new("ethtool").args(["-S", interface]).output().ok()?;
+    let text = String::from_utf8(output.stdout).unwrap();
+    let counters = text.lines().filter_map(|line| line.trim().rsplit_once(": "));
+    let counters = counters.filter_map(|(name, value)| Some((name.to_owned(), value.parse().ok()?)));
+    Some(counters.filter(|(name, _)| name.contains("drop") || name.contains("err")).collect())
+}
+
+#[test]
 fn a_capture_returns_the_answers() {
     let answers_before = Answers {
         driver: Reading::Known(Driver { name: "sfc".into(), version: "6".into(), firmware: "8.5.1".into() }),
@@ -101,6 +141,12 @@ fn a_virtual_interface_answers_over_netlink_and_ioctl() {
             assert_eq!(ioctl::channels("lowlat0").unwrap(), *channels);
         }
         assert!(answers.coalescing.is_absent(), "veth has no coalescing: {:?}", answers.coalescing);
+        assert!(answers.flow_rules.is_absent() && answers.pfc_priorities.is_absent(), "{answers:?}");
+        assert!(answers.transceiver.is_absent() && answers.queue_coalescing.is_absent(), "{answers:?}");
+        match losses_by_ethtool("lowlat0") {
+            Some(losses) => assert_eq!(*answers.driver_drops.known().unwrap(), losses),
+            None => eprintln!("skipped: counters of a driver: there is no ethtool command"),
+        }
         assert_eq!(ask("none0"), Answers::default());
         assert_eq!(ask("a name that is too long"), Answers::default());
     });
