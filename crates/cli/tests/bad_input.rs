@@ -59,7 +59,6 @@ fn inputs_are_not_overwritten() {
         (&["report", "fleet", &a, &b, "--html", &b], &b, " with --html"),
         (&["jitter", "--from", &a, "--report", &a], &a, " with --report"),
         (&["jitter", "--from", &link, "--result", &a], &a, " with --result"),
-        (&["jitter", "--compare", &a, &b, "--result", &b], &b, " with --result"),
         (&["assess", "--root", &host, "--report", &host], &host, " with --report"),
         (&["tune", "plan", "--root", &host, "--out", &host], &host, " with --out"),
         (&["host", "capture", &host, "--root", &host], &host, ""),

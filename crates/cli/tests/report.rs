@@ -52,6 +52,48 @@ fn a_worse_document_fails_with_code_1_and_the_same_one_does_not() {
 }
 
 #[test]
+fn documents_in_pairs_are_pooled() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [a, b, more_a, more_b] =
+        [(20, 10), (20, 40), (30, 10), (30, 40)].map(|(seconds, long)| regular(folder.path(), seconds, long));
+    let compare = |files: &[&str]| {
+        lowlat(&[&["report", "compare", "--pairs", "--fail-if-worse", "5%"], files].concat())
+    };
+    let page = folder.path().join("page.html").display().to_string();
+    let pooled = compare(&[&a, &b, &more_a, &more_b, "--html", &page]);
+    assert_eq!(pooled.status.code(), Some(1), "{}", text(&pooled.stderr));
+    let words = text(&pooled.stdout);
+    assert!(words.contains("\nB, D after A, C\n") && words.contains("Worse after: time lost "), "{words}");
+    let page = std::fs::read_to_string(&page).expect("a page");
+    assert_eq!([page.matches(">compared with<").count(), page.matches(">ratio of rates ").count()], [2, 2]);
+    let json = compare(&[&a, &b, &more_a, &more_b, "--json"]);
+    let json: Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let counts = ["before", "after"].map(|side| json["comparisons"][0][side].as_array().map(Vec::len));
+    assert_eq!((json["comparisons"][1].is_null(), counts), (true, [Some(2); 2]));
+    let odd = compare(&[&a, &b, &more_a]);
+    assert_eq!(odd.status.code(), Some(2));
+    assert!(text(&odd.stderr).contains("in pairs, before and after: 3 were given"), "{}", text(&odd.stderr));
+    let unmeasured =
+        lowlat(&["report", "compare", "--pairs", &a, &b, &a, &fixture("assess-unmeasured.json")]);
+    assert_eq!(unmeasured.status.code(), Some(2));
+}
+
+#[test]
+fn a_comparison_is_no_document_of_a_run() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, document) = (folder.path().join("compared.json"), fixture("jitter.json"));
+    let printed = lowlat(&["report", "compare", &document, &document, "--json"]);
+    std::fs::write(&file, &printed.stdout).expect("a file");
+    let refused = lowlat(&["jitter", "--from", &file.display().to_string()]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        text(&refused.stderr).contains("compared.json is not a result document"),
+        "{}",
+        text(&refused.stderr)
+    );
+}
+
+#[test]
 fn documents_without_a_measurement_cannot_be_checked_and_are_compared_by_settings() {
     let unmeasured = fixture("assess-unmeasured.json");
     let jitter = fixture("jitter.json");

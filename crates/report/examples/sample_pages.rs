@@ -45,7 +45,6 @@ fn main() -> std::io::Result<()> {
         std::fs::write(directory.join(format!("{name}.txt")), text)?;
     }
     let several = [
-        ("comparison", lowlat_report::comparison_html(&common::comparison())),
         ("side-by-side", lowlat_report::side_by_side_html(&common::side_by_side(2))),
         ("three-side-by-side", lowlat_report::side_by_side_html(&common::side_by_side(3))),
         ("documents", lowlat_report::documents_html(&common::named(&common::three()))),

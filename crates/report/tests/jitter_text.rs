@@ -3,12 +3,12 @@
 use crate::common;
 use lowlat_jitter::gate::Gate;
 use lowlat_report::{
-    JitterTextOptions, LiveCpu, LiveView, comparison_html, comparison_text, explain_text, gate_text,
-    jitter_text, live_lines,
+    JitterTextOptions, LiveCpu, LiveView, comparison_text, explain_text, gate_text, jitter_text, live_lines,
+    side_by_side_html,
 };
 use lowlat_result::{
     ResultDocument,
-    compare::{Comparison, compare_documents},
+    compare::{Comparison, SideBySide, compare_documents},
 };
 
 /// The text as a pipe sees it; no line is wider than the terminal, and no escape sequence comes from the host.
@@ -234,13 +234,14 @@ fn a_gate_names_the_rows_that_broke_it() {
 #[test]
 fn hostile_and_empty_comparisons_have_a_text_and_a_page() {
     let document = common::hostile();
-    let texts = [
+    let comparisons = [
         compare_documents(&[&document], &[&common::traced()]).unwrap(),
         compare_documents(&[&document], &[&document]).unwrap(),
         Comparison::default(),
     ];
-    for comparison in texts {
-        let page = comparison_html(&comparison);
+    for comparison in comparisons {
+        let page =
+            side_by_side_html(&SideBySide { comparisons: vec![comparison.clone()], ..SideBySide::default() });
         assert!(!page.contains("<img") && page.ends_with("</html>"));
         for text in [comparison_text(&comparison, 40), page] {
             let plain = anstream::adapter::strip_str(&text).to_string();

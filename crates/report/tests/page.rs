@@ -95,7 +95,6 @@ pub fn pages() -> Vec<(&'static str, String)> {
         ("counted", html(&common::counted())),
         ("quiet", html(&common::quiet())),
         ("vast", html(&common::vast(300))),
-        ("comparison", lowlat_report::comparison_html(&common::comparison())),
         ("side by side", lowlat_report::side_by_side_html(&common::side_by_side(2))),
         ("three side by side", lowlat_report::side_by_side_html(&common::side_by_side(3))),
         ("documents", lowlat_report::documents_html(&common::named(&common::three()))),

@@ -61,7 +61,7 @@ const COMMANDS: &[&[&str]] = &[
     // Files whose content is refused and quoted.
     &["jitter", "--from", "{file}"],
     &["jitter", "--from", "{document}"],
-    &["jitter", "--compare", "{document}", "{document}"],
+    &["report", "compare", "{document}", "{document}"],
     &["audit", "--role", "{file}"],
     &["audit", "--role", "{role}"],
     &["audit", "--root", "{file}"],

@@ -99,7 +99,6 @@ fn a_document_without_a_measurement_is_refused() {
     document.measurements.clear();
     fs::write(whole.path("audit.json"), serde_json::to_vec(&document).unwrap()).unwrap();
     refused(&["--from", "audit.json"], &["has no jitter measurement", "`lowlat jitter` or `lowlat assess`"]);
-    refused(&["--compare", "result.json", "audit.json"], &["jitter"]);
 }
 
 #[test]

@@ -10,7 +10,6 @@ macro_rules! say {
 
 mod runs;
 
-mod compare;
 mod document;
 mod earlier;
 mod files;

@@ -86,7 +86,6 @@ fn options_that_contradict_each_other() {
     for arguments in [
         &["--from", "a.json", "--raw", "b"][..],
         &["--from", "a.json", "--cpus", "1"],
-        &["--compare", "a.json", "b.json", "--gate", "max<1us"],
         &["--fifo", "10", "--rr", "10"],
         &["--wait", "--force"],
         &["--json", "--format", "sysjitter"],

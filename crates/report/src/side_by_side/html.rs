@@ -7,7 +7,6 @@ use crate::jitter::html::comparison::{axis, footer, interval_picture, scale, sec
 use lowlat_result::compare::{Comparison, LimitVerdict, SideBySide};
 use lowlat_text::page::svg::LogScale;
 use lowlat_text::page::{Section, micro, page, section as page_section};
-use lowlat_text::units::clean;
 use maud::{Markup, html};
 
 /// Builds the page of documents side by side.
@@ -20,17 +19,15 @@ pub fn side_by_side_html(of: &SideBySide) -> String {
         return page("before and after", &parts, &footer());
     }
     let mut parts = vec![documents];
-    for (at, comparison, _) in comparisons(of) {
-        let name = of.documents.get(at).map(|document| document.name.as_str()).unwrap_or_default();
+    for (at, title, comparison, _) in comparisons(of) {
         let prefix = format!("c{}", at + 1);
-        let title = format!("{} after A: {}", letter(at), clean(name));
         parts.push(Section::group(&prefix, &letter(at), &title, &sections(comparison), at == 1));
     }
     page("side by side", &parts, &footer())
 }
 
 fn overview(of: &SideBySide) -> Markup {
-    let lead = html! { "Score of the settings, and interruptions per second and CPU. The ratio compares a run with the first one." };
+    let lead = html! { "Score of the settings, and interruptions per second and CPU. The ratio is to the runs marked “compared with”." };
     // One scale for all ratios.
     let widest = of.comparisons.iter().map(scale).max_by_key(|scale| scale.high);
     let body = html! {
@@ -52,7 +49,7 @@ fn overview(of: &SideBySide) -> Markup {
                                 td { (row.score) } td { (row.faults) }
                                 td { (row.rate) span class="why" { (row.interval) } }
                                 td { (micro(&row.lost)) } td { (micro(&row.longest)) }
-                                @match (at.checked_sub(1).and_then(|at| of.comparisons.get(at)), &widest) {
+                                @match (compared(of, at), &widest) {
                                     (Some(comparison), Some(scale)) => (result(comparison, scale)),
                                     _ => { td {} td class="left" { "compared with" } },
                                 }
@@ -62,13 +59,21 @@ fn overview(of: &SideBySide) -> Markup {
                 }
             }
         }
-        @for (at, _, limit) in comparisons(of) {
+        @for (at, _, _, limit) in comparisons(of) {
             @if let Some(limit) = limit {
                 p class={ "note r-" (limit_class(limit.verdict)) } { b { (letter(at)) ": " } (micro(&limit_sentence(limit).replace(" -> ", " → "))) }
             }
         }
     };
     page_section("documents", "Documents", &lead, &body)
+}
+
+/// The comparison in which a document comes after: with the first one, or with the other one of its pair.
+fn compared(of: &SideBySide, at: usize) -> Option<&Comparison> {
+    match of.comparisons.as_slice() {
+        [pooled] => (at % 2 == 1).then_some(pooled),
+        each => each.get(at.checked_sub(1)?),
+    }
 }
 
 fn result(comparison: &Comparison, scale: &LogScale) -> Markup {

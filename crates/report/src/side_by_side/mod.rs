@@ -65,9 +65,21 @@ fn facts(document: &DocumentFigures) -> String {
     parts.join(", ")
 }
 
-/// Each comparison with the place and the outcome of its document.
-fn comparisons(of: &SideBySide) -> impl Iterator<Item = (usize, &Comparison, Option<&LimitOutcome>)> {
-    of.comparisons.iter().enumerate().map(|(at, comparison)| (at + 1, comparison, of.limits.get(at)))
+/// Each comparison with the place of its document, the title and the outcome.
+fn comparisons(of: &SideBySide) -> impl Iterator<Item = (usize, String, &Comparison, Option<&LimitOutcome>)> {
+    let title = |at: usize| {
+        if of.documents.len() > 2 && of.comparisons.len() == 1 {
+            let side =
+                |first| (first..of.documents.len()).step_by(2).map(letter).collect::<Vec<_>>().join(", ");
+            return format!("{} after {}", side(1), side(0));
+        }
+        let name = of.documents.get(at).map(|document| document.name.as_str()).unwrap_or_default();
+        format!("{} after A: {}", letter(at), clean(name))
+    };
+    of.comparisons
+        .iter()
+        .enumerate()
+        .map(move |(at, comparison)| (at + 1, title(at + 1), comparison, of.limits.get(at)))
 }
 
 /// Returns one sentence on a limit.

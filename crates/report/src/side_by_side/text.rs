@@ -32,10 +32,8 @@ pub fn side_by_side_text(of: &SideBySide, width: usize) -> String {
     for (at, document) in of.documents.iter().enumerate() {
         add_field(&mut out, &letter(at), &facts(document), 4, width);
     }
-    for (at, comparison, limit) in comparisons(of) {
-        let name = of.documents.get(at).map(|document| cut(&document.name, NAME_MAX)).unwrap_or_default();
-        let title = format!("{} after A: {}", letter(at), lowlat_text::units::clean(&name));
-        out.push_str(&format!("\n{}\n", paint(BOLD, &title)));
+    for (_, title, comparison, limit) in comparisons(of) {
+        out.push_str(&format!("\n{}\n", paint(BOLD, &cut(&title, width))));
         out.push_str(&comparison_text(comparison, width));
         if let Some(limit) = limit {
             add_limit(&mut out, limit, width);

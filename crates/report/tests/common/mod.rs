@@ -129,9 +129,7 @@ pub fn large_fleet(count: usize) -> Fleet {
 pub fn side_by_side(count: usize) -> SideBySide {
     let documents = three();
     let documents = named(&documents[..count]);
-    let mut compared = SideBySide::of(&documents).unwrap();
-    compared.check(&documents, &"5%".parse().unwrap());
-    compared
+    SideBySide::of(&documents, false, Some(&"5%".parse().unwrap())).unwrap()
 }
 
 /// Two isolated CPUs after tuning: four interruptions in ten minutes.

@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 pub struct SideBySide {
     /// The documents, in the given order.
     pub documents: Vec<DocumentFigures>,
-    /// The second and each later document compared with the first.
+    /// The second and each later document compared with the first; or, of pairs, one comparison of all that come second
+    /// with all that come first.
     pub comparisons: Vec<Comparison>,
     /// Whether each of them is within the limit; empty if none was given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -59,36 +60,40 @@ pub struct JitterFigures {
 }
 
 impl SideBySide {
-    /// Compares documents, each with its name. A pair of which one has no jitter measurement is compared by its
-    /// settings only.
+    /// Compares documents, each with its name, and checks each comparison against a limit. Documents in pairs are pooled.
+    /// A document without a jitter measurement is compared by its settings only, unless documents are pooled.
     ///
     /// # Errors
     /// [`CompareError`] if a record is damaged, or if `documents` is empty.
-    pub fn of(documents: &[(String, &ResultDocument)]) -> Result<Self, CompareError> {
-        let Some(((_, first), rest)) = documents.split_first() else {
+    pub fn of(
+        documents: &[(String, &ResultDocument)],
+        are_pairs: bool,
+        limit: Option<&Limit>,
+    ) -> Result<Self, CompareError> {
+        let all: Vec<&ResultDocument> = documents.iter().map(|(_, document)| *document).collect();
+        let Some((first, rest)) = all.split_first() else {
             return Err(CompareError::NoRun(super::SideName::Before));
         };
-        let comparisons = rest.iter().map(|(_, other)| pair(first, other)).collect::<Result<Vec<_>, _>>()?;
-        let documents = documents.iter().map(|(name, document)| figures(name, document)).collect();
-        Ok(Self { documents, comparisons, limits: Vec::new() })
-    }
-
-    /// Checks each comparison of the same documents against a limit.
-    pub fn check(&mut self, documents: &[(String, &ResultDocument)], limit: &Limit) {
-        let records: Vec<_> = documents.iter().map(|(_, of)| of.jitter().map(|of| &of.record)).collect();
-        let Some((Some(first), rest)) = records.split_first() else { return };
-        let outcome = |(comparison, other): (&Comparison, Option<&_>)| {
-            other.map_or_else(LimitOutcome::default, |other| comparison.limit(&[first], &[other], limit))
+        let side = |first: usize| all.iter().skip(first).step_by(2).copied().collect::<Vec<_>>();
+        let sides = if are_pairs {
+            vec![[side(0), side(1)]]
+        } else {
+            rest.iter().map(|other| [vec![*first], vec![*other]]).collect()
         };
-        self.limits = self.comparisons.iter().zip(rest.iter().copied()).map(outcome).collect();
+        let mut of = Self::default();
+        for [before, after] in &sides {
+            let comparison = match (before.as_slice(), after.as_slice()) {
+                ([a], [b]) if a.jitter().is_none() || b.jitter().is_none() => compare_settings(a, b),
+                _ => compare_documents(before, after)?,
+            };
+            let [records_before, records_after] = [before, after]
+                .map(|of| of.iter().filter_map(|of| Some(&of.jitter()?.record)).collect::<Vec<_>>());
+            of.limits.extend(limit.map(|limit| comparison.limit(&records_before, &records_after, limit)));
+            of.comparisons.push(comparison);
+        }
+        of.documents = documents.iter().map(|(name, document)| figures(name, document)).collect();
+        Ok(of)
     }
-}
-
-fn pair(first: &ResultDocument, other: &ResultDocument) -> Result<Comparison, CompareError> {
-    if first.jitter().is_some() && other.jitter().is_some() {
-        return compare_documents(&[first], &[other]);
-    }
-    Ok(compare_settings(first, other))
 }
 
 fn figures(name: &str, document: &ResultDocument) -> DocumentFigures {

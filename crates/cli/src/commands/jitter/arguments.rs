@@ -42,9 +42,6 @@ pub struct Arguments {
     /// Show an earlier document instead of measuring; of several, show how many keep the --gate
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["cpus", "threshold", "wake_every", "fifo", "rr", "no_causes", "wait", "force", "raw"])]
     pub from: Vec<PathBuf>,
-    /// Compare documents instead of measuring; further pairs are pooled
-    #[arg(long, num_args = 2.., value_names = ["BEFORE", "AFTER"], conflicts_with_all = ["from", "gate", "explain", "hlog", "raw"])]
-    pub compare: Option<Vec<PathBuf>>,
     #[command(flatten)]
     pub host: HostArgs,
 }
@@ -99,7 +96,7 @@ pub struct OutputArgs {
     pub report: Option<PathBuf>,
     #[command(flatten)]
     pub language: PageArgs,
-    /// Write the JSON document to this file, for --from and --compare
+    /// Write the JSON document to this file, for --from and `lowlat report`
     #[arg(long, value_name = "FILE")]
     pub result: Option<PathBuf>,
 }
@@ -157,7 +154,6 @@ examples(&[
                 "sudo lowlat jitter --wake-every 1ms --fifo 80 --duration 60s",
                 "Measure how late a sleeping thread runs, and why.",
             ),
-            ("lowlat jitter --compare before.json after.json", "Show the effect of a change of settings."),
             ("lowlat jitter --gate 'max<10us,rate<0.01/s'", "Fail a script if a CPU is not that quiet."),
             (
                 "lowlat jitter --gate guide-57037 --from runs/*.json",

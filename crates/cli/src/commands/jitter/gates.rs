@@ -31,7 +31,7 @@ struct Judged<'a> {
 /// Judges each document of --from, and prints one line for each.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
     let gate = arguments.gate.as_ref().context(
-        "cannot show several documents at once\nhint: name one, or judge them with --gate, or compare them with --compare",
+        "cannot show several documents at once\nhint: name one, or judge them with --gate, or compare them with `lowlat report compare`",
     )?;
     let outputs = &arguments.outputs;
     let is_of_one = outputs.explain.is_some()

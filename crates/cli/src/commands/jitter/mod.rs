@@ -1,7 +1,6 @@
 //! `lowlat jitter`: measures every interruption, with its length and its cause.
 
 mod arguments;
-mod compare;
 mod gates;
 mod live;
 mod measure;
@@ -21,9 +20,6 @@ pub const COMMAND: Subcommand = Subcommand { name: "jitter", declare: arguments:
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
-    if let Some(files) = &arguments.compare {
-        return compare::run(files, &arguments.outputs);
-    }
     if arguments.from.len() > 1 {
         return gates::run(&arguments);
     }

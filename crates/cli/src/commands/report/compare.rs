@@ -20,6 +20,9 @@ struct Arguments {
     /// Compare these documents; each later one is compared with the first
     #[arg(required = true, num_args = 2.., value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Pool the documents of each side, given as before, after, before, after and so on
+    #[arg(long)]
+    pairs: bool,
     /// Exit with code 1 if a document is worse than the first by more than this: 5%, or lost=5%,max=20%
     #[arg(long, value_name = "LIMIT")]
     fail_if_worse: Option<Limit>,
@@ -50,6 +53,7 @@ fn declare(command: Command) -> Command {
                     "lowlat report compare good.json bad.json --html twins.html",
                     "Find the setting that makes one of two hosts worse.",
                 ),
+                ("lowlat report compare --pairs a1.json b1.json a2.json b2.json", "Pool the runs of two interleaved settings."),
                 (
                     "lowlat report compare last-week.json today.json --fail-if-worse 5%",
                     "Fail a script if the host became less quiet.",
@@ -62,8 +66,12 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
     let page = arguments.html.as_deref().map(|path| OutputFile::prepare(path, "--html")).transpose()?;
     let documents = read(&arguments.files, &arguments.language.labels)?;
-    let mut compared = SideBySide::of(&named(&documents))?;
-    if let Some(limit) = &arguments.fail_if_worse {
+    ensure!(
+        !arguments.pairs || documents.len().is_multiple_of(2),
+        "--pairs takes documents in pairs, before and after: {} were given\nhint: name as many documents after as before",
+        documents.len()
+    );
+    if arguments.fail_if_worse.is_some() {
         for (name, document) in &documents {
             ensure!(
                 document.jitter().is_some(),
@@ -71,8 +79,8 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
                  or `lowlat assess` wrote"
             );
         }
-        compared.check(&named(&documents), limit);
     }
+    let compared = SideBySide::of(&named(&documents), arguments.pairs, arguments.fail_if_worse.as_ref())?;
     let labels = arguments.language.labels.of_all(documents.iter().map(|(_, document)| &document.labels));
     if arguments.json {
         let document = output::Document::of("lowlat-compare", &compared);

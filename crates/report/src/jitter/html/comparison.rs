@@ -12,7 +12,7 @@ use lowlat_result::compare::{
     RateVerdict,
 };
 use lowlat_text::page::svg::{LogScale, px};
-use lowlat_text::page::{Section, facts, micro, page, section as page_section, tile};
+use lowlat_text::page::{Section, facts, micro, section as page_section, tile};
 use lowlat_text::units::{clean, count, duration, plural, rate};
 use maud::{Markup, html};
 
@@ -26,11 +26,6 @@ const HEIGHT: f64 = 22.0;
 /// Highest and lowest number of decades on each side of no change.
 const DECADES_MAX: i32 = 4;
 const DECADES_MIN: i32 = 1;
-
-/// Builds the page of a comparison.
-pub fn comparison_html(comparison: &Comparison) -> String {
-    page("before and after", &sections(comparison), &footer())
-}
 
 /// Builds the sections of a comparison.
 pub fn sections(comparison: &Comparison) -> Vec<Section> {
