@@ -21,7 +21,6 @@ pub struct ClockRecord {
     /// One per measured CPU, in order.
     pub cpus: Vec<CpuClock>,
     /// CPUs that could not be measured, one sentence each.
-    #[serde(default)]
     pub left_out: Vec<String>,
 }
 

@@ -18,7 +18,6 @@ pub enum Pages {
 /// Everything that was measured.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct MemoryRecord {
     /// What memory the host has.
     pub memory: MemoryNodes,

@@ -41,7 +41,6 @@ impl Layout {
 /// Rounds of a demonstration.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct SharingRecord {
     /// CPUs of the threads, one each.
     pub cpus: Vec<CpuId>,

@@ -102,16 +102,14 @@ pub fn read(path: &Path) -> anyhow::Result<ResultDocument> {
         is: "a result document of lowlat",
         hint: "name a document that --result or --json wrote",
     };
-    let document: ResultDocument = kind.read(path)?;
-    // An older form has become today's by being read, and is written as that.
-    Ok(ResultDocument { schema_version: ResultDocument::SCHEMA_VERSION, ..document })
+    kind.read(path)
 }
 
 /// A kind of documents.
 pub struct Kind {
     /// What its field `document` holds.
     pub document: &'static str,
-    /// The latest version of its shape.
+    /// The version of its shape.
     pub version: u32,
     /// What it is.
     pub is: &'static str,
@@ -141,10 +139,10 @@ impl Kind {
                 bail!("{told}")
             };
         }
-        if head.schema_version > *version {
+        if head.schema_version != *version {
             bail!(
-                "cannot read {shown}: it has document version {}, and this lowlat reads versions up to {version}\nhint: use lowlat {} or \
-                 later",
+                "cannot read {shown}: it has document version {}, and this lowlat reads version {version}\nhint: use the lowlat that \
+                 wrote it, {}",
                 head.schema_version,
                 head.lowlat_version
             );

@@ -1,4 +1,4 @@
-//! `lowlat report` on documents of earlier versions.
+//! `lowlat report` on stored documents.
 
 use crate::common::{lowlat, text};
 use serde_json::Value;
@@ -12,7 +12,7 @@ fn fixture(name: &str) -> String {
 fn regular(folder: &Path, seconds: u64, long: u64) -> String {
     let text = std::fs::read_to_string(fixture("jitter.json")).expect("a fixture");
     let mut document: Value = serde_json::from_str(&text).expect("JSON");
-    for cpu in document["jitter"]["cpus"].as_array_mut().expect("CPUs") {
+    for cpu in document["measurements"][0]["record"]["cpus"].as_array_mut().expect("CPUs") {
         cpu["runtime_ns"] = (seconds * 1_000_000_000).into();
         let second = |at: u64| {
             let count = long + at % 2;

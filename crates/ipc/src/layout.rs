@@ -21,7 +21,7 @@
 //!     8  start time of the writer (field 22 of /proc/PID/stat), because process ids are reused
 //!    16  claim: position up to which the writer may have started to write, in steps of a 64th of the ring
 //!    32  tail: position up to which records are complete
-//!    33  last: position of the last record + 1, or 0 before the first; as old as the tail or newer. Not in version 1
+//!    33  last: position of the last record + 1, or 0 before the first; as old as the tail or newer
 //!    48  fence: 0, or the epoch of the segment that replaces this one
 //!
 //! record: 64 bytes, then its payload, padded to a multiple of 64
@@ -32,7 +32,7 @@
 //!     4  generated: generation time of the record, in the clock of its stream
 //!     5  trigger: generation time of its cause
 //!     6  cause: sequence of its cause
-//!     7  unused, 0; some earlier writers stored a checksum (32 bits) and flags (32)
+//!     7  unused, 0
 //! ```
 //!
 //! A *position* counts bytes from the stream's first record in this segment and only increases; its lower bits
@@ -45,8 +45,6 @@
 pub const MAGIC: u64 = u64::from_le_bytes(*b"LLSTREAM");
 /// The version of the layout described here.
 pub const VERSION: u64 = 2;
-/// The oldest readable version. Version 1 had no word for the last record.
-pub const VERSION_MIN: u64 = 1;
 /// Reads differently on a machine of the other byte order.
 pub const BYTE_ORDER: u64 = 0x0102_0304_0506_0708;
 /// Bytes per word.

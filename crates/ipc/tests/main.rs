@@ -1,4 +1,4 @@
-//! Segments of earlier versions, and nodes that are killed.
+//! The stored layout of segments, and nodes that are killed.
 
 mod golden;
 mod killed;

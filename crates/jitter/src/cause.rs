@@ -180,7 +180,7 @@ pub struct JitterCauses {
     /// What sent interrupts to the measured CPUs; `None` if senders were not traced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub senders: Option<Vec<Sender>>,
-    /// Why they were not traced; empty if they were, or in records of versions without them.
+    /// Why they were not traced; empty if they were.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub senders_reason: String,
 }
@@ -199,11 +199,6 @@ pub enum CauseSource {
     Off,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(count: &u64) -> bool {
-    *count == 0
-}
-
 /// The causes on one CPU.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -215,17 +210,14 @@ pub struct CpuCauses {
     /// Interruptions that could not be matched: the ring between sampler and collector was full, or the trace
     /// could no longer be read.
     pub ring_lost_count: u64,
-    /// Whole seconds of the run in which interruptions were counted; 0 in documents of earlier versions.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    /// Whole seconds of the run in which interruptions were counted.
     pub window_count: u64,
     /// Attributed interruptions that contained a kernel event.
     pub kernel_count: u64,
     /// Time of those from the kernel's first event to its last, with entry and exit. Time before and after is
     /// not the kernel's, for example when a hypervisor holds the CPU before it delivers the interrupt.
-    #[serde(default)]
     pub kernel_ns_total: u64,
     /// Part of [`CpuCauses::kernel_ns_total`] without a name.
-    #[serde(default)]
     pub kernel_unnamed_ns_total: u64,
     /// Causes, the largest first. Their `ns_total` sum to the time of the attributed interruptions.
     pub totals: Vec<CauseTotal>,
@@ -277,7 +269,6 @@ pub struct CauseTotal {
     /// Time it took, without inner activities.
     pub ns_total: u64,
     /// Part of that for entry into the kernel, exit from it and the scheduler: adjacent time without a name.
-    #[serde(default)]
     pub entry_exit_ns: u64,
     /// Maximum in one interruption.
     pub ns_max: u64,
@@ -285,10 +276,8 @@ pub struct CauseTotal {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_cpus: Option<CpuSet>,
     /// Interruptions with it in the [`CpuCauses::window_count`] whole seconds.
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub windowed_count: u64,
     /// Sum over these seconds of their squared number: how much it comes in bursts.
-    #[serde(default, skip_serializing_if = "is_zero")]
     pub windowed_square_sum: u64,
 }
 
@@ -304,7 +293,6 @@ pub struct Explained {
     /// Its events in time order; the first [`TIMELINE_STEPS_MAX`] steps.
     pub timeline: Vec<TimelineStep>,
     /// Number of further steps.
-    #[serde(default)]
     pub timeline_cut_count: u64,
 }
 

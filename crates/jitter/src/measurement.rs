@@ -10,10 +10,8 @@ pub struct JitterMeasurement {
     /// The record.
     pub record: JitterRecord,
     /// The study of the record, for programs that read the document; `None` if the record is damaged.
-    #[serde(default)]
     pub study: Option<JitterStudy>,
     /// Whether the given limits were met; `None` if none were given.
-    #[serde(default)]
     pub gate: Option<GateOutcome>,
 }
 

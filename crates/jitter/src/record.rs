@@ -16,7 +16,6 @@ pub struct JitterRecord {
     pub counter_hz_source: String,
     /// Reading of the counter at the start of the run, so that it can be aligned with other logs of the same
     /// counter.
-    #[serde(default)]
     pub start_ticks: u64,
     /// A gap between two readings of at least this long is an interruption.
     pub threshold_ns: u64,
@@ -28,7 +27,6 @@ pub struct JitterRecord {
     pub wake_every_ns: Option<u64>,
     /// Width of one entry of [`JitterCpu::seconds`]: a second, or a number of whole seconds if the series
     /// would otherwise exceed its limit.
-    #[serde(default = "one_second")]
     pub second_ns: u64,
     /// One record per measured CPU, in order of their numbers.
     pub cpus: Vec<JitterCpu>,
@@ -37,21 +35,14 @@ pub struct JitterRecord {
     #[serde(default, skip_serializing_if = "Reading::is_absent")]
     pub others_busy_share: Reading<f64>,
     /// CPUs without a record because their samplers died.
-    #[serde(default)]
     pub missing: CpuSet,
-    /// The causes found; `None` in records of versions without causes.
-    #[serde(default)]
+    /// The causes found; `None` if they were not looked for.
     pub causes: Option<JitterCauses>,
     /// Real-time priority of the samplers, 1 to 99 with its policy ("SCHED_FIFO 10"); `None` for ordinary threads.
-    #[serde(default)]
     pub real_time: Option<String>,
     /// What makes the figures doubtful: moves between CPUs, steal time, a clock that is not invariant. The texts
     /// of [`Warning`], one or more sentences each.
     pub warnings: Vec<String>,
-}
-
-fn one_second() -> u64 {
-    1_000_000_000
 }
 
 impl JitterRecord {
@@ -82,15 +73,12 @@ pub struct JitterCpu {
     /// Sampled time, from its first reading of the counter to its last.
     pub runtime_ns: u64,
     /// Its first reading of the counter; 0 in records without it.
-    #[serde(default)]
     pub start_ticks: u64,
     /// Its last reading of the counter; 0 in records without it.
-    #[serde(default)]
     pub stop_ticks: u64,
     /// Part of [`JitterCpu::runtime_ns`] spent on recording and publishing, when the loop did not sample. An
     /// interruption in it is kept if it is longer than the recorder's slack (a microsecond, or the threshold
     /// if that is longer).
-    #[serde(default)]
     pub recording_ns_total: u64,
     /// Median time of one iteration of the sampling loop without interruptions.
     pub loop_period_ns: f64,
@@ -104,7 +92,6 @@ pub struct JitterCpu {
     /// ([`JitterCpu::loop_period_ns`]).
     pub interruption_ns_total: u64,
     /// The shortest; 0 if there was none.
-    #[serde(default)]
     pub interruption_ns_min: u64,
     /// The longest.
     pub interruption_ns_max: u64,
@@ -121,7 +108,6 @@ pub struct JitterCpu {
     /// Whether the thread was ever found on another CPU. The record ends at the last reading before that.
     pub has_moved: bool,
     /// Readings of the counter below the previous one; 0 on a sound machine.
-    #[serde(default)]
     pub backward_count: u64,
 }
 

@@ -35,13 +35,10 @@ pub struct PipelineParameters {
     /// CPU of each pinned role by its name: `master`, `cached`, `recorder`, `md`, `td`, `strategies` (a list of CPUs in
     /// turn); in place of `md` and `td` [`PipelineParameters::PLATFORM`], which makes them one process. Roles that are not named go where
     /// the kernel puts them.
-    #[serde(default)]
     pub pins: BTreeMap<String, Vec<u32>>,
     /// The CPU of the strategy host that runs all strategies in one process; `None`: a process each.
-    #[serde(default)]
     pub host_core: Option<u32>,
     /// Whether memory may come from the reserved pool of huge pages.
-    #[serde(default)]
     pub may_use_huge_pages: bool,
     /// Whether md has a thread for each instrument, as in the Kungfu report. They sleep until their quotes are due,
     /// whatever the mode.
@@ -81,13 +78,10 @@ pub struct RecordedTicks {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct PipelineOptions {
     /// The name under which other processes find its master; none: one of its own.
-    #[serde(default)]
     pub name: Option<String>,
     /// What happens to quotes that a strategy is too slow for.
-    #[serde(default)]
     pub overrun: QuoteOverrun,
     /// The store of cached, which runs beside then; none: it does not run.
-    #[serde(default)]
     pub cached_store: Option<String>,
     /// Processes that read every record and keep nothing.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -99,13 +93,10 @@ pub struct PipelineOptions {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub start_interval_ms: u32,
     /// The folder of the recording that is made beside; none: nothing is recorded.
-    #[serde(default)]
     pub recording: Option<String>,
     /// The CPU from which md's subscribers are woken; none: md wakes them itself.
-    #[serde(default)]
     pub wake_core: Option<u32>,
     /// How far an order's price may be from the middle of the last quote, in thousandths of it; none: any price.
-    #[serde(default)]
     pub price_deviation_max_per_mille: Option<u32>,
     /// Recorded ticks, with an instrument for each strategy; `None` if md simulates the quotes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -171,10 +162,8 @@ pub struct PipelineRecord {
     /// How long quotes were published, seconds.
     pub measured_s: f64,
     /// From the start of the first process until all had joined, seconds. 0 in a record of an earlier lowlat.
-    #[serde(default)]
     pub ready_s: f64,
     /// Whether it was stopped before md had published its schedule.
-    #[serde(default)]
     pub is_cut_short: bool,
     /// Quotes that the schedule held.
     pub ticks_scheduled: u64,
@@ -203,7 +192,6 @@ pub struct PipelineRecord {
     pub uses: Vec<ProcessUse>,
     /// How long that was counted, seconds: from before the first quote until orders had come to rest. 0 in a record of an
     /// earlier lowlat, which did not tell.
-    #[serde(default)]
     pub uses_s: f64,
     /// CPU time that everything else on the machine took meanwhile (/proc/stat, in steps of 10 ms), seconds. `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -217,11 +205,9 @@ pub struct PipelineRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<String>,
     /// What was sent and what arrived.
-    #[serde(default)]
     pub balance: Balance,
     /// What went wrong, one sentence each: what does not balance, a schedule that was not kept, wakes missed. With any, the
     /// command ends with exit code 1.
-    #[serde(default)]
     pub findings: Vec<String>,
     /// What makes the run doubtful. One sentence each.
     pub warnings: Vec<String>,
@@ -279,7 +265,6 @@ pub struct PipelineDocument {
     #[serde(flatten)]
     pub labels: lowlat_host::Labels,
     /// What was asked beside the load.
-    #[serde(default)]
     pub options: PipelineOptions,
     /// The run.
     #[serde(flatten)]

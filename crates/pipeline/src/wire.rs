@@ -17,7 +17,6 @@ pub struct SequenceRange {
 
 /// What md received. Each quote that the feed announced is counted once, as received or as missing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
 pub struct FeedFigures {
     /// Datagrams of the feed, including those without quotes.
     pub datagrams: u64,
@@ -62,7 +61,6 @@ pub struct FeedFigures {
 
 /// What td exchanged with the exchange.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
 pub struct GatewayFigures {
     /// Orders sent.
     pub sent: u64,
@@ -101,7 +99,6 @@ impl GatewayFigures {
 
 /// Tick to trade, in the order of a quote's path. Each part starts where the previous one ends.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
 pub struct WireStages {
     /// From the packet's receive stamp until md had read it.
     pub packet_to_read: StageFigures,
@@ -123,7 +120,6 @@ pub struct WireStages {
 
 /// Everything on the wires of a run.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
 pub struct WireRecord {
     /// The feed; `None` if md made the quotes.
     pub feed: Option<FeedFigures>,

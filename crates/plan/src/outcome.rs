@@ -256,7 +256,6 @@ pub struct PlanInForce {
     /// Whether it was applied in the running boot.
     pub is_of_this_boot: bool,
     /// Whether it was made for another host, whose copy this one is.
-    #[serde(default)]
     pub is_of_other_host: bool,
     /// Whether every step was applied.
     pub is_complete: bool,

@@ -199,7 +199,7 @@ pub enum Risk {
     /// More power and heat, less boost for other cores.
     Power,
     /// Reliability, availability and serviceability of the hardware: errors go unnoticed.
-    #[serde(rename = "RAS", alias = "ras")]
+    #[serde(rename = "RAS")]
     Ras,
     /// Weakens protection.
     Security,

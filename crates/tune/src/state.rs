@@ -77,7 +77,7 @@ pub struct Wrote {
     pub state: LoggedState,
 }
 
-/// in-force.json. Earlier versions wrote it without the seal.
+/// in-force.json, without the seal until the log is first sealed.
 #[derive(Debug, Serialize, Deserialize)]
 struct Note {
     #[serde(flatten)]
@@ -228,7 +228,7 @@ impl StateDir {
     }
 
     /// Reads the record of the plan in force without the plan, and the end of the undo log then. None if no
-    /// plan is in force; no seal if an earlier version wrote it.
+    /// plan is in force; no seal if the log was not sealed yet.
     pub fn note(&self) -> Result<Option<(InForce, Option<LogSeal>)>, StateError> {
         Ok(self.read::<Note>(&[], IN_FORCE)?.map(|note| (note.in_force, note.undo_log)))
     }

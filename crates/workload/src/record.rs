@@ -42,7 +42,6 @@ pub enum Purpose {
 /// The raw facts of a measurement.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct WorkloadRecord {
     /// What the cells are for.
     pub purpose: Purpose,
@@ -61,7 +60,6 @@ pub struct WorkloadRecord {
 /// One workload under one setting.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct Cell {
     /// Name of the workload.
     pub workload: String,
@@ -78,7 +76,6 @@ pub struct Cell {
 /// One run of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct CellRun {
     /// Round, from 0.
     pub round: u32,
@@ -97,7 +94,6 @@ pub struct CellRun {
 /// A workload, or one setting of it, that could not be measured.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct Missing {
     /// Name of the workload.
     pub workload: String,

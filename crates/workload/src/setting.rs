@@ -6,7 +6,6 @@ use std::{fmt, str::FromStr};
 /// What a workload is measured under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct Setting {
     /// Rule that chooses the CPUs.
     pub place: Place,

@@ -74,7 +74,6 @@ impl C2cMeasurement {
 /// The raw facts of a survey, and the groups found.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct C2cRecord {
     /// How the line was passed.
     pub method: Method,

@@ -40,7 +40,6 @@ impl Level {
 /// The comparison of copies in one group with copies in one group each.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct Filling {
     /// Kind of group.
     pub level: Level,

@@ -72,7 +72,6 @@ impl From<ClustersRecord> for ClustersMeasurement {
 /// The rounds of a comparison.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct ClustersRecord {
     /// What was compared; `None` if nothing could be.
     pub filling: Option<Filling>,
@@ -87,7 +86,6 @@ pub struct ClustersRecord {
 /// One round.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct FillRound {
     /// CPUs of the copies in one group.
     pub packed: Vec<CpuId>,

@@ -18,7 +18,6 @@ pub const LINE_BYTES: u64 = 64;
 /// What was seen of a program.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct FinderRecord {
     /// The process.
     pub pid: u32,
@@ -77,7 +76,6 @@ pub enum End {
 /// A thread.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct Thread {
     /// Its number.
     pub tid: u32,
@@ -111,7 +109,6 @@ pub enum UnwatchedKind {
 /// Writes of a thread to some bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct FieldCount {
     /// First address.
     pub address: u64,
@@ -130,7 +127,6 @@ pub struct FieldCount {
 /// The name of what is at an address.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct Place {
     /// The address.
     pub address: u64,
@@ -143,7 +139,6 @@ pub struct Place {
 /// The name of an instruction.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct Code {
     /// The address.
     pub address: u64,

@@ -70,9 +70,10 @@ fn files_that_are_no_documents_are_refused() {
         "newer.json",
         "{\"document\": \"lowlat-result\", \"schema_version\": 99, \"lowlat_version\": \"9.9.9\"}",
     );
+    put("older.json", "{\"document\": \"lowlat-result\", \"schema_version\": 1}");
     put(
         "damaged.json",
-        "{\"document\": \"lowlat-result\", \"schema_version\": 1, \"lowlat_version\": \"0.1.0\"}",
+        "{\"document\": \"lowlat-result\", \"schema_version\": 2, \"lowlat_version\": \"0.1.0\"}",
     );
     for name in ["none.json", "empty.json", "cut.json", "raw.0"] {
         if fs::exists(whole.path(name)).unwrap() {
@@ -82,7 +83,14 @@ fn files_that_are_no_documents_are_refused() {
     refused(&["--from", "other.json"], &["found a \"perf\""]);
     refused(
         &["--from", "newer.json"],
-        &["newer.json: it has document version 99", "hint: use lowlat 9.9.9 or later"],
+        &[
+            "newer.json: it has document version 99, and this lowlat reads version 2",
+            "hint: use the lowlat that wrote it, 9.9.9",
+        ],
+    );
+    refused(
+        &["--from", "older.json"],
+        &["older.json: it has document version 1, and this lowlat reads version 2"],
     );
     refused(
         &["--from", "damaged.json"],

@@ -10,8 +10,8 @@ macro_rules! say {
 
 mod runs;
 
+mod again;
 mod document;
-mod earlier;
 mod files;
 mod gate;
 mod help;

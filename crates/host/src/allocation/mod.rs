@@ -17,7 +17,6 @@ pub struct Allocation {
     /// CPUs for trading threads. Empty only on a host with one CPU.
     pub isolated: CpuSet,
     /// The isolated CPUs on the nodes of the trading NICs: the first to use for threads that use the network.
-    #[serde(default)]
     pub isolated_near_nics: CpuSet,
     /// The decisions and their reasons, one sentence per step.
     pub steps: Vec<String>,

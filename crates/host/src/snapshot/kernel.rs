@@ -47,13 +47,10 @@ pub struct KernelFacts {
     /// /etc/os-release PRETTY_NAME.
     pub distribution: Reading<String>,
     /// The id of this boot (/proc/sys/kernel/random/boot_id).
-    #[serde(default)]
     pub boot_id: Reading<String>,
     /// [`crate::digest()`] of /etc/machine-id: identifies the host without revealing the ID.
-    #[serde(default)]
     pub machine_id_digest: Reading<String>,
     /// Names of the loaded modules (/proc/modules), without those built into the kernel.
-    #[serde(default)]
     pub modules: Reading<BTreeSet<String>>,
     /// Every assignment in sysctl.d, in the order in which systemd-sysctl applies them (the last one wins).
     pub sysctl_files: Vec<SysctlAssignment>,

@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 /// The scheduler's view of the topology.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct SchedulerFacts {
     /// Version of the format of /proc/schedstat.
     pub schedstat_version: Reading<u32>,

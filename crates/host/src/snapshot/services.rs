@@ -93,7 +93,6 @@ pub struct IrqbalanceFacts {
     /// CPUs it must not use (IRQBALANCE_BANNED_CPULIST or …_CPUS).
     pub banned_cpus: Reading<CpuSet>,
     /// The file that names them: its own, or a drop-in of its unit.
-    #[serde(default)]
     pub banned_by: Reading<String>,
     /// IRQBALANCE_ARGS as written.
     pub args: Reading<String>,

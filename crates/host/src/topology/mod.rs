@@ -150,7 +150,6 @@ pub struct CoreType {
     /// The CPUs of the type.
     pub cpus: CpuSet,
     /// Whether another type is faster.
-    #[serde(default)]
     pub is_small: bool,
 }
 

@@ -90,7 +90,7 @@ impl<R: Region> Reader<R> {
         });
         let mut last = said;
         if said.is_none() {
-            // Version 1: only records reachable from the start.
+            // A writer that laps every look, or a damaged header: records reachable from the start.
             reader.position = 0;
         }
         for _ in 0..looks {

@@ -31,8 +31,7 @@ pub enum SegmentError {
     },
     /// Another layout version.
     #[error(
-        "cannot read a segment of layout version {found}: this program supports {} to {}\nhint: run all processes of a pipeline with one version of lowlat",
-        layout::VERSION_MIN,
+        "cannot read a segment of layout version {found}: this program supports {}\nhint: run all processes of a pipeline with one version of lowlat",
         layout::VERSION
     )]
     Version {
@@ -127,7 +126,7 @@ impl<R: Region> Segment<R> {
         if get(header::BYTE_ORDER) != layout::BYTE_ORDER {
             return Err(wrong("byte order", get(header::BYTE_ORDER), "that of this machine"));
         }
-        if !(layout::VERSION_MIN..=layout::VERSION).contains(&get(header::VERSION)) {
+        if get(header::VERSION) != layout::VERSION {
             return Err(SegmentError::Version { found: get(header::VERSION) });
         }
         let capacity_bytes = get(header::CAPACITY);
@@ -191,7 +190,7 @@ impl<R: Region> Segment<R> {
         self.word(header::TAIL).map_or(0, |word| word.load(Ordering::Acquire))
     }
 
-    /// Position of the last record; `None` before the first, and in a segment of version 1. After a read of the
+    /// Position of the last record; `None` before the first. After a read of the
     /// tail this returns the last record below the tail, or a newer one.
     pub(super) fn last(&self) -> Option<u64> {
         // Relaxed: the tail is stored after it, and the caller checks what is at the position.

@@ -38,7 +38,6 @@ pub struct Goal {
 /// The raw facts of a search.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct ChoiceRecord {
     /// What a mode must reach.
     pub goal: Goal,
@@ -73,17 +72,14 @@ pub struct ModeRecord {
     /// The mode.
     pub mode: Mode,
     /// Why it was not measured.
-    #[serde(default)]
     pub unavailable: Option<String>,
     /// Its rounds.
-    #[serde(default)]
     pub rounds: Vec<ModeRound>,
 }
 
 /// One run of a mode.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct ModeRound {
     /// Round, from 0.
     pub round: u32,

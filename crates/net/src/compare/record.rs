@@ -30,7 +30,6 @@ impl From<CompareRecord> for NetCompareMeasurement {
 /// The raw facts of a comparison.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct CompareRecord {
     /// The sides, A first: the others are compared with it.
     pub sides: Vec<CompareSide>,
@@ -47,7 +46,6 @@ pub struct CompareRecord {
 /// One side.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct CompareSide {
     /// "A", "B".
     pub name: String,
@@ -60,7 +58,6 @@ pub struct CompareSide {
 /// One run of a side.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct CompareRun {
     /// Round, from 0.
     pub round: u32,

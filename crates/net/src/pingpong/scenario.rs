@@ -137,7 +137,6 @@ impl Waiting {
 /// What one run measures, and how. The client sends it to the server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a separate choice of the user")]
 pub struct Scenario {
     /// How messages travel.

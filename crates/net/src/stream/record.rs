@@ -24,7 +24,6 @@ words! {
 /// What a run of rising rates measures, besides its scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct StreamOptions {
     /// Rates in messages per second, each measured in every round; with [`StreamOptions::is_sweep`] the first one starts
     /// the search.
@@ -78,7 +77,6 @@ impl From<StreamRecord> for StreamMeasurement {
 /// The raw facts of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct StreamRecord {
     /// Scenario, ends, controls and warnings, as of a ping-pong; without sizes.
     pub set_up: PingpongRecord,
@@ -107,7 +105,6 @@ impl Default for StreamRecord {
 /// What the receiver counted in a round.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct Received {
     /// Messages that arrived, each counted once.
     pub messages: u64,
@@ -128,7 +125,6 @@ pub struct Received {
 /// Results of one round at one rate.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct StreamRound {
     /// The rate that was asked for.
     pub target_per_s: f64,
@@ -151,7 +147,6 @@ pub struct StreamRound {
 /// Distribution of times.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct Distribution {
     /// Columns of sfnt-stream, with the three digits of the histogram.
     pub figures: Figures,

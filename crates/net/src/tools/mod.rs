@@ -50,7 +50,6 @@ pub struct ToolOutput {
 /// Half round trips of one size.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct ToolRow {
     /// Size of the messages, if it is known.
     pub size_bytes: Option<u32>,

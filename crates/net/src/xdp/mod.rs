@@ -35,7 +35,6 @@ words! {
 /// What a scenario asks of AF_XDP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct XdpOptions {
     /// The mode.
     pub mode: XdpMode,
@@ -52,7 +51,6 @@ impl Default for XdpOptions {
 /// What the kernel gave an end.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct XdpFacts {
     /// The interface.
     pub interface: String,

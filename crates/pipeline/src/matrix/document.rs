@@ -52,8 +52,7 @@ pub struct MatrixDocument {
     pub repeats: u32,
     /// How the platform was pinned where it was; empty where no row pins.
     pub pinning: String,
-    /// What a run consists of beside its strategies, and how md publishes; empty in documents of earlier versions.
-    #[serde(default)]
+    /// What a run consists of beside its strategies, and how md publishes.
     pub platform: String,
     /// Every row that was asked for.
     pub rows: Vec<MatrixRow>,

@@ -25,7 +25,6 @@ pub struct Answer {
     pub predicted: u32,
     /// `predicted` if the host were as slow, and as fast, as the checked points lie off the corrected model; `None` with fewer than
     /// two points, which show no spread.
-    #[serde(default)]
     pub predicted_range: Option<[u32; 2]>,
     /// Whether `predicted` lies above `checked`, so that no run supports it.
     pub is_extrapolated: bool,

@@ -13,7 +13,6 @@ pub struct Costs {
     /// What the 99th percentile of tick to order has over its median, ns.
     pub tail_ns: f64,
     /// Whether the run had too few orders for a 99th percentile, so that the longest one replaces it.
-    #[serde(default)]
     pub is_tail_from_max: bool,
     /// From the quote read to the order written, ns.
     pub decide_ns: f64,

@@ -47,7 +47,6 @@ pub struct Fit {
     /// with fewer than two points, as one point is always met.
     pub error_factor: Option<f64>,
     /// The strategy's work, which is not corrected, ns a quote.
-    #[serde(default)]
     pub work_ns: f64,
 }
 
@@ -132,7 +131,6 @@ pub struct SizeDocument {
     /// How many strategies the host carries by the model.
     pub capacity: Capacity,
     /// What of that the runs support; all defaults in documents written before this field existed.
-    #[serde(default)]
     pub answer: Answer,
     /// Whether huge pages make a difference; `None` in documents of earlier versions, and if no point was checked.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -379,7 +379,7 @@ fn nonsense_gives_a_plan_without_a_panic() {
     }
 }
 
-/// Plans of earlier versions, and the ids that digest their text.
+/// Ids of plans digest this text.
 #[test]
 fn targets_are_written_as_ever() {
     let written = [

@@ -30,7 +30,6 @@ pub struct Verification {
     /// CPUs that the plan isolates.
     pub isolated: CpuSet,
     /// Whether the plan was made for another host: then it is not held, whatever the rows say.
-    #[serde(default)]
     pub is_of_other_host: bool,
     /// The most important figures.
     pub headline: Headline,
@@ -187,7 +186,6 @@ pub struct Counts {
     /// [`Standing::Lost`].
     pub lost: u32,
     /// [`Standing::Refused`].
-    #[serde(default)]
     pub refused: u32,
     /// [`Standing::Ineffective`].
     pub ineffective: u32,

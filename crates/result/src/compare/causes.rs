@@ -30,7 +30,6 @@ pub struct CauseComparison {
     /// Why it shows less than it seems to; empty if it does not.
     pub caveat: String,
     /// IDs of changed settings that remove this cause; empty if bare records are compared.
-    #[serde(default)]
     pub changed_settings: Vec<String>,
 }
 

@@ -120,7 +120,6 @@ pub struct Comparison {
     /// Settings with a different verdict or value; empty if bare records are compared.
     pub setting_changes: Vec<SettingChange>,
     /// The same settings, ranked by how well they explain the measured difference.
-    #[serde(default)]
     pub explanations: Vec<Explanation>,
     /// Other facts of the host that changed, at most [`DIFFERENCES_MAX`].
     pub differences: Vec<Difference>,
@@ -141,7 +140,6 @@ pub struct RunSummary {
     /// The kernel's release; empty if unknown.
     pub kernel: String,
     /// Whether the document has a measurement of interruptions, compared or not.
-    #[serde(default)]
     pub is_measured: bool,
     /// The CPUs that were measured.
     pub cpus: CpuSet,
@@ -201,7 +199,6 @@ pub struct PercentilePair {
     /// After.
     pub after_ns: u64,
     /// Its difference; `None` if no interval can be given.
-    #[serde(default)]
     pub difference: Option<PercentileDifference>,
 }
 

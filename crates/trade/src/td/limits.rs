@@ -16,20 +16,15 @@ use std::path::Path;
 #[serde(deny_unknown_fields)]
 pub struct Limits {
     /// Quantity of one order.
-    #[serde(default)]
     pub quantity_max: Option<u32>,
     /// Price, in ten-thousandths of the currency.
-    #[serde(default)]
     pub price_max_ten_thousandths: Option<Price>,
     /// Largest deviation of a price from the middle of the last quote, in thousandths. Applies once td has seen
     /// a quote of the instrument.
-    #[serde(default)]
     pub price_deviation_max_per_mille: Option<u32>,
     /// Position of a strategy in an instrument, bought or sold.
-    #[serde(default)]
     pub position_max: Option<u32>,
     /// Orders of a strategy that are accepted and not filled.
-    #[serde(default)]
     pub open_orders_max: Option<u32>,
 }
 

@@ -75,7 +75,7 @@ pub(super) fn doubt(state: &StateDir, log: &impl Log) -> Result<Option<Doubt>, S
     Ok(Some(Doubt { reason: reasons.join("; "), unknown }))
 }
 
-/// What contradicts a complete plan whose version of lowlat did not record the end of the log.
+/// What contradicts a complete plan if the end of the log is not recorded.
 fn unsealed(history: &History) -> Option<String> {
     let is_cut = |plan: &&PlanEntry| plan.is_open && !super::stage::is_again(&plan.id);
     if history.plans.is_empty() && history.entries.is_empty() {
@@ -155,7 +155,7 @@ pub(super) fn not_restored(wrote: &Wrote) -> NotRestored {
 /// Units of lowlat without a record: state and log are both gone, and the host stays tuned.
 pub(super) fn stray_units(site: &Site, history: &History) -> Vec<NotRestored> {
     let is_stray = |path: &String| {
-        site.root.read(path).text().starts_with(units::MARK)
+        site.root.read(path).text().starts_with(units::HEAD)
             && !history.entries.iter().any(|entry| entry.target.name == *path)
     };
     let paths = units::ALL.into_iter().map(units::path).filter(is_stray);

@@ -7,8 +7,6 @@ use lowlat_sys::undo::{FileState, State, TargetSpec, UndoError};
 
 /// The comment above a line that lowlat sets.
 const COMMENT: &[u8] = b"# Set by lowlat; `lowlat tune rollback` restores the previous line.";
-/// The start of [`COMMENT`], which earlier versions wrote too.
-const MARK: &[u8] = b"# Set by lowlat; `lowlat tune rollback`";
 
 /// Prepares all lines of one file as one step, at the first of them: the log has one step per file.
 pub(super) fn prepare(
@@ -127,8 +125,7 @@ fn changed(all: &[&[u8]], at: usize, present: &[u8], value: &str) -> Vec<u8> {
             new.extend_from_slice(line);
             continue;
         }
-        let is_commented =
-            at > 0 && all.get(at - 1).is_some_and(|above| above.trim_ascii().starts_with(MARK));
+        let is_commented = at > 0 && all.get(at - 1).is_some_and(|above| above.trim_ascii() == COMMENT);
         if !is_commented {
             new.extend_from_slice(COMMENT);
             new.extend_from_slice(line_end(line));

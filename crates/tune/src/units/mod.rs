@@ -33,8 +33,6 @@ pub const ALL: [&str; 6] = [APPLY, AGAIN, WATCH, WATCH_SERVICE, CONFIRM, CONFIRM
 
 pub(crate) const HEAD: &str =
     "# Written by lowlat. `lowlat tune rollback` removes it, but keeps and reports edited versions.\n";
-/// The start of [`HEAD`], which earlier versions wrote too.
-pub(crate) const MARK: &str = "# Written by lowlat. `lowlat tune rollback` removes it";
 
 /// One unit's file.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 /// How the parts of a run were found.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct PartsFacts {
     /// Whether the kernel's trace shows when each end's thread was woken: client, server.
     pub is_traced: [bool; 2],
@@ -20,7 +19,6 @@ pub struct PartsFacts {
 /// Parts of the round trips of one size, from the rounds with time stamps.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct SizeParts {
     /// Round trips with time stamps.
     pub messages: u64,
@@ -51,7 +49,6 @@ pub struct PartFigures {
     /// Its median.
     pub median_ns: u64,
     /// Its 99th percentile, if the count supports it.
-    #[serde(default)]
     pub p99_ns: Option<u64>,
     /// Its time in all round trips together.
     pub total_ns: u64,

@@ -22,10 +22,8 @@ pub struct SlowMessage {
     /// What took the time.
     pub cause: SlowCause,
     /// The CPU where the cause ran, if the trace shows one.
-    #[serde(default)]
     pub cpu: Option<CpuId>,
     /// Time that the cause took within the part.
-    #[serde(default)]
     pub cause_ns: u64,
 }
 

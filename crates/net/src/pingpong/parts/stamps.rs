@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 /// Missing ones are `None`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(default)]
 pub struct Stamps {
     /// The program is about to call `send`.
     #[serde(rename = "p", skip_serializing_if = "Option::is_none")]

@@ -138,9 +138,9 @@ fn the_dead_man_switch_restores_what_a_cut_log_knows_and_stays() {
     assert!(status(&site).unwrap().damage.is_some(), "what is missing is still known");
 }
 
-/// Without the end of the log in it, as it was written before that was noted.
+/// Without the end of the log in it.
 #[test]
-fn the_note_of_an_earlier_version_still_opens() {
+fn a_note_that_is_not_sealed_opens() {
     if !is_root() {
         return;
     }

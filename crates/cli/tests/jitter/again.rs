@@ -1,10 +1,6 @@
-//! Documents that earlier versions wrote: before version 2, `jitter`, `jitter_study` and `gate` were fields of their own.
+//! Stored documents, shown and written again.
 
-use crate::{
-    common::{lowlat, text},
-    jitter::runs,
-};
-use serde_json::Value;
+use crate::common::{lowlat, text};
 use std::path::{Path, PathBuf};
 
 fn fixture(name: &str) -> PathBuf {
@@ -40,43 +36,25 @@ fn shown(document: &Path, result: &Path) -> Shown {
 }
 
 #[test]
-fn a_document_of_version_1_is_shown_as_one_of_today() {
+fn a_document_is_shown_again_as_it_was() {
     let folder = tempfile::tempdir().expect("a folder");
     for name in ["jitter.json", "assess.json"] {
         let (first, second) = (folder.path().join("first.json"), folder.path().join("second.json"));
-        let earlier = shown(&fixture(name), &first);
-        let rows = std::fs::read_to_string(fixture("jitter.sysjitter")).expect("what version 1 printed");
-        assert_eq!(earlier.rows, rows, "{name}");
+        let stored = shown(&fixture(name), &first);
+        let rows = std::fs::read_to_string(fixture("jitter.sysjitter")).expect("what it printed");
+        assert_eq!(stored.rows, rows, "{name}");
         assert!(
-            earlier.table.contains("thread worker 0") && earlier.page.contains("thread worker 0"),
+            stored.table.contains("thread worker 0") && stored.page.contains("thread worker 0"),
             "{name}"
         );
-        let converted: Value = serde_json::from_str(&earlier.result).expect("JSON");
-        assert_eq!(
-            (&converted["schema_version"], converted.get("jitter")),
-            (&Value::from(2), None),
-            "{name}"
-        );
-        assert_eq!(converted["measurements"][0]["kind"], "jitter", "{name}");
-        let today = shown(&first, &second);
-        assert_eq!((&earlier.table, &earlier.story), (&today.table, &today.story), "{name}");
-        assert!(earlier == today, "{name}: other rows, page or document");
+        let written = shown(&first, &second);
+        assert_eq!((&stored.table, &stored.story), (&written.table, &written.story), "{name}");
+        assert!(stored == written, "{name}: other rows, page or document");
     }
 }
 
 #[test]
-fn documents_of_both_versions_are_compared() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let today = folder.path().join("today.json");
-    let earlier = fixture("jitter.json").display().to_string();
-    runs::run(folder.path(), &["--from", &earlier, "--result", "today.json"], 0);
-    let output = lowlat(&["report", "compare", &earlier, &today.display().to_string()]);
-    let said = text(&output.stdout);
-    assert!(said.contains("Too short for a verdict"), "{said}");
-}
-
-#[test]
-fn a_document_of_version_1_without_a_measurement_is_refused() {
+fn a_document_without_a_measurement_is_refused() {
     let unmeasured = fixture("assess-unmeasured.json").display().to_string();
     let output = lowlat(&["jitter", "--from", &unmeasured]);
     assert_eq!(output.status.code(), Some(2));
