@@ -14,12 +14,12 @@ const TABLE_CHARS: usize = 120;
 
 struct ClustersView<'a> {
     document: &'a ResultDocument,
-    record: Option<&'a ClustersRecord>,
+    record: &'a ClustersRecord,
 }
 
 /// View of a document's comparison of packed and spread copies.
-pub fn view<'a>(document: &'a ResultDocument) -> Box<dyn View + 'a> {
-    Box::new(ClustersView { document, record: document.clusters().map(|clusters| &clusters.record) })
+pub fn view<'a>(document: &'a ResultDocument) -> Option<Box<dyn View + 'a>> {
+    Some(Box::new(ClustersView { document, record: &document.clusters()?.record }))
 }
 
 impl View for ClustersView<'_> {
@@ -29,21 +29,19 @@ impl View for ClustersView<'_> {
 
     fn sentence(&self) -> Option<String> {
         let view = kernel_view(&self.document.snapshot);
-        self.record.map(|record| format!("{}. {}.", clusters::judged(&view), clusters::compared(record)))
+        Some(format!("{}. {}.", clusters::judged(&view), clusters::compared(self.record)))
     }
 
     fn doubts(&self) -> Vec<String> {
-        self.record.map(clusters::doubts).unwrap_or_default()
+        clusters::doubts(self.record)
     }
 
     fn add_summary(&self, out: &mut String, width: usize) {
-        if let Some(record) = self.record {
-            out.push_str(&clusters::clusters_text(record, &self.document.snapshot, width));
-        }
+        out.push_str(&clusters::clusters_text(self.record, &self.document.snapshot, width));
     }
 
     fn tiles(&self) -> Markup {
-        let Some(record) = self.record else { return html! {} };
+        let record = self.record;
         html! {
             @for row in record.figures() {
                 (tile(row.job.words(), &format!("{:.2}", row.factor.median), "packed by spread"))
@@ -52,7 +50,7 @@ impl View for ClustersView<'_> {
     }
 
     fn sections(&self) -> Vec<Section> {
-        let Some(record) = self.record else { return Vec::new() };
+        let record = self.record;
         let host = &self.document.snapshot;
         let view = kernel_view(host);
         let figures = record.figures();
@@ -73,18 +71,17 @@ impl View for ClustersView<'_> {
     }
 
     fn head(&self) -> Head {
+        let record = self.record;
         let verdict = html! {
-            @if let Some(record) = self.record {
-                p class="verdict" { (micro(&clusters::compared(record))) "." }
-                p { (micro(&clusters::set_up(record))) }
-                div class="tiles" { (self.tiles()) }
-            }
+            p class="verdict" { (micro(&clusters::compared(record))) "." }
+            p { (micro(&clusters::set_up(record))) }
+            div class="tiles" { (self.tiles()) }
         };
         Head { title: "Clusters", verdict }
     }
 
     fn parameters(&self) -> Option<Markup> {
-        let filling = self.record?.filling.as_ref()?;
+        let filling = self.record.filling.as_ref()?;
         Some(html! { "Clusters: " (filling.copies) " copies to a " (filling.level.word()) "." })
     }
 }

@@ -10,12 +10,12 @@ use maud::{Markup, html};
 
 struct C2cView<'a> {
     document: &'a ResultDocument,
-    record: Option<&'a C2cRecord>,
+    record: &'a C2cRecord,
 }
 
 /// View of a document's latencies between cores.
-pub fn view<'a>(document: &'a ResultDocument) -> Box<dyn View + 'a> {
-    Box::new(C2cView { document, record: document.c2c().map(|c2c| &c2c.record) })
+pub fn view<'a>(document: &'a ResultDocument) -> Option<Box<dyn View + 'a>> {
+    Some(Box::new(C2cView { document, record: &document.c2c()?.record }))
 }
 
 impl View for C2cView<'_> {
@@ -24,21 +24,19 @@ impl View for C2cView<'_> {
     }
 
     fn sentence(&self) -> Option<String> {
-        self.record.map(|record| format!("{}.", c2c::headline(record)))
+        Some(format!("{}.", c2c::headline(self.record)))
     }
 
     fn doubts(&self) -> Vec<String> {
-        self.record.map(c2c::doubts).unwrap_or_default()
+        c2c::doubts(self.record)
     }
 
     fn add_summary(&self, out: &mut String, width: usize) {
-        if let Some(record) = self.record {
-            out.push_str(&c2c::c2c_text(record, &self.document.snapshot.topology, width));
-        }
+        out.push_str(&c2c::c2c_text(self.record, &self.document.snapshot.topology, width));
     }
 
     fn tiles(&self) -> Markup {
-        let Some(record) = self.record else { return html! {} };
+        let record = self.record;
         let topology = &self.document.snapshot.topology;
         html! {
             @for (place, level) in record.levels.iter().enumerate() {
@@ -49,23 +47,21 @@ impl View for C2cView<'_> {
     }
 
     fn sections(&self) -> Vec<Section> {
-        let topology = &self.document.snapshot.topology;
-        self.record.map(|record| html::section(record, topology)).into_iter().collect()
+        vec![html::section(self.record, &self.document.snapshot.topology)]
     }
 
     fn head(&self) -> Head {
+        let record = self.record;
         let verdict = html! {
-            @if let Some(record) = self.record {
-                p class="verdict" { (micro(&c2c::headline(record))) "." }
-                p { (micro(&c2c::set_up(record))) }
-                div class="tiles" { (self.tiles()) }
-            }
+            p class="verdict" { (micro(&c2c::headline(record))) "." }
+            p { (micro(&c2c::set_up(record))) }
+            div class="tiles" { (self.tiles()) }
         };
         Head { title: "Latency between cores", verdict }
     }
 
     fn parameters(&self) -> Option<Markup> {
-        let record = self.record?;
+        let record = self.record;
         Some(html! { "Cores: CPUs " (record.cpus) ", method " code { (record.method) } "." })
     }
 }

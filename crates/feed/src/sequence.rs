@@ -91,41 +91,25 @@ impl Counts {
 
     /// The counts of these words.
     pub fn of(words: [u64; Self::WORDS]) -> Self {
-        let [
-            datagrams,
-            malformed,
-            delivered,
-            gaps,
-            missing,
-            missing_in_socket,
-            first_from,
-            first_to,
-            last_from,
-            last_to,
-            late,
-            doubled,
-            socket_drops,
-            sessions,
-            session,
-            next,
-            ended,
-        ] = words;
+        // In the order of `words`: fields are evaluated as they are written.
+        let mut words = words.into_iter();
+        let mut next = || words.next().unwrap_or_default();
         Self {
-            datagrams,
-            malformed,
-            delivered,
-            gaps,
-            missing,
-            missing_in_socket,
-            first_gap: Range { first: first_from, last: first_to },
-            last_gap: Range { first: last_from, last: last_to },
-            late,
-            doubled,
-            socket_drops,
-            sessions,
-            session,
-            next,
-            ended,
+            datagrams: next(),
+            malformed: next(),
+            delivered: next(),
+            gaps: next(),
+            missing: next(),
+            missing_in_socket: next(),
+            first_gap: Range { first: next(), last: next() },
+            last_gap: Range { first: next(), last: next() },
+            late: next(),
+            doubled: next(),
+            socket_drops: next(),
+            sessions: next(),
+            session: next(),
+            next: next(),
+            ended: next(),
         }
     }
 }

@@ -143,12 +143,12 @@ fn columns_of(rates: &[RateSummary]) -> Vec<Column> {
 
 struct StreamView<'a> {
     document: &'a ResultDocument,
-    record: Option<&'a StreamRecord>,
+    record: &'a StreamRecord,
 }
 
 /// View of a document's stream measurement.
-pub fn view<'a>(document: &'a ResultDocument) -> Box<dyn View + 'a> {
-    Box::new(StreamView { document, record: document.stream().map(|stream| &stream.record) })
+pub fn view<'a>(document: &'a ResultDocument) -> Option<Box<dyn View + 'a>> {
+    Some(Box::new(StreamView { document, record: &document.stream()?.record }))
 }
 
 impl View for StreamView<'_> {
@@ -157,21 +157,19 @@ impl View for StreamView<'_> {
     }
 
     fn sentence(&self) -> Option<String> {
-        self.record.map(|record| format!("{}.", headline(record)))
+        Some(format!("{}.", headline(self.record)))
     }
 
     fn doubts(&self) -> Vec<String> {
-        self.record.map(doubts).unwrap_or_default()
+        doubts(self.record)
     }
 
     fn add_summary(&self, out: &mut String, width: usize) {
-        if let Some(record) = self.record {
-            out.push_str(&stream_text(record, width));
-        }
+        out.push_str(&stream_text(self.record, width));
     }
 
     fn tiles(&self) -> Markup {
-        let Some(record) = self.record else { return html! {} };
+        let record = self.record;
         let holds = verdict(&record.options, &record.rounds).holds_per_s;
         let p99 = holds.and_then(|rate| p99_at(record, rate)).map_or_else(|| NONE.to_owned(), duration);
         let value = holds.map_or_else(|| NONE.to_owned(), rate);
@@ -179,26 +177,25 @@ impl View for StreamView<'_> {
     }
 
     fn sections(&self) -> Vec<Section> {
-        self.record.map(section).into_iter().collect()
+        vec![section(self.record)]
     }
 
     fn head(&self) -> Head {
+        let record = self.record;
         let verdict = html! {
-            @if let Some(record) = self.record {
-                p class="verdict" { (micro(&clean(&headline(record)))) "." }
-                @if self.document.is_interrupted {
-                    p class="note" { "The run was interrupted; this page shows its results up to then." }
-                }
-                @for sentence in sentences(record, &record.by_rate()) { p { (micro(&clean(&sentence))) } }
-                p { (micro(&control(&record.set_up))) }
-                div class="tiles" { (self.tiles()) }
+            p class="verdict" { (micro(&clean(&headline(record)))) "." }
+            @if self.document.is_interrupted {
+                p class="note" { "The run was interrupted; this page shows its results up to then." }
             }
+            @for sentence in sentences(record, &record.by_rate()) { p { (micro(&clean(&sentence))) } }
+            p { (micro(&control(&record.set_up))) }
+            div class="tiles" { (self.tiles()) }
         };
         Head { title: "Rising rates", verdict }
     }
 
     fn parameters(&self) -> Option<Markup> {
-        let run = &self.record?.set_up;
+        let run = &self.record.set_up;
         Some(html! {
             "Stream: " code { (clean(&run.command_line)) } ", counter " code { (clean(&run.counter)) } " at "
             (count(run.counter_hz / 1_000_000)) " MHz."

@@ -10,12 +10,12 @@ use maud::{Markup, html};
 
 struct PingpongView<'a> {
     document: &'a ResultDocument,
-    record: Option<&'a PingpongRecord>,
+    record: &'a PingpongRecord,
 }
 
 /// View of a document's ping-pong measurement.
-pub fn view<'a>(document: &'a ResultDocument) -> Box<dyn View + 'a> {
-    Box::new(PingpongView { document, record: document.pingpong().map(|pingpong| &pingpong.record) })
+pub fn view<'a>(document: &'a ResultDocument) -> Option<Box<dyn View + 'a>> {
+    Some(Box::new(PingpongView { document, record: &document.pingpong()?.record }))
 }
 
 impl View for PingpongView<'_> {
@@ -24,21 +24,19 @@ impl View for PingpongView<'_> {
     }
 
     fn sentence(&self) -> Option<String> {
-        self.record.map(|record| format!("{}.", pingpong::headline(record)))
+        Some(format!("{}.", pingpong::headline(self.record)))
     }
 
     fn doubts(&self) -> Vec<String> {
-        self.record.map(pingpong::doubts).unwrap_or_default()
+        pingpong::doubts(self.record)
     }
 
     fn add_summary(&self, out: &mut String, width: usize) {
-        if let Some(record) = self.record {
-            out.push_str(&pingpong::pingpong_text(record, width));
-        }
+        out.push_str(&pingpong::pingpong_text(self.record, width));
     }
 
     fn tiles(&self) -> Markup {
-        let Some(size) = self.record.and_then(pingpong::quoted) else { return html! {} };
+        let Some(size) = pingpong::quoted(self.record) else { return html! {} };
         let note =
             format!("p99 {}", pingpong::quantile_of(size, 0.99).map_or_else(|| "–".to_owned(), duration));
         let value = pingpong::quantile_of(size, 0.5).map_or_else(|| "–".to_owned(), duration);
@@ -46,27 +44,25 @@ impl View for PingpongView<'_> {
     }
 
     fn sections(&self) -> Vec<Section> {
-        let sections = |record| [Some(html::section(record)), parts_html::section(record)];
-        self.record.map(sections).into_iter().flatten().flatten().collect()
+        [Some(html::section(self.record)), parts_html::section(self.record)].into_iter().flatten().collect()
     }
 
     fn head(&self) -> Head {
+        let record = self.record;
         let verdict = html! {
-            @if let Some(record) = self.record {
-                p class="verdict" { (micro(&clean(&pingpong::headline(record)))) "." }
-                @if self.document.is_interrupted {
-                    p class="note" { "The run was interrupted; this page shows its results up to then." }
-                }
-                p { (micro(&clean(&pingpong::set_up(record)))) }
-                p { (micro(&pingpong::control(record))) }
-                div class="tiles" { (self.tiles()) (round_trips(record)) }
+            p class="verdict" { (micro(&clean(&pingpong::headline(record)))) "." }
+            @if self.document.is_interrupted {
+                p class="note" { "The run was interrupted; this page shows its results up to then." }
             }
+            p { (micro(&clean(&pingpong::set_up(record)))) }
+            p { (micro(&pingpong::control(record))) }
+            div class="tiles" { (self.tiles()) (round_trips(record)) }
         };
         Head { title: "Round trips", verdict }
     }
 
     fn parameters(&self) -> Option<Markup> {
-        let record = self.record?;
+        let record = self.record;
         Some(html! {
             "Ping-pong: " code { (clean(&record.command_line)) } ", counter " code { (clean(&record.counter)) } " at "
             (count(record.counter_hz / 1_000_000)) " MHz."

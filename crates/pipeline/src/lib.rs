@@ -6,13 +6,13 @@
 mod balance;
 pub mod check;
 mod figures;
-#[doc(hidden)]
-pub mod made_up;
 pub mod matrix;
 mod node;
 mod record;
 pub mod reference;
 pub mod size;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod wire;
 
 pub use balance::{Balance, Delivered, SentOrders, findings};

@@ -17,12 +17,12 @@ const TILES_MAX: usize = 6;
 
 struct WorkloadView<'a> {
     document: &'a ResultDocument,
-    record: Option<&'a WorkloadRecord>,
+    record: &'a WorkloadRecord,
 }
 
 /// View of a document's workloads.
-pub fn view<'a>(document: &'a ResultDocument) -> Box<dyn View + 'a> {
-    Box::new(WorkloadView { document, record: document.workload().map(|of| &of.record) })
+pub fn view<'a>(document: &'a ResultDocument) -> Option<Box<dyn View + 'a>> {
+    Some(Box::new(WorkloadView { document, record: &document.workload()?.record }))
 }
 
 impl WorkloadView<'_> {
@@ -37,43 +37,40 @@ impl View for WorkloadView<'_> {
     }
 
     fn sentence(&self) -> Option<String> {
-        self.record.map(|record| format!("{}.", headline(record)))
+        Some(format!("{}.", headline(self.record)))
     }
 
     fn doubts(&self) -> Vec<String> {
-        self.record.map(|record| record.warnings.clone()).unwrap_or_default()
+        self.record.warnings.clone()
     }
 
     fn add_summary(&self, out: &mut String, width: usize) {
-        if let Some(record) = self.record {
-            out.push_str(&workload_text(record, self.has_clusters(), width));
-        }
+        out.push_str(&workload_text(self.record, self.has_clusters(), width));
     }
 
     fn tiles(&self) -> Markup {
-        let Some(record) = self.record else { return html! {} };
+        let record = self.record;
         html! { @for (label, value, note) in tiles(record).into_iter().take(TILES_MAX) { (tile(&label, &value, &note)) } }
     }
 
     fn sections(&self) -> Vec<Section> {
-        self.record.map(|record| html::section(record, self.has_clusters())).into_iter().collect()
+        vec![html::section(self.record, self.has_clusters())]
     }
 
     fn head(&self) -> Head {
+        let record = self.record;
         let verdict = html! {
-            @if let Some(record) = self.record {
-                p class="verdict" { (micro(&clean(&headline(record)))) "." }
-                @if record.purpose == Purpose::Compare { @for side in compare::sides(record) { p { (clean(&side)) } } }
-                @if record.purpose == Purpose::Article { p { (article::SOURCE) } }
-                p { (micro(&how(record))) }
-                div class="tiles" { (self.tiles()) }
-            }
+            p class="verdict" { (micro(&clean(&headline(record)))) "." }
+            @if record.purpose == Purpose::Compare { @for side in compare::sides(record) { p { (clean(&side)) } } }
+            @if record.purpose == Purpose::Article { p { (article::SOURCE) } }
+            p { (micro(&how(record))) }
+            div class="tiles" { (self.tiles()) }
         };
         Head { title: "Workloads", verdict }
     }
 
     fn parameters(&self) -> Option<Markup> {
-        let record = self.record?;
+        let record = self.record;
         Some(html! { "Workloads: " (record.rounds) " rounds of " (record.cells.len()) " rows." })
     }
 }

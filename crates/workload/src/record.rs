@@ -113,16 +113,6 @@ impl WorkloadRecord {
         self.cells.iter().position(is_it)
     }
 
-    /// Why a cell is missing.
-    pub fn why_missing(&self, workload: &str, copies: u32, setting: Setting) -> Option<&str> {
-        let is_it = |missing: &&Missing| {
-            missing.workload == workload
-                && missing.copies.is_none_or(|of| of == copies)
-                && missing.setting.is_none_or(|of| of == setting)
-        };
-        self.missing.iter().find(is_it).map(|missing| missing.why.as_str())
-    }
-
     /// Workloads with their numbers of copies, in the order of the cells and then of what is missing.
     pub fn rows(&self) -> Vec<(&str, u32)> {
         let mut rows: Vec<(&str, u32)> = Vec::new();

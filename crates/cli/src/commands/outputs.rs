@@ -1,16 +1,13 @@
-//! Outputs of measurements that print a text or JSON, and write a report and a document.
+//! Outputs of measurements: a text or JSON on stdout, a report and a document.
 
 use crate::{arguments::PageArgs, documents, output, results::RunFiles};
 use clap::Args;
 use lowlat_result::ResultDocument;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-/// What comes out, and where.
+/// The report and the document.
 #[derive(Debug, Args)]
-pub struct OutputArgs {
-    /// Print JSON on stdout
-    #[arg(long)]
-    json: bool,
+pub struct FileArgs {
     /// Write the HTML report to this file
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -19,6 +16,33 @@ pub struct OutputArgs {
     /// Write the JSON document to this file, for --from
     #[arg(long, value_name = "FILE")]
     result: Option<PathBuf>,
+}
+
+impl FileArgs {
+    /// Checks the files before the run, with that of --hlog.
+    pub fn prepare(&self, hlog: Option<&Path>) -> anyhow::Result<RunFiles> {
+        RunFiles::prepare(hlog, self.report.as_deref(), self.language.clone(), self.result.as_deref())
+    }
+
+    /// Returns whether one is written.
+    pub fn are_asked_for(&self) -> bool {
+        self.report.is_some() || self.result.is_some()
+    }
+
+    /// Reads a document, with the labels asked for.
+    pub fn read(&self, file: &Path) -> anyhow::Result<ResultDocument> {
+        Ok(self.language.labels.label(documents::read(file)?))
+    }
+}
+
+/// What comes out, and where.
+#[derive(Debug, Args)]
+pub struct OutputArgs {
+    /// Print JSON on stdout
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    pub files: FileArgs,
     /// Show a document that --result wrote
     #[arg(long, value_name = "FILE")]
     pub from: Option<PathBuf>,
@@ -33,9 +57,7 @@ pub struct Outputs {
 impl OutputArgs {
     /// Checks the files before the run.
     pub fn prepare(&self) -> anyhow::Result<Outputs> {
-        let files =
-            RunFiles::prepare(None, self.report.as_deref(), self.language.clone(), self.result.as_deref())?;
-        Ok(Outputs { is_json: self.json, files })
+        Ok(Outputs { is_json: self.json, files: self.files.prepare(None)? })
     }
 
     /// Returns whether a document is shown instead of measured.
@@ -49,7 +71,7 @@ impl OutputArgs {
         measure: impl FnOnce() -> anyhow::Result<ResultDocument>,
     ) -> anyhow::Result<ResultDocument> {
         match &self.from {
-            Some(file) => Ok(self.language.labels.label(documents::read(file)?)),
+            Some(file) => self.files.read(file),
             None => measure(),
         }
     }

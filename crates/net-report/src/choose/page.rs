@@ -12,11 +12,11 @@ use lowlat_text::units::{clean, span};
 use lowlat_text::view::{Head, View};
 use maud::{Markup, html};
 
-struct ChoiceView<'a>(Option<&'a ChoiceRecord>);
+struct ChoiceView<'a>(&'a ChoiceRecord);
 
 /// View of a document's search.
-pub fn view<'a>(document: &'a ResultDocument) -> Box<dyn View + 'a> {
-    Box::new(ChoiceView(document.net_choice().map(|choice| &choice.record)))
+pub fn view<'a>(document: &'a ResultDocument) -> Option<Box<dyn View + 'a>> {
+    Some(Box::new(ChoiceView(&document.net_choice()?.record)))
 }
 
 impl View for ChoiceView<'_> {
@@ -25,24 +25,20 @@ impl View for ChoiceView<'_> {
     }
 
     fn sentence(&self) -> Option<String> {
-        self.0.map(|record| format!("{}.", headline(record, &ChoiceStudy::of(record))))
+        Some(format!("{}.", headline(self.0, &ChoiceStudy::of(self.0))))
     }
 
     fn doubts(&self) -> Vec<String> {
-        self.0.map(|record| doubts(record, &ChoiceStudy::of(record))).unwrap_or_default()
+        doubts(self.0, &ChoiceStudy::of(self.0))
     }
 
     fn add_summary(&self, out: &mut String, width: usize) {
-        if let Some(record) = self.0 {
-            out.push_str(&super::net_choice_text(record, width));
-        }
+        out.push_str(&super::net_choice_text(self.0, width));
     }
 
     fn tiles(&self) -> Markup {
-        let study = self.0.map(ChoiceStudy::of);
-        let Some(of) = study.as_ref().and_then(|study| study.modes.get(study.choice?.place)) else {
-            return html! {};
-        };
+        let study = ChoiceStudy::of(self.0);
+        let Some(of) = study.choice.and_then(|choice| study.modes.get(choice.place)) else { return html! {} };
         html! {
             (tile("Mode", &of.mode.to_string(), &meets(of)))
             (tile("p99", &micro(&time(of.p99_ns)), &micro(&interval(of.p99_ns))))
@@ -51,16 +47,15 @@ impl View for ChoiceView<'_> {
     }
 
     fn sections(&self) -> Vec<Section> {
-        self.0.map(body).into_iter().collect()
+        vec![body(self.0)]
     }
 
     fn head(&self) -> Head {
+        let record = self.0;
         let verdict = html! {
-            @if let Some(record) = self.0 {
-                p class="verdict" { (micro(&clean(&headline(record, &ChoiceStudy::of(record))))) "." }
-                p { (micro(&clean(&set_up(record)))) }
-                div class="tiles" { (self.tiles()) }
-            }
+            p class="verdict" { (micro(&clean(&headline(record, &ChoiceStudy::of(record))))) "." }
+            p { (micro(&clean(&set_up(record)))) }
+            div class="tiles" { (self.tiles()) }
         };
         Head { title: "Choice of a waiting mode", verdict }
     }

@@ -14,11 +14,11 @@ use maud::{Markup, html};
 
 const NONE: &str = "–";
 
-struct CompareView<'a>(Option<&'a CompareRecord>);
+struct CompareView<'a>(&'a CompareRecord);
 
 /// View of a document's comparison.
-pub fn view<'a>(document: &'a ResultDocument) -> Box<dyn View + 'a> {
-    Box::new(CompareView(document.net_compare().map(|compare| &compare.record)))
+pub fn view<'a>(document: &'a ResultDocument) -> Option<Box<dyn View + 'a>> {
+    Some(Box::new(CompareView(&document.net_compare()?.record)))
 }
 
 impl View for CompareView<'_> {
@@ -27,21 +27,19 @@ impl View for CompareView<'_> {
     }
 
     fn sentence(&self) -> Option<String> {
-        self.0.map(|record| format!("{}.", headline(record, &CompareStudy::of(record))))
+        Some(format!("{}.", headline(self.0, &CompareStudy::of(self.0))))
     }
 
     fn doubts(&self) -> Vec<String> {
-        self.0.map(|record| doubts(record, &CompareStudy::of(record))).unwrap_or_default()
+        doubts(self.0, &CompareStudy::of(self.0))
     }
 
     fn add_summary(&self, out: &mut String, width: usize) {
-        if let Some(record) = self.0 {
-            out.push_str(&super::net_compare_text(record, width));
-        }
+        out.push_str(&super::net_compare_text(self.0, width));
     }
 
     fn tiles(&self) -> Markup {
-        let Some(record) = self.0 else { return html! {} };
+        let record = self.0;
         let study = CompareStudy::of(record);
         let Some(size) = super::quoted(&study) else { return html! {} };
         html! {
@@ -53,17 +51,16 @@ impl View for CompareView<'_> {
     }
 
     fn sections(&self) -> Vec<Section> {
-        self.0.map(body).into_iter().collect()
+        vec![body(self.0)]
     }
 
     fn head(&self) -> Head {
+        let record = self.0;
         let verdict = html! {
-            @if let Some(record) = self.0 {
-                p class="verdict" { (micro(&clean(&headline(record, &CompareStudy::of(record))))) "." }
-                @for side in named_sides(record) { p { (clean(&side)) } }
-                p { (micro(&clean(&how(record)))) }
-                div class="tiles" { (self.tiles()) }
-            }
+            p class="verdict" { (micro(&clean(&headline(record, &CompareStudy::of(record))))) "." }
+            @for side in named_sides(record) { p { (clean(&side)) } }
+            p { (micro(&clean(&how(record)))) }
+            div class="tiles" { (self.tiles()) }
         };
         Head { title: "Comparison of round trips", verdict }
     }

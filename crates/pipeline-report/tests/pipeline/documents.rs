@@ -3,12 +3,12 @@
 use lowlat_host::{CpuSet, Topology, topology::Node};
 use lowlat_pipeline::{
     MatrixDocument, MatrixRow, Mode, PipelineDocument, PipelineOptions, PipelineParameters, PipelineRecord,
-    made_up,
     matrix::{self, MatrixPins},
     size::{
         Answer, Capacity, CheckedPoint, Cores, Costs, Fit, Goal, HugePages, Limit, Load, PlacedGroup,
         Placement, SizeDocument, StrategyGroup, capacity, predict,
     },
+    testing,
 };
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -16,8 +16,8 @@ use std::{collections::BTreeMap, sync::LazyLock};
 pub fn run() -> PipelineDocument {
     let pins: BTreeMap<String, Vec<u32>> =
         [("md", vec![0]), ("td", vec![1])].map(|(role, cpus)| (role.to_owned(), cpus)).into();
-    let parameters = PipelineParameters { pins, ..made_up::run(1, 1).parameters };
-    document(made_up::run_of(parameters, 20_000, 38_000))
+    let parameters = PipelineParameters { pins, ..testing::run(1, 1).parameters };
+    document(testing::run_of(parameters, 20_000, 38_000))
 }
 
 /// A run with every problem that is reported.
@@ -25,12 +25,12 @@ pub fn wire_run() -> PipelineDocument {
     let mut document = run();
     document.options.feed = Some("udp:239.1.1.1:5000".to_owned());
     document.options.gateway = Some("tcp:10.0.0.1:5001".to_owned());
-    document.record.wire = Some(made_up::wire(8_000, 60_000));
+    document.record.wire = Some(testing::wire(8_000, 60_000));
     document
 }
 
 pub fn broken_run() -> PipelineDocument {
-    let mut record = made_up::run(400, 900_000);
+    let mut record = testing::run(400, 900_000);
     record.ticks_scheduled = 8_000;
     record.answers = 390;
     record.lost = 12;
@@ -109,7 +109,7 @@ fn make_matrix() -> MatrixDocument {
         let runs = if not_run.is_some() { 0 } else { 2 };
         let made = (0..runs).map(|repeat| {
             let t2o_ns = base_ns * SHAPE[number - 1] * (1.0 + 0.06 * f64::from(repeat));
-            made_up::run_of(parameters.clone(), ticks, whole(t2o_ns))
+            testing::run_of(parameters.clone(), ticks, whole(t2o_ns))
         });
         MatrixRow {
             id: row.id(),
@@ -177,7 +177,7 @@ pub fn size() -> SizeDocument {
         .map(|(strategies, t2o_ns)| CheckedPoint {
             load: load(strategies),
             predicted: predict(&costs, &load(strategies)),
-            measured: made_up::run(5_000, t2o_ns),
+            measured: testing::run(5_000, t2o_ns),
         })
         .into();
     let fit = Fit::of(&checked);

@@ -2,8 +2,8 @@
 
 use super::documents;
 use lowlat_pipeline::{
-    made_up,
     size::{Answer, Fit, HugePages, SizeDocument},
+    testing,
 };
 use lowlat_pipeline_report::{
     PipelineLive, matrix_plan_text, matrix_text, pipeline_live_lines, pipeline_text, size_text,
@@ -102,7 +102,7 @@ fn a_sizing_shows_the_runs_behind_its_answer() {
 #[test]
 fn huge_pages_beside_usual_ones() {
     let mut document = documents::size();
-    let runs = |ns: [u64; 2]| ns.map(|ns| made_up::run(5_000, ns)).to_vec();
+    let runs = |ns: [u64; 2]| ns.map(|ns| testing::run(5_000, ns)).to_vec();
     document.huge_pages = Some(HugePages {
         strategies: 80,
         usual: runs([40_000, 41_000]),

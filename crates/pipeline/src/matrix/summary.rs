@@ -98,7 +98,7 @@ impl RowFigures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Mode, PipelineParameters, ProcessUse, made_up};
+    use crate::{Mode, PipelineParameters, ProcessUse, testing};
 
     fn row(runs: Vec<PipelineRecord>) -> MatrixRow {
         let parameters = PipelineParameters {
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn means_have_a_range_and_the_rest_is_pooled() {
-        let runs = vec![made_up::run(100, 20_000), made_up::run(100, 40_000)];
+        let runs = vec![testing::run(100, 20_000), testing::run(100, 40_000)];
         let figures = RowFigures::of(&row(runs.clone()));
         let (low, high) = figures.t2o.means_ns.unwrap();
         assert!(low < high && low >= 20_000.0, "{low} {high}");
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_run_that_was_stopped_was_not_late() {
-        let mut late = made_up::run(100, 20_000);
+        let mut late = testing::run(100, 20_000);
         late.ticks_scheduled = 200;
         let stopped = PipelineRecord { is_cut_short: true, ..late.clone() };
         assert_eq!(RowFigures::of(&row(vec![late, stopped])).late_runs, 1);
@@ -152,7 +152,7 @@ mod tests {
     fn nothing_is_said_of_nothing() {
         let figures = RowFigures::of(&row(Vec::new()));
         assert_eq!(figures, RowFigures::default());
-        let mut damaged = made_up::run(100, 20_000);
+        let mut damaged = testing::run(100, 20_000);
         damaged.stages.t2o.histogram = "damaged".into();
         let figures = RowFigures::of(&row(vec![damaged]));
         assert!(figures.t2o.means_ns.is_some() && figures.t2o.pooled.p50_ns.is_none());

@@ -84,7 +84,7 @@ impl CheckedPoint {
 mod tests {
     use super::super::{Cores, Limit, Load, Prediction};
     use super::*;
-    use crate::{Mode, made_up};
+    use crate::{Mode, testing};
     use proptest::prelude::*;
 
     const GOAL: Goal = Goal { p99_ns: 500_000.0, utilisation: 0.6 };
@@ -92,7 +92,7 @@ mod tests {
     fn point(strategies: u32, ticks: u64, t2o_ns: u64) -> CheckedPoint {
         let load = Load { strategies, rate_per_s: 1.0, mode: Mode::Parked, cores: Cores::Shared { cpus: 2 } };
         let predicted = Prediction { mean_ns: 1.0, p50_ns: 1.0, p99_ns: 1.0, utilisation: 0.1 };
-        CheckedPoint { load, predicted: Some(predicted), measured: made_up::run(ticks, t2o_ns) }
+        CheckedPoint { load, predicted: Some(predicted), measured: testing::run(ticks, t2o_ns) }
     }
 
     fn capacity(strategies: u32) -> Capacity {

@@ -77,11 +77,11 @@ fn cpu_ns(run: &PipelineRecord, role: &str, by: u64) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{PipelineParameters, made_up};
+    use crate::{PipelineParameters, testing};
 
     fn run(mode: Mode, t2o_ns: u64) -> PipelineRecord {
-        let parameters = PipelineParameters { mode, strategies: 1, ..made_up::run(1, 1).parameters };
-        made_up::run_of(parameters, 2_000, t2o_ns)
+        let parameters = PipelineParameters { mode, strategies: 1, ..testing::run(1, 1).parameters };
+        testing::run_of(parameters, 2_000, t2o_ns)
     }
 
     #[test]
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_run_that_carries_nothing_is_refused() {
-        let error = Costs::of(&made_up::run(3, 20_000), None).unwrap_err();
+        let error = Costs::of(&testing::run(3, 20_000), None).unwrap_err();
         assert!(error.contains("3 latencies of stage md carry no median"), "{error}");
         assert!(Costs::of(&run(Mode::Fast, 1_000), None).unwrap_err().contains("parked"));
         let mut unused = run(Mode::Parked, 20_000);

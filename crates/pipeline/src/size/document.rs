@@ -152,10 +152,10 @@ impl SizeDocument {
 mod tests {
     use super::super::Cores;
     use super::*;
-    use crate::{Mode, made_up};
+    use crate::{Mode, testing};
 
     fn point(p99_ns: f64, factor: f64) -> CheckedPoint {
-        let measured = made_up::run(5_000, 20_000);
+        let measured = testing::run(5_000, 20_000);
         let found = measured.stages.t2o.p99_ns.unwrap() as f64;
         let predicted = Prediction { mean_ns: 0.0, p50_ns: p99_ns, p99_ns: found / factor, utilisation: 0.1 };
         let load =

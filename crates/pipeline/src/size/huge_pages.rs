@@ -44,11 +44,11 @@ impl HugePages {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::made_up;
+    use crate::testing;
 
     #[test]
     fn a_difference_needs_two_runs_of_each() {
-        let runs = |ns: [u64; 2]| ns.map(|ns| made_up::run(100, ns)).to_vec();
+        let runs = |ns: [u64; 2]| ns.map(|ns| testing::run(100, ns)).to_vec();
         let mut tried =
             HugePages { usual: runs([40_000, 42_000]), huge: runs([20_000, 21_000]), ..HugePages::default() };
         assert!(matches!(tried.compared(), Some(Compared::Faster(factor)) if (1.9..2.1).contains(&factor)));

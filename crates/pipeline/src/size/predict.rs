@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn pins_make_a_load() {
-        let mut parameters = crate::made_up::run(1, 1).parameters;
+        let mut parameters = crate::testing::run(1, 1).parameters;
         assert_eq!(Load::of(&parameters, 12).cores, Cores::Shared { cpus: 12 });
         parameters.pins = [("md", vec![1]), ("td", vec![2]), ("strategies", vec![3, 4, 3, 4])]
             .map(|(role, cpus)| (role.to_owned(), cpus))

@@ -22,8 +22,7 @@ pub struct Jitter<'a> {
 impl<'a> Jitter<'a> {
     /// Returns the record of a document, or `None` if jitter was not measured.
     ///
-    /// Uses the document's own study, unless it belongs to another record or lacks data that later versions added. Then
-    /// the record is studied again.
+    /// Uses the document's own study, unless it belongs to another record. Then the record is studied again.
     pub fn of(document: &'a ResultDocument) -> Option<Self> {
         let JitterMeasurement { record, study, .. } = document.jitter()?;
         let own = study.as_ref().filter(|own| is_study_of(own, record));
@@ -50,14 +49,12 @@ impl<'a> Jitter<'a> {
     }
 }
 
-/// Returns whether a study belongs to this record and has percentiles over time, which studies of older versions lack.
+/// Returns whether a study belongs to this record.
 fn is_study_of(study: &JitterStudy, record: &JitterRecord) -> bool {
-    let has_time = !study.all.time_percentiles.is_empty() || study.all.core_seconds == 0.0;
     let is_same = |(studied, recorded): (&CpuStudy, &JitterCpu)| {
         studied.cpu == recorded.cpu && studied.count == recorded.interruption_count
     };
-    has_time
-        && study.threshold_ns == record.threshold_ns
+    study.threshold_ns == record.threshold_ns
         && study.cpus.len() == record.cpus.len()
         && study.cpus.iter().zip(&record.cpus).all(is_same)
 }
@@ -294,17 +291,9 @@ mod tests {
     #[test]
     fn a_study_of_another_record_is_ignored() {
         let record = jitter(vec![cpu(10)]);
-        let own = JitterStudy {
-            all: TotalStudy { core_seconds: 0.0, ..TotalStudy::default() },
-            ..study(&record).unwrap()
-        };
+        let own = study(&record).unwrap();
         assert!(is_study_of(&own, &record));
         assert!(!is_study_of(&own, &jitter(vec![cpu(11)])));
         assert!(!is_study_of(&own, &jitter(vec![cpu(10), cpu(10)])));
-        let older = JitterStudy {
-            all: TotalStudy { core_seconds: 1.0, time_percentiles: Vec::new(), ..own.all.clone() },
-            ..own.clone()
-        };
-        assert!(!is_study_of(&older, &record), "an older version's lacks percentiles over time");
     }
 }

@@ -9,8 +9,7 @@ pub fn is_own_run(document: &ResultDocument, kind: &str) -> bool {
         && document.measurements.iter().any(|measurement| measurement.kind() == kind)
 }
 
-/// Returns every warning of a document once, in reading order. New documents contain them all; documents of earlier
-/// versions contain only those that no measurement and no fact of the host repeats.
+/// Returns every warning of a document once, in reading order.
 pub fn all_warnings(document: &ResultDocument) -> Vec<String> {
     let is_asked_for = document.measurements.iter().any(|of| is_own_run(document, of.kind()));
     let measured: Vec<String> = views(document).iter().flat_map(|view| view.doubts()).collect();

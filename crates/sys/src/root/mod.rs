@@ -7,7 +7,8 @@ pub(crate) mod manifest;
 mod ownership;
 mod polled;
 mod recording;
-mod replaced;
+#[cfg(any(test, feature = "testing"))]
+mod testing;
 mod tree;
 
 pub use archive::ArchiveError;
@@ -18,7 +19,6 @@ use lowlat_host::{CpuSet, Reading, snapshot::component_matches};
 pub use ownership::Ownership;
 pub use polled::PolledFile;
 pub(crate) use recording::{Outcome, Recording};
-pub use replaced::{Replaced, Replacement};
 use std::{
     collections::BTreeMap,
     io,
@@ -28,6 +28,8 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
 };
+#[cfg(any(test, feature = "testing"))]
+pub use testing::{Replaced, Replacement};
 use thiserror::Error;
 use tree::Tree;
 

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, io, ops::Bound};
 /// Files, links and directories by absolute path without a trailing slash; the root is "".
 #[derive(Debug, Default)]
 pub(super) struct Tree {
-    nodes: BTreeMap<String, Node>,
+    pub(super) nodes: BTreeMap<String, Node>,
     names_bytes: usize,
     content_bytes: u64,
 }
@@ -28,9 +28,6 @@ pub(super) enum Node {
     /// It existed, but its content is not part of the capture.
     NotKept,
 }
-
-/// Nodes by path, taken out of a tree.
-pub(super) type Subtree = Vec<(String, Node)>;
 
 /// Error text for content that the capture lacks.
 const NOT_KEPT: &str = "not part of this capture; capture the host again with this version";
@@ -76,31 +73,6 @@ impl Tree {
         } else {
             Ok(())
         }
-    }
-
-    /// Takes the node at a path out of the tree, and those below it on request.
-    pub(super) fn take(&mut self, path: &str, with_those_below: bool) -> Subtree {
-        let mut taken: Subtree = self.nodes.remove_entry(path).into_iter().collect();
-        if with_those_below {
-            let prefix = format!("{path}/");
-            let below = self.nodes.range(prefix.clone()..).map(|(path, _)| path);
-            let below: Vec<String> = below.take_while(|path| path.starts_with(&prefix)).cloned().collect();
-            taken.extend(below.iter().filter_map(|path| self.nodes.remove_entry(path)));
-        }
-        taken
-    }
-
-    /// Adds or removes one node, without those above it.
-    pub(super) fn put(&mut self, path: &str, node: Option<Node>) {
-        match node {
-            Some(node) => self.nodes.insert(path.to_owned(), node),
-            None => self.nodes.remove(path),
-        };
-    }
-
-    /// Adds nodes that were taken.
-    pub(super) fn give(&mut self, taken: Subtree) {
-        self.nodes.extend(taken);
     }
 
     /// Bytes of all files.

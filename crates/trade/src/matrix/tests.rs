@@ -1,7 +1,7 @@
 //! Plans and runs of matrices, with invented results.
 
 use super::*;
-use crate::run::fake::Fake;
+use crate::run::testing::Fake;
 use lowlat_host::{CpuSet, Reading, Topology};
 use lowlat_pipeline::matrix::{choose, rows, rows_of_file};
 use std::{collections::BTreeSet, sync::Arc};

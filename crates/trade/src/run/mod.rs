@@ -10,12 +10,12 @@
 //! processes that join as nodes like `md` and `td`: md ends when its schedule has ended, and they count in the
 //! areas `tally.md`, `tally.td` and `stages`.
 
-/// Invented runs, for tests.
-pub mod fake;
 mod outcome;
 pub mod plan;
 mod runner;
 pub mod tally;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 #[cfg(test)]
 mod tests;
 mod uses;

@@ -183,38 +183,23 @@ impl<R: Region> Tally<R> {
 
     /// What td has exchanged with an exchange.
     pub fn gateway(&self) -> GatewayFigures {
-        let [
-            sent,
-            unsent,
-            accepted,
-            rejected,
-            fills,
-            lost_in_flight,
-            is_lost,
-            unstamped,
-            measured,
-            adding_up,
-            is_loopback,
-            is_same_machine,
-            cpu,
-        ] = std::array::from_fn(|at| self.get(GATEWAY + at));
-        let [is_lost, is_loopback, is_same_machine] =
-            [is_lost, is_loopback, is_same_machine].map(|word| word > 0);
-        let exchange_cpu = cpu.checked_sub(1).and_then(|cpu| u32::try_from(cpu).ok());
+        // In the order of `set_gateway`: fields are evaluated as they are written.
+        let mut words = (GATEWAY..).map(|at| self.get(at));
+        let mut next = || words.next().unwrap_or_default();
         GatewayFigures {
-            sent,
-            unsent,
-            accepted,
-            rejected,
-            fills,
-            lost_in_flight,
-            is_lost,
-            unstamped,
-            measured,
-            adding_up,
-            is_loopback,
-            is_same_machine,
-            exchange_cpu,
+            sent: next(),
+            unsent: next(),
+            accepted: next(),
+            rejected: next(),
+            fills: next(),
+            lost_in_flight: next(),
+            is_lost: next() > 0,
+            unstamped: next(),
+            measured: next(),
+            adding_up: next(),
+            is_loopback: next() > 0,
+            is_same_machine: next() > 0,
+            exchange_cpu: next().checked_sub(1).and_then(|cpu| u32::try_from(cpu).ok()),
         }
     }
 }

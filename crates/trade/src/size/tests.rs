@@ -1,7 +1,7 @@
 //! Plans and runs of sizings, with invented results.
 
 use super::*;
-use crate::run::fake::Fake;
+use crate::run::testing::Fake;
 use lowlat_host::{CpuSet, Reading};
 use std::sync::Arc;
 

@@ -100,7 +100,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 }
 
 fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
-    let mut run = Run::begin(C2cMeasurement::COMMAND, &arguments.outputs.language.labels);
+    let mut run = Run::begin(C2cMeasurement::COMMAND, &arguments.outputs.files.language.labels);
     let progress = Progress::new();
     progress.say("reading the host");
     let host = arguments.host.read_live("latencies")?;

@@ -65,7 +65,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 }
 
 fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
-    let mut run = Run::begin(ClustersMeasurement::COMMAND, &arguments.outputs.language.labels);
+    let mut run = Run::begin(ClustersMeasurement::COMMAND, &arguments.outputs.files.language.labels);
     let progress = Progress::new();
     progress.say("reading the host");
     let host = arguments.host.read()?;

@@ -1,8 +1,8 @@
 //! Arguments of `lowlat jitter`.
 
 use crate::{
-    arguments::{PageArgs, cpus, duration, time_ns},
-    commands::examples,
+    arguments::{cpus, duration, time_ns},
+    commands::{examples, outputs::FileArgs},
     host::HostArgs,
 };
 use clap::{Args, Command, ValueEnum};
@@ -91,14 +91,8 @@ pub struct OutputArgs {
     /// Write the histograms to this file as an HdrHistogram log
     #[arg(long, value_name = "FILE")]
     pub hlog: Option<PathBuf>,
-    /// Write the HTML report to this file
-    #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
     #[command(flatten)]
-    pub language: PageArgs,
-    /// Write the JSON document to this file, for --from and `lowlat report`
-    #[arg(long, value_name = "FILE")]
-    pub result: Option<PathBuf>,
+    pub files: FileArgs,
 }
 
 /// Formats of the result on stdout.

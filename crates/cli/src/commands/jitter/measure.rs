@@ -15,7 +15,7 @@ use lowlat_settings::audit::Audit;
 
 /// Reads the host, waits for quiet if requested, and measures.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
-    let mut run = Run::begin(JitterMeasurement::KIND, &arguments.outputs.language.labels);
+    let mut run = Run::begin(JitterMeasurement::KIND, &arguments.outputs.files.language.labels);
     let progress = Progress::new();
     progress.say("reading the host");
     let host = arguments.host.read()?;

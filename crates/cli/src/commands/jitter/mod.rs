@@ -25,7 +25,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     }
     let outputs = Outputs::prepare(&arguments.outputs)?;
     let mut document = match arguments.from.first() {
-        Some(file) => arguments.outputs.language.labels.label(documents::read(file)?),
+        Some(file) => arguments.outputs.files.read(file)?,
         None => measure::run(&arguments)?,
     };
     let gate = judge(&mut document, arguments.gate.as_ref())?;

@@ -24,10 +24,7 @@ impl<'a> Outputs<'a> {
             arguments.explain.is_none() || arguments.form() == Format::Text,
             "--explain prints a timeline as text only\nhint: leave out --format"
         );
-        let OutputArgs { hlog, report, language, result, .. } = arguments;
-        let files =
-            RunFiles::prepare(hlog.as_deref(), report.as_deref(), language.clone(), result.as_deref())?;
-        Ok(Self { arguments, files })
+        Ok(Self { arguments, files: arguments.files.prepare(arguments.hlog.as_deref())? })
     }
 
     /// Prints, then writes the files, so that a file that can no longer be written does not lose the results.

@@ -123,7 +123,7 @@ fn exit(record: &ChoiceRecord) -> Exit {
 }
 
 fn measure(arguments: &Arguments) -> anyhow::Result<lowlat_result::ResultDocument> {
-    let mut run = Run::begin(NetChoiceMeasurement::COMMAND, &arguments.outputs.language.labels);
+    let mut run = Run::begin(NetChoiceMeasurement::COMMAND, &arguments.outputs.files.language.labels);
     let scenario = scenario(arguments)?;
     // Each mode is checked before the host is read.
     for mode in Mode::ALL {

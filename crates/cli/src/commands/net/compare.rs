@@ -82,7 +82,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 }
 
 fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
-    let mut run = Run::begin(NetCompareMeasurement::COMMAND, &arguments.outputs.language.labels);
+    let mut run = Run::begin(NetCompareMeasurement::COMMAND, &arguments.outputs.files.language.labels);
     let is_imported = !arguments.import.is_empty();
     let sides = if is_imported { Vec::new() } else { sides(&arguments.sides)? };
     let imported = imported(&arguments.import)?;

@@ -440,7 +440,7 @@ mod tests {
     use super::*;
     use lowlat_host::{CpuSet, Reading};
     use lowlat_pipeline::QuoteOverrun;
-    use lowlat_trade::run::fake::Fake;
+    use lowlat_trade::run::testing::Fake;
 
     fn arguments(words: &[&str]) -> Result<Arguments, clap::Error> {
         let command = declare(Command::new("run"));

@@ -103,7 +103,7 @@ pub fn run(
 }
 
 fn measure(command: &'static str, arguments: &MeasureArgs, order: Order) -> anyhow::Result<ResultDocument> {
-    let mut run = Run::begin(command, &arguments.outputs.language.labels);
+    let mut run = Run::begin(command, &arguments.outputs.files.language.labels);
     let progress = Progress::new();
     progress.say("reading the host");
     let host = arguments.host.read_live("workloads")?;

@@ -1,8 +1,8 @@
 //! Arguments of `lowlat net pingpong`.
 
 use crate::{
-    arguments::{PageArgs, duration, time_ns},
-    commands::examples,
+    arguments::{duration, time_ns},
+    commands::{examples, outputs::FileArgs},
     host::HostArgs,
 };
 use clap::{Args, Command, ValueEnum, builder::PossibleValuesParser};
@@ -154,14 +154,8 @@ pub struct OutputArgs {
     /// Write the histograms as an HdrHistogram log
     #[arg(long, value_name = "FILE")]
     pub hlog: Option<PathBuf>,
-    /// Write the HTML report to this file
-    #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
     #[command(flatten)]
-    pub language: PageArgs,
-    /// Write the JSON document to this file, for --from
-    #[arg(long, value_name = "FILE")]
-    pub result: Option<PathBuf>,
+    pub files: FileArgs,
 }
 
 /// Forms of a result on stdout.
@@ -187,8 +181,7 @@ impl OutputArgs {
 
     /// Whether any output but text on stdout is wanted.
     pub fn is_asked_for(&self) -> bool {
-        self.form() != Format::Text
-            || [&self.hlog, &self.report, &self.result].into_iter().any(Option::is_some)
+        self.form() != Format::Text || self.hlog.is_some() || self.files.are_asked_for()
     }
 }
 

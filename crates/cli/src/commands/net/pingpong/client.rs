@@ -30,7 +30,7 @@ pub fn options(arguments: &ClientArgs, command_line: String) -> anyhow::Result<C
 
 /// Measures, prints, writes the files.
 pub fn run(arguments: &ClientArgs) -> anyhow::Result<Exit> {
-    let mut run = Run::begin(PingpongMeasurement::COMMAND, &arguments.outputs.language.labels);
+    let mut run = Run::begin(PingpongMeasurement::COMMAND, &arguments.outputs.files.language.labels);
     let options = options(arguments, command_line())?;
     let outputs = Outputs::prepare(&arguments.outputs)?;
     let raw = raw::prepare(arguments.raw.as_deref(), &options.scenario.sizes)?;

@@ -7,7 +7,7 @@ mod outputs;
 mod raw;
 mod server;
 
-use crate::{commands::Subcommand, documents, output::Exit};
+use crate::{commands::Subcommand, output::Exit};
 use arguments::{Action, Arguments, ClientArgs};
 pub use arguments::{ServerArgs, percentile, size_list, with_port as server_with_port};
 use clap::{ArgMatches, Args as _, Command, FromArgMatches};
@@ -25,7 +25,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         None => match &arguments.from {
             Some(file) => {
                 let outputs = Outputs::prepare(&arguments.outputs)?;
-                outputs.write(&arguments.outputs.language.labels.label(documents::read(file)?))?;
+                outputs.write(&arguments.outputs.files.read(file)?)?;
                 Ok(Exit::Clean)
             }
             None => import::run(&arguments),

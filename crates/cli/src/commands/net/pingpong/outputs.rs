@@ -18,10 +18,7 @@ pub struct Outputs<'a> {
 impl<'a> Outputs<'a> {
     /// Checks the files before the run.
     pub fn prepare(arguments: &'a OutputArgs) -> anyhow::Result<Self> {
-        let OutputArgs { hlog, report, language, result, .. } = arguments;
-        let files =
-            RunFiles::prepare(hlog.as_deref(), report.as_deref(), language.clone(), result.as_deref())?;
-        Ok(Self { arguments, files })
+        Ok(Self { arguments, files: arguments.files.prepare(arguments.hlog.as_deref())? })
     }
 
     /// Prints, then writes the files.

@@ -1,10 +1,11 @@
 //! Arguments of `lowlat net stream`.
 
 use crate::{
-    arguments::{PageArgs, duration, time_ns},
+    arguments::{duration, time_ns},
     commands::{
         examples,
         net::pingpong::{ServerArgs, percentile, server_with_port},
+        outputs::FileArgs,
     },
     host::HostArgs,
 };
@@ -108,14 +109,8 @@ pub struct OutputArgs {
     /// Print JSON on stdout, as --format json
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
-    /// Write the HTML report to this file
-    #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
     #[command(flatten)]
-    pub language: PageArgs,
-    /// Write the JSON document to this file, for --from
-    #[arg(long, value_name = "FILE")]
-    pub result: Option<PathBuf>,
+    pub files: FileArgs,
 }
 
 /// Forms of a result on stdout.

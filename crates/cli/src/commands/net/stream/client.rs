@@ -21,7 +21,7 @@ use lowlat_settings::audit::Audit;
 
 /// Measures, prints, writes the files.
 pub fn run(arguments: &ClientArgs) -> anyhow::Result<Exit> {
-    let mut run = Run::begin(StreamMeasurement::COMMAND, &arguments.outputs.language.labels);
+    let mut run = Run::begin(StreamMeasurement::COMMAND, &arguments.outputs.files.language.labels);
     let stream = arguments.stream()?;
     let scenario = arguments.scenario(&stream)?;
     scenario.check().map_err(net::PingpongError::from)?;
@@ -69,9 +69,7 @@ pub struct Outputs<'a> {
 impl<'a> Outputs<'a> {
     /// Checks the files before the run.
     pub fn prepare(arguments: &'a OutputArgs) -> anyhow::Result<Self> {
-        let OutputArgs { report, language, result, .. } = arguments;
-        let files = RunFiles::prepare(None, report.as_deref(), language.clone(), result.as_deref())?;
-        Ok(Self { arguments, files })
+        Ok(Self { arguments, files: arguments.files.prepare(None)? })
     }
 
     /// Prints, then writes the files.

@@ -4,7 +4,7 @@ mod arguments;
 mod client;
 
 use super::pingpong::run_server;
-use crate::{commands::Subcommand, documents, output::Exit};
+use crate::{commands::Subcommand, output::Exit};
 use arguments::{Action, Arguments};
 use clap::{ArgMatches, FromArgMatches};
 
@@ -17,7 +17,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         (Some(Action::Client(client)), _) => client::run(client),
         (None, Some(file)) => {
             let outputs = client::Outputs::prepare(&arguments.outputs)?;
-            outputs.write(&arguments.outputs.language.labels.label(documents::read(file)?))?;
+            outputs.write(&arguments.outputs.files.read(file)?)?;
             Ok(Exit::Clean)
         }
         // The parser asks for one of them.

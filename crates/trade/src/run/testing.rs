@@ -1,7 +1,7 @@
 //! Runs without processes, for tests.
 
 use super::{Phase, Progress, RunError, Runner};
-use lowlat_pipeline::{PipelineParameters, PipelineRecord, made_up};
+use lowlat_pipeline::{PipelineParameters, PipelineRecord, testing};
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
@@ -39,7 +39,7 @@ impl Runner for Fake {
         }
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few thousand ticks")]
         let ticks = (parameters.rate_per_s * parameters.duration_s).max(1.0) as u64;
-        let record = made_up::run_of(parameters.clone(), ticks.min(5_000), 40_000);
+        let record = testing::run_of(parameters.clone(), ticks.min(5_000), 40_000);
         progress(&Progress {
             phase: Phase::Publishing,
             joined: 0,

@@ -2,9 +2,12 @@
 
 use super::{
     Backend, Root,
-    tree::{Node, Subtree},
+    tree::{Node, Tree},
 };
 use std::collections::BTreeSet;
+
+/// Nodes by path, taken out of a tree.
+type Subtree = Vec<(String, Node)>;
 
 /// Answer at a path instead of the captured one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,5 +60,32 @@ impl Root {
         let seen = self.take_recording();
         let folders: BTreeSet<String> = seen.lists.into_keys().collect();
         (value, seen.reads.into_keys().chain(folders.iter().cloned()).collect(), folders)
+    }
+}
+
+impl Tree {
+    /// Takes the node at a path out of the tree, and those below it on request.
+    fn take(&mut self, path: &str, with_those_below: bool) -> Subtree {
+        let mut taken: Subtree = self.nodes.remove_entry(path).into_iter().collect();
+        if with_those_below {
+            let prefix = format!("{path}/");
+            let below = self.nodes.range(prefix.clone()..).map(|(path, _)| path);
+            let below: Vec<String> = below.take_while(|path| path.starts_with(&prefix)).cloned().collect();
+            taken.extend(below.iter().filter_map(|path| self.nodes.remove_entry(path)));
+        }
+        taken
+    }
+
+    /// Adds or removes one node, without those above it.
+    fn put(&mut self, path: &str, node: Option<Node>) {
+        match node {
+            Some(node) => self.nodes.insert(path.to_owned(), node),
+            None => self.nodes.remove(path),
+        };
+    }
+
+    /// Adds nodes that were taken.
+    fn give(&mut self, taken: Subtree) {
+        self.nodes.extend(taken);
     }
 }
