@@ -235,6 +235,7 @@ fn wrong_stamps_are_counted_and_their_messages_are_not() {
             sending_ns: place.is_multiple_of(2).then_some(u64::MAX),
             queued_ns: Some(0),
             sent_ns: Some(u64::MAX),
+            ..Stamps::default()
         };
         vec![Message::Stamps { rows: (0..count).map(row).collect() }]
     });

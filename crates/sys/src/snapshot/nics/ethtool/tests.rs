@@ -66,7 +66,8 @@ fn switches_contexts_priorities_and_modules_are_decoded() {
     assert_eq!(decode::rss_context(&table(&[0, 1])), None, "the interface's own has no number");
     // Classes 3 and 4 of 8 have flow control.
     let pfc = attribute(2, &[8, 0b1_1000, 0, 0]);
-    let answer = |inner: &[u8]| [&[0, 21, 0, 0], attribute(13 | message::NESTED, inner).as_slice()].concat();
+    let answer =
+        |inner: &[u8]| [&[0, 21, 0, 0], attribute(0x0D | message::NESTED, inner).as_slice()].concat();
     assert_eq!(decode::pfc(&answer(&pfc)), Some(vec![3, 4]));
     assert_eq!(decode::pfc(&answer(&attribute(2, &[8, 0, 0, 0]))), Some(vec![]));
     assert_eq!((decode::pfc(&answer(&[])), decode::pfc(&[])), (None, None), "not off: not known");
