@@ -9,6 +9,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 mod clock;
+mod dat;
 mod decode;
 mod events;
 mod format;
@@ -19,6 +20,7 @@ mod sends;
 mod tests;
 
 pub use clock::{ClockPair, TickMap, TraceClock};
+pub use dat::TraceFile;
 pub use decode::{CpuCursor, Decoder, DecoderCounts, FUNCTIONS_MAX, IRQS_MAX, THREADS_MAX};
 pub use events::{TRACEPOINTS, Tracepoint};
 pub use format::{EventFormat, Field, FormatError, PageLayout, Place, check_entry_layout};
