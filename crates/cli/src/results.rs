@@ -14,7 +14,7 @@ use std::{
 };
 
 /// Arguments of all commands that name a file to write. Every other path is an input.
-const OUTPUTS: [&str; 11] = [
+const OUTPUTS: [&str; 12] = [
     "before",
     "cached",
     "capture",
@@ -25,6 +25,7 @@ const OUTPUTS: [&str; 11] = [
     "placement",
     "report",
     "result",
+    "save_trace",
     "textfile",
 ];
 

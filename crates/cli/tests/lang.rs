@@ -166,6 +166,44 @@ fn terms_of_the_page_are_the_same_everywhere() {
     }
 }
 
+/// Whatever ended a run, and whatever is known about it.
+#[test]
+fn what_ended_a_run_has_a_translation() {
+    let (hit, origin) = (
+        serde_json::json!({"cpu": 1, "at_ns": 3_955_258, "length_ns": 8_035_917,
+            "cause": {"kind": "thread", "name": "rustc", "number": 19_988, "priority": "nice 0"}}),
+        serde_json::json!({"known": {"thread": 7, "name": "md", "level": "thread", "cpus": "0",
+            "path": ["try_to_wake_up", "hrtimer hrtimer_wakeup"]}}),
+    );
+    let no_stack = "the trace has no stack; it came from md (pid 7)";
+    let hidden = "the kernel hides the addresses of its functions (kernel.kptr_restrict); it came from interrupt on CPU 1";
+    let own = "no stack is recorded where a thread is woken on its own CPU; it came from softirq on CPU 1";
+    let none = "no wake-up of a thread and no interrupt from another CPU is in the trace";
+    let unread = "/proc/kallsyms cannot be read; it came from md (pid 7)";
+    let mut stops = vec![serde_json::json!({"on_ns": 50_000, "hit": null})];
+    for offset_ns in [-12_345, 12_345] {
+        stops.push(
+            serde_json::json!({"on_ns": 50_000, "hit": hit, "origin": origin, "origin_offset_ns": offset_ns}),
+        );
+    }
+    for reason in ["", no_stack, hidden, own, none, unread] {
+        stops.push(
+            serde_json::json!({"on_ns": 50_000, "hit": hit, "origin": "absent", "origin_reason": reason}),
+        );
+    }
+    let (mut missing, chinese) = (BTreeSet::new(), lowlat_lang::chinese());
+    for (stop, wake_every) in stops.iter().flat_map(|stop| [(stop, None), (stop, Some(1_000_000))]) {
+        let record = serde_json::json!({"counter": "tsc", "counter_hz": 1, "counter_hz_source": "", "threshold_ns": 100,
+            "duration_ns": 1, "cpus": [], "warnings": [], "stop": stop, "wake_every_ns": wake_every});
+        let record = serde_json::from_value(record).expect("a record");
+        for text in lowlat_report::stop_text(&record) {
+            missing.extend(lowlat_lang::misses(&format!("<p>{text}</p>"), &chinese));
+        }
+    }
+    missing.retain(|text| is_english(text));
+    assert!(missing.is_empty(), "no entry in crates/lang/zh for {missing:#?}");
+}
+
 /// Names that a host or its firmware chose, each a word that the catalogue has.
 #[test]
 fn names_of_the_firmware_and_of_interfaces_stay_as_they_are() {

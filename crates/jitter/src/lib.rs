@@ -14,6 +14,7 @@ mod record;
 mod reference;
 mod remedy;
 mod sender;
+mod stop;
 mod study;
 mod study_causes;
 pub mod sysjitter;
@@ -42,6 +43,7 @@ pub use record::{Interruption, JitterCpu, JitterRecord, JitterSecond, LONG_NS};
 pub use reference::{GUIDE_RUN, ReferenceRun};
 pub use remedy::{RemedyContext, origins, remedy};
 pub use sender::{Reason, Sender, SenderLevel, SenderStudy, SenderTotal};
+pub use stop::Stop;
 pub use study::{
     CauseShares, CauseStudy, CpuStudy, JitterStudy, Percentile, QUANTILES, Remedy, StudyError, TotalStudy,
     lengths_of, study,

@@ -1,6 +1,6 @@
 //! The raw record of a jitter measurement: time taken from user threads, per CPU.
 
-use super::{JitterCauses, OwnHolds, Warning};
+use super::{JitterCauses, OwnHolds, Stop, Warning};
 use lowlat_host::{CpuId, CpuSet, Reading, histogram};
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,9 @@ pub struct JitterRecord {
     /// sleep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wake_every_ns: Option<u64>,
+    /// The interruption that ended the run; `None` if none was to end it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop: Option<Stop>,
     /// Width of one entry of [`JitterCpu::seconds`]: a second, or a number of whole seconds if the series
     /// would otherwise exceed its limit.
     pub second_ns: u64,
@@ -50,6 +53,11 @@ impl JitterRecord {
     pub fn ran_ns(&self) -> u64 {
         let longest = self.cpus.iter().map(|cpu| cpu.runtime_ns).max().unwrap_or(0);
         self.duration_ns.saturating_sub(self.missed_ns(longest))
+    }
+
+    /// Whether an interruption ended the run, as was asked for.
+    pub fn was_stopped(&self) -> bool {
+        self.stop.as_ref().is_some_and(|stop| stop.hit.is_some())
     }
 
     /// Adds warnings, as text.

@@ -40,8 +40,12 @@ pub use bios::{
 };
 pub use fleet::{html::fleet_html, text::fleet_text};
 pub use host::terminal::{choice::choice_text, diff::host_diff_text, host_text};
-pub use jitter::terminal::{
-    JitterTextOptions, LiveCpu, LiveView, comparison_text, explain_text, gate_text, jitter_text, live_lines,
+pub use jitter::{
+    causes::words::stop as stop_text,
+    terminal::{
+        JitterTextOptions, LiveCpu, LiveView, comparison_text, explain_text, gate_text, jitter_text,
+        live_lines,
+    },
 };
 pub use launch::launch_text;
 pub use lowlat_text::page::labelled;

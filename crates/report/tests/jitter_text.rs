@@ -1,7 +1,8 @@
 //! Texts of `lowlat jitter` for terminals, compared with golden files.
 
 use crate::common;
-use lowlat_jitter::gate::Gate;
+use lowlat_host::{CpuSet, Reading};
+use lowlat_jitter::{Cause, CauseKind, GroupMember, Interruption, Sender, Stop, gate::Gate};
 use lowlat_report::{
     JitterTextOptions, LiveCpu, LiveView, comparison_text, explain_text, gate_text, jitter_text, live_lines,
     side_by_side_html,
@@ -34,6 +35,48 @@ fn a_run_with_causes_at_80_columns() {
 #[test]
 fn a_run_with_causes_uses_the_room_of_a_wide_terminal() {
     insta::assert_snapshot!(text(&common::traced(), 132, true));
+}
+
+/// With everything that is known of it, and with nothing.
+#[test]
+fn what_ended_a_run_is_said_before_its_figures() {
+    let mut document = common::traced();
+    let cause =
+        Cause { number: Some(812), priority: Some("real-time 50".into()), ..Cause::of(CauseKind::Thread) };
+    let hit = GroupMember {
+        cpu: 5,
+        interruption: Interruption { at_ns: 31_402_118_733, length_ns: 1_284_551 },
+        cause: Cause { name: "irq/\u{1b}[31m".into(), ..cause },
+    };
+    let sender = Sender {
+        thread: Some(7),
+        name: "md\u{7}".into(),
+        cpus: CpuSet::of(0),
+        path: (0..30).map(|n| format!("__a_function_with_a_name_{n}")).collect(),
+        ..Sender::default()
+    };
+    let known = Stop {
+        on_ns: 50_000,
+        hit: Some(hit),
+        origin: Reading::Known(sender),
+        origin_offset_ns: Some(-12_345),
+        ..Stop::default()
+    };
+    let denied = Stop {
+        origin: Reading::Denied,
+        origin_reason: "the kernel hides the addresses of its functions (kernel.kptr_restrict)".into(),
+        ..known.clone()
+    };
+    let none = Stop { on_ns: 50_000, ..Stop::default() };
+    let mut all = String::new();
+    for stop in [known, denied, none] {
+        document.jitter_mut().unwrap().record.stop = Some(stop);
+        let text = text(&document, 80, false);
+        let (_, rest) = text.split_once("\nStop\n").unwrap();
+        all.push_str(rest.split_once("\nPer CPU").unwrap().0);
+        assert!(lowlat_report::html(&document).contains("or longer ended the run"));
+    }
+    insta::assert_snapshot!(all);
 }
 
 #[test]

@@ -12,7 +12,7 @@ pub fn measure(wanted: &Wanted<'_>, warnings: &mut Vec<String>) -> anyhow::Resul
     warnings.extend(chosen.note);
     let options = JitterOptions::new(chosen.cpus, wanted.duration);
     progress.start(wanted.duration);
-    let observation = Observation { causes: wanted.causes, raw: None };
+    let observation = Observation { causes: wanted.causes, ..Observation::default() };
     let run =
         jitter::run_observed(&host.root, &options, &observation, wanted.stop, &|now| progress.show(now));
     let Some(record) = kept(run, wanted.cpus.is_some(), warnings)? else { return Ok(None) };

@@ -18,5 +18,6 @@ mod help;
 mod keeps;
 mod refused;
 mod signals;
+mod stopped;
 mod sysjitter;
 mod tracing;

@@ -48,6 +48,23 @@ fn thresholds_that_make_no_sense() {
 }
 
 #[test]
+fn ends_that_make_no_sense() {
+    refused(
+        &["--stop-on", "1us", "--threshold", "2us"],
+        &["below the threshold of 2µs", "lower --threshold"],
+    );
+    refused(&["--stop-on", "1ns", "--duration", "100ms"], &["cannot tell interruptions of 1 ns"]);
+    refused(&["--stop-on", "50"], &["\"50\" has no unit"]);
+    refused(&["--save-trace", "t.dat"], &["--stop-on"]);
+    refused(&["--stop-on", "1ms", "--no-causes"], &["--no-causes"]);
+    refused(
+        &["--save-trace", "none/t.dat", "--stop-on", "1ms"],
+        &["cannot write none/t.dat", "with --save-trace"],
+    );
+    refused(&["--from", "x.json", "--stop-on", "1ms"], &["--stop-on"]);
+}
+
+#[test]
 fn durations_that_make_no_sense() {
     refused(&["--duration", "0s"], &["the duration is zero", "10s"]);
     refused(&["--duration", "-1s"], &["\"-1s\" is negative"]);

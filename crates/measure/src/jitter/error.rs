@@ -77,6 +77,14 @@ pub enum JitterError {
         /// The duration.
         duration: Duration,
     },
+    /// Interruptions that are to end the run are below this threshold.
+    #[error(
+        "cannot stop on interruptions below the threshold of {0:?}, which are not seen\nhint: lower --threshold"
+    )]
+    StopBelowThreshold(Duration),
+    /// There is no trace that could be saved, for this reason.
+    #[error("cannot save the trace: {0}")]
+    NothingTraced(String),
     /// The counter cannot be used.
     #[error(transparent)]
     Clock(#[from] ClockError),

@@ -28,6 +28,8 @@ pub struct JitterOptions {
     pub first_count: usize,
     /// Measure wake-ups by a timer that expires this often; `None` measures what interrupts a spinning thread.
     pub wake_every: Option<Duration>,
+    /// End the run at the first interruption of at least this length, in nanoseconds; `None` never does.
+    pub stop_on_ns: Option<u64>,
     /// Real-time priority of the samplers; `None` leaves them ordinary threads.
     pub real_time: Option<RealTime>,
 }
@@ -42,6 +44,7 @@ impl JitterOptions {
             worst_count: 64,
             first_count: 64,
             wake_every: None,
+            stop_on_ns: None,
             real_time: None,
         }
     }
@@ -106,6 +109,9 @@ impl JitterOptions {
         }
         match self.threshold_ns {
             Some(0) => Err(JitterError::ZeroThreshold),
+            Some(threshold_ns) if self.stop_on_ns.is_some_and(|stop_on_ns| stop_on_ns < threshold_ns) => {
+                Err(JitterError::StopBelowThreshold(Duration::from_nanos(threshold_ns)))
+            }
             Some(threshold_ns) if Duration::from_nanos(threshold_ns) >= self.duration => {
                 Err(JitterError::ThresholdNotBelowDuration { threshold_ns, duration: self.duration })
             }
@@ -137,6 +143,8 @@ mod tests {
         );
         assert!(refused(&JitterOptions { duration: Duration::MAX, ..options() }).contains("366 days"));
         assert!(refused(&JitterOptions { threshold_ns: Some(0), ..options() }).contains("threshold is zero"));
+        let below = JitterOptions { threshold_ns: Some(5_000), stop_on_ns: Some(4_999), ..options() };
+        assert!(refused(&below).starts_with("cannot stop on interruptions below the threshold of 5µs"));
         let whole = JitterOptions { threshold_ns: Some(1_000_000_000), ..options() };
         assert!(refused(&whole).contains("threshold of 1s is not below the duration of 1s"));
         assert!(matches!(options().check_figures(), Ok(())));

@@ -70,6 +70,7 @@ pub fn assemble(
         cpus,
         missing,
         causes: None,
+        stop: None,
         real_time: options.real_time.map(|real_time| real_time.to_string()),
         warnings: Vec::new(),
     };

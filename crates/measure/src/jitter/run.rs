@@ -143,6 +143,7 @@ impl<'a> Run<'a> {
             let calibrations: Vec<Calibration> = ready.iter().map(|one| one.calibration).collect();
             let threshold_ns =
                 self.options.threshold_ns.unwrap_or_else(|| default_threshold_ns(&calibrations));
+            let threshold_ns = threshold_ns.min(self.options.stop_on_ns.unwrap_or(u64::MAX));
             let is_spinning = self.options.wake_every.is_none();
             // Every wake-up counts.
             let threshold_ns = if is_spinning { threshold_ns } else { 1 };

@@ -6,6 +6,7 @@
 
 mod check;
 mod child;
+mod halted;
 mod host;
 mod injected;
 mod senders;

@@ -6,6 +6,7 @@
 //! and after they have stopped. In between, [`Tracing::set_on`] and [`CpuPipe::drain`] affect only the CPU
 //! they run on.
 
+mod dat;
 mod error;
 mod files;
 mod instance;
@@ -19,6 +20,7 @@ mod symbols;
 #[cfg(test)]
 mod tests;
 
+pub use dat::trace_file;
 pub use error::TraceError;
 pub use instance::remove_own;
 pub use leftovers::{Leftover, remove_leftovers};

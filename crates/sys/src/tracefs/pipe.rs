@@ -3,7 +3,10 @@
 use super::files::SharedFile;
 use lowlat_host::CpuId;
 use lowlat_trace::{CpuCursor, Decoder, TraceEvent};
-use std::io::{self, Read};
+use std::{
+    collections::VecDeque,
+    io::{self, Read},
+};
 
 /// The trace of one CPU: `per_cpu/cpuN/trace_pipe_raw`.
 ///
@@ -15,6 +18,9 @@ pub struct CpuPipe {
     file: SharedFile,
     buffer: Box<[u8]>,
     cursor: CpuCursor,
+    /// The last sub-buffers, each filled up with zeros, and how many more are kept.
+    kept: VecDeque<u8>,
+    left: usize,
 }
 
 /// Result of reading a pipe.
@@ -29,12 +35,51 @@ pub struct Drained {
 
 impl CpuPipe {
     pub(super) fn new(cpu: CpuId, file: SharedFile, page_bytes: usize) -> Self {
-        Self { cpu, file, buffer: vec![0; page_bytes].into_boxed_slice(), cursor: CpuCursor::default() }
+        Self {
+            cpu,
+            file,
+            buffer: vec![0; page_bytes].into_boxed_slice(),
+            cursor: CpuCursor::default(),
+            kept: VecDeque::new(),
+            left: 0,
+        }
+    }
+
+    /// Keeps the sub-buffers that are read from now on, as many of the last as fit into so many bytes.
+    pub fn keep(&mut self, bytes: usize) {
+        (self.kept, self.left) = (VecDeque::with_capacity(bytes), usize::MAX);
+    }
+
+    /// From now on keeps so many more that half of those before stay.
+    pub fn end_keeping(&mut self) {
+        self.left = self.left.min(self.kept.capacity() / self.buffer.len() / 2);
+    }
+
+    /// The sub-buffers that were kept, each in its full size.
+    pub fn kept(&self) -> Vec<u8> {
+        self.kept.iter().copied().collect()
+    }
+
+    fn keep_read(&mut self, bytes: usize) {
+        let Some(left) = self.left.checked_sub(1) else { return };
+        let page = self.buffer.len();
+        if self.kept.len() + page > self.kept.capacity() {
+            self.kept.drain(..page.min(self.kept.len()));
+        }
+        let whole = self.kept.len() + page;
+        self.kept.extend(self.buffer.get(..bytes).unwrap_or(&[]));
+        self.kept.resize(whole, 0);
+        self.left = left;
     }
 
     /// The CPU.
     pub fn cpu(&self) -> CpuId {
         self.cpu
+    }
+
+    /// Size of a sub-buffer.
+    pub fn page_bytes(&self) -> usize {
+        self.buffer.len()
     }
 
     /// Number of events read and lost so far.
@@ -82,7 +127,10 @@ impl CpuPipe {
         loop {
             match self.file.with(|mut file| file.read(&mut self.buffer)) {
                 Ok(0) => return Ok(None),
-                Ok(bytes) => return Ok(Some(bytes)),
+                Ok(bytes) => {
+                    self.keep_read(bytes);
+                    return Ok(Some(bytes));
+                }
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return Ok(None),
                     io::ErrorKind::Interrupted => {}

@@ -7,7 +7,7 @@ use super::{
     place::write_whole,
     start::{Guard, buffer_kb, open_pipes, page_bytes, set_up},
 };
-use lowlat_host::CpuSet;
+use lowlat_host::{CpuId, CpuSet};
 use lowlat_trace::{SendDecoder, SendEvent, SendFormats, TickMap};
 use std::{fs::File, io, sync::Arc};
 
@@ -19,15 +19,15 @@ const FILTER_BYTES_MAX: usize = 3_500;
 pub struct SendTracing {
     instance: Arc<Instance>,
     on: SharedFile,
-    formats: SendFormats,
+    pub(super) formats: SendFormats,
     cpus: CpuSet,
     page_bytes: usize,
-    has_stacks: bool,
 }
 
 impl SendTracing {
-    /// Creates an instance that traces what the CPUs of `options` send to `targets`, with recording still off.
-    /// `is_alone`: nothing else but lowlat traces on this host. `Ok(None)` if this kernel does not trace that.
+    /// Creates an instance that traces what the CPUs of `options` send to `targets` and, `with_wakes`, who wakes threads there,
+    /// with recording still off. `is_alone`: nothing else but lowlat traces on this host. `Ok(None)` if this kernel traces
+    /// neither.
     ///
     /// # Errors
     /// [`TraceError`]; everything created until then is removed again.
@@ -36,19 +36,19 @@ impl SendTracing {
         options: &TraceOptions,
         targets: &CpuSet,
         is_alone: bool,
+        with_wakes: bool,
     ) -> Result<Option<Self>, TraceError> {
-        let Some(formats) = read_formats(tracefs)? else { return Ok(None) };
+        let Some(formats) = read_formats(tracefs, with_wakes)? else { return Ok(None) };
         let buffer_kb_per_cpu = buffer_kb(options)?;
         let instance = Guard(Instance::make(tracefs)?);
         set_up(&instance.0, options, buffer_kb_per_cpu, is_alone)?;
-        let mut has_stacks = true;
         for event in formats.present.iter().filter(|event| event.is_switched()) {
-            has_stacks &= switch(&instance.0, event, targets)?;
+            switch(&instance.0, event, targets)?;
         }
         let on = instance.0.open("tracing_on", File::options().write(true))?;
         let page_bytes = page_bytes(&instance.0)?;
         let cpus = options.cpus.clone();
-        Ok(Some(Self { instance: instance.keep(), on, formats, cpus, page_bytes, has_stacks }))
+        Ok(Some(Self { instance: instance.keep(), on, formats, cpus, page_bytes }))
     }
 
     /// Starts or stops recording.
@@ -72,9 +72,9 @@ impl SendTracing {
         SendDecoder::new(self.formats.clone(), clock)
     }
 
-    /// Whether the kernel's stack of each sender is recorded, which shows what it did.
-    pub fn has_stacks(&self) -> bool {
-        self.has_stacks
+    /// Whether interrupts between CPUs are traced.
+    pub fn has_sends(&self) -> bool {
+        self.formats.has_sends()
     }
 
     /// Stops recording and removes the instance.
@@ -93,41 +93,47 @@ impl Drop for SendTracing {
     }
 }
 
-fn read_formats(tracefs: &Tracefs) -> Result<Option<SendFormats>, TraceError> {
+fn read_formats(tracefs: &Tracefs, with_wakes: bool) -> Result<Option<SendFormats>, TraceError> {
     let (page, event) = (tracefs.read("events/header_page")?, tracefs.read("events/header_event")?);
     let printk_formats = tracefs.text("printk_formats").unwrap_or_default();
     let format_of = |path: &str| tracefs.text(&format!("events/{path}/format")).ok();
-    Ok(SendFormats::parse(&page, &event, &printk_formats, format_of)?)
+    Ok(SendFormats::parse(&page, &event, &printk_formats, with_wakes, format_of)?)
 }
 
-/// Switches an event on, where possible only for what concerns the targets. Returns whether the stacks that it
-/// should have are recorded.
-fn switch(instance: &Instance, event: &SendEvent, targets: &CpuSet) -> Result<bool, TraceError> {
+/// Switches an event on, where possible only for what concerns the targets.
+fn switch(instance: &Instance, event: &SendEvent, targets: &CpuSet) -> Result<(), TraceError> {
     let file = |name: &str| format!("events/{}/{name}", event.path);
     let filter =
         event.target.map(|field| filter(field, targets)).filter(|text| text.len() <= FILTER_BYTES_MAX);
     // Kernels before 6.6 have no filter for masks. The reader ignores what concerns other CPUs.
     let filter = filter.filter(|text| instance.write(&file("filter"), text).is_ok());
-    let has_stack = !event.has_stack || {
+    if event.has_stack {
+        let elsewhere = event.target.filter(|_| event.is_wake()).map(|field| elsewhere(field, targets));
+        let filter = elsewhere.filter(|text| text.len() <= FILTER_BYTES_MAX).or(filter);
         let trigger = filter.map_or_else(|| "stacktrace".to_owned(), |text| format!("stacktrace if {text}"));
-        instance.write(&file("trigger"), &trigger).is_ok()
-    };
-    instance.write(&file("enable"), "1")?;
-    Ok(has_stack)
+        // Without stacks, functions still have the address that asked for them.
+        let _ = instance.write(&file("trigger"), &trigger);
+    }
+    instance.write(&file("enable"), "1")
 }
 
 /// A filter for events that concern one of the targets: "cpu >= 1 && cpu <= 3 || cpu == 7", or for a mask
 /// "cpumask & CPUS{1-3,7}".
 fn filter(field: &str, targets: &CpuSet) -> String {
-    if field == "cpu" {
-        let range = |range: &str| match range.split_once('-') {
-            Some((first, last)) => format!("(cpu >= {first} && cpu <= {last})"),
-            None => format!("cpu == {range}"),
-        };
-        targets.to_list().split(',').map(range).collect::<Vec<_>>().join(" || ")
-    } else {
-        format!("{field} & CPUS{{{}}}", targets.to_list())
+    if field == "cpumask" {
+        return format!("{field} & CPUS{{{}}}", targets.to_list());
     }
+    let range = |range: &str| match range.split_once('-') {
+        Some((first, last)) => format!("({field} >= {first} && {field} <= {last})"),
+        None => format!("{field} == {range}"),
+    };
+    targets.to_list().split(',').map(range).collect::<Vec<_>>().join(" || ")
+}
+
+/// A filter for events that concern one of the targets and are not written on it.
+fn elsewhere(field: &str, targets: &CpuSet) -> String {
+    let one = |cpu: CpuId| format!("({field} == {cpu} && CPU != {cpu})");
+    targets.iter().map(one).collect::<Vec<_>>().join(" || ")
 }
 
 #[cfg(test)]
@@ -137,7 +143,13 @@ mod tests {
     #[test]
     fn filters_name_the_targets() {
         let targets = CpuSet::parse_list("1-3,7").unwrap();
+        assert_eq!(filter("dest_cpu", &CpuSet::of(2)), "dest_cpu == 2");
         assert_eq!(filter("cpu", &targets), "(cpu >= 1 && cpu <= 3) || cpu == 7");
+        let pair = CpuSet::parse_list("1,7").unwrap();
+        assert_eq!(
+            elsewhere("target_cpu", &pair),
+            "(target_cpu == 1 && CPU != 1) || (target_cpu == 7 && CPU != 7)"
+        );
         assert_eq!(filter("cpumask", &targets), "cpumask & CPUS{1-3,7}");
     }
 }

@@ -48,12 +48,12 @@ pub struct TraceOptions {
 /// A trace of chosen CPUs. It is removed when dropped; [`Tracing::finish`] reports whether that succeeded.
 #[derive(Debug)]
 pub struct Tracing {
-    instance: Arc<Instance>,
+    pub(super) instance: Arc<Instance>,
     on: SharedFile,
-    formats: TraceFormats,
+    pub(super) formats: TraceFormats,
     cpus: CpuSet,
-    clock: TraceClock,
-    page_bytes: usize,
+    pub(super) clock: TraceClock,
+    pub(super) page_bytes: usize,
     buffer_kb_per_cpu: u64,
     facts: Vec<String>,
     problems: Vec<String>,

@@ -120,6 +120,7 @@ impl SendDecoder {
                 callsite: 0,
                 callback: 0,
             },
+            Record::Wake { thread } => SendStep::Wakes(i32::try_from(number(thread)?.cast_signed()).ok()?),
             Record::Exit { comm } => SendStep::Ends(comm.text(record)?),
             Record::Stack { count, frames_at } => {
                 let count = usize::try_from(number(count)?).ok()?;

@@ -27,6 +27,7 @@ enum Kind {
     SendMany,
     Raise,
     Exit,
+    Wake,
     Stack,
 }
 
@@ -41,10 +42,20 @@ pub const SEND_EVENTS: &[SendEvent] = &[
     event("ipi/ipi_send_cpumask", Some("cpumask"), true, Kind::SendMany),
     event("ipi/ipi_raise", None, true, Kind::Raise),
     event("sched/sched_process_exit", None, false, Kind::Exit),
+    // A thread that is woken on the CPU where it last ran, one that gets another CPU, and one that has just been made.
+    event("sched/sched_waking", Some("target_cpu"), true, Kind::Wake),
+    event("sched/sched_migrate_task", Some("dest_cpu"), true, Kind::Wake),
+    event("sched/sched_wakeup_new", Some("target_cpu"), true, Kind::Wake),
     event("ftrace/kernel_stack", None, false, Kind::Stack),
 ];
 
 impl SendEvent {
+    /// Whether a thread is woken or gets another CPU. Where that is the CPU on which it is done, no stack is wanted: it would
+    /// lengthen an interruption there, whose trace has what ran.
+    pub fn is_wake(&self) -> bool {
+        self.kind == Kind::Wake
+    }
+
     /// Whether it must be switched on: stacks come with what they follow.
     pub fn is_switched(&self) -> bool {
         self.kind != Kind::Stack
@@ -73,12 +84,13 @@ pub(super) enum Record {
     SendMany { mask: Field, callsite: Field, callback: Field },
     Raise { mask: Field, reason: Field },
     Exit { comm: Field },
+    Wake { thread: Field },
     Stack { count: Field, frames_at: usize },
 }
 
 impl SendFormats {
     /// Parses the formats; `format_of` returns the text of `events/PATH/format`, if the kernel has it.
-    /// `Ok(None)` if this kernel does not trace who sends interrupts between CPUs.
+    /// `Ok(None)` if this kernel does not trace who sends interrupts between CPUs nor, `with_wakes`, who wakes threads.
     ///
     /// # Errors
     /// [`FormatError`] if sub-buffers or an event cannot be read.
@@ -86,15 +98,17 @@ impl SendFormats {
         header_page: &str,
         header_event: &str,
         printk_formats: &str,
+        with_wakes: bool,
         mut format_of: impl FnMut(&str) -> Option<String>,
     ) -> Result<Option<Self>, FormatError> {
         check_entry_layout(header_event)?;
         let mut formats: Option<Self> = None;
         for event in SEND_EVENTS {
-            let has_send = formats.as_ref().is_some_and(|formats| formats.has(Kind::SendOne));
+            let has_send_one = formats.as_ref().is_some_and(|formats| formats.has(Kind::SendOne));
             let is_wanted = match event.kind {
                 // Where both exist they report the same interrupts.
-                Kind::Raise => !has_send,
+                Kind::Raise => !has_send_one,
+                Kind::Wake => with_wakes,
                 _ => true,
             };
             let Some(text) = is_wanted.then(|| format_of(event.path)).flatten() else { continue };
@@ -118,7 +132,12 @@ impl SendFormats {
             formats.known.insert(format.id, record);
             formats.present.push(event);
         }
-        Ok(formats.filter(|formats| formats.has(Kind::SendOne) || formats.has(Kind::Raise)))
+        Ok(formats.filter(|formats| formats.has_sends() || formats.has(Kind::Wake)))
+    }
+
+    /// Whether this kernel traces who sends interrupts between CPUs.
+    pub fn has_sends(&self) -> bool {
+        self.has(Kind::SendOne) || self.has(Kind::Raise)
     }
 
     fn has(&self, kind: Kind) -> bool {
@@ -157,6 +176,7 @@ impl Record {
             },
             Kind::Raise => Self::Raise { mask: field("target_cpus")?, reason: field("reason")? },
             Kind::Exit => Self::Exit { comm: field("comm")? },
+            Kind::Wake => Self::Wake { thread: field("pid")? },
             // The format declares eight addresses; a record has as many as it counts.
             Kind::Stack => Self::Stack { count: field("size")?, frames_at: field("caller")?.offset },
         })

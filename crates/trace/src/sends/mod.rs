@@ -79,7 +79,9 @@ pub enum SendStep<'a> {
         /// Address of the function that handles it; 0 if it has none.
         callback: u64,
     },
-    /// The kernel's stack at the last [`SendStep::Sends`] of this level, innermost first.
+    /// A thread, by its ID, is woken or gets another CPU.
+    Wakes(i32),
+    /// The kernel's stack at the last [`SendStep::Sends`] or [`SendStep::Wakes`] of this level, innermost first.
     Stack(Frames<'a>),
     /// A thread ends; its name.
     Ends(&'a [u8]),

@@ -12,6 +12,7 @@ const SEND_MANY: &[Field] =
     &[("__data_loc cpumask_t cpumask", 8, 4), ("void * callsite", 16, 8), ("void * callback", 24, 8)];
 const RAISE: &[Field] = &[("__data_loc unsigned long[] target_cpus", 8, 4), ("const char * reason", 16, 8)];
 const EXIT: &[Field] = &[("char comm[16]", 8, 16), ("pid_t pid", 24, 4)];
+const WAKE: &[Field] = &[("char comm[16]", 8, 16), ("pid_t pid", 24, 4)];
 const STACK: &[Field] = &[("int size", 8, 4), ("unsigned long caller[8]", 16, 64)];
 
 const ALL: &[(&str, u16, &[Field])] = &[
@@ -21,6 +22,8 @@ const ALL: &[(&str, u16, &[Field])] = &[
     ("ipi/ipi_raise", 4, RAISE),
     ("sched/sched_process_exit", 5, EXIT),
     ("ftrace/kernel_stack", 6, STACK),
+    ("sched/sched_waking", 7, WAKE),
+    ("sched/sched_migrate_task", 8, WAKE),
 ];
 
 fn format(id: u16, fields: &[Field]) -> String {
@@ -44,7 +47,8 @@ fn formats(paths: &[&str], printk_formats: &str) -> Option<SendFormats> {
         let found = ALL.iter().find(|(known, ..)| *known == path && paths.contains(&path));
         found.map(|(_, id, fields)| format(*id, fields))
     };
-    SendFormats::parse(&files["header_page"], &files["header_event"], printk_formats, of).unwrap()
+    let with_wakes = paths.contains(&"sched/sched_waking");
+    SendFormats::parse(&files["header_page"], &files["header_event"], printk_formats, with_wakes, of).unwrap()
 }
 
 /// A record of a thread, with these flags and bytes from offset 8.
@@ -102,6 +106,7 @@ fn senders_are_read_with_their_targets_and_stacks() {
             record(3, 0, 7, &words(mask_at, &[0x10, 0x40, 0b1010])),
             record(6, 0, 7, &words(2, &[0x60, 0x70, 0x80])),
             record(5, 0, 7, b"sh\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x07\0\0\0"),
+            record(7, 0x08, 7, b"sh\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x08\0\0\0"),
             record(99, 0, 7, &[]),
         ],
     );
@@ -114,6 +119,7 @@ fn senders_are_read_with_their_targets_and_stacks() {
             "150 7 Thread Sends { targets: Mask([10, 0, 0, 0, 0, 0, 0, 0]), channel: Some(Call), callsite: 16, callback: 64 }",
             "160 7 Thread Stack [96, 112]",
             "170 7 Thread Ends sh",
+            "180 7 Interrupt Wakes(8)",
         ]
     );
     assert_eq!(decoder.unreadable_count(), 0);
@@ -137,6 +143,8 @@ fn older_arm64_kernels_have_one_event_with_a_reason() {
 fn a_kernel_without_these_events_is_said_so() {
     assert!(formats(&[], "").is_none());
     assert!(formats(&["sched/sched_process_exit", "ftrace/kernel_stack"], "").is_none());
+    // One that only traces who wakes threads, as Linux 6.1 does.
+    assert!(!formats(&["sched/sched_waking", "ftrace/kernel_stack"], "").unwrap().has_sends());
 }
 
 #[test]

@@ -27,6 +27,9 @@ pub struct Arguments {
     /// Measure the latency of wake-ups by a timer that expires this often, such as 1ms, as cyclictest does
     #[arg(long, value_name = "TIME", value_parser = duration, conflicts_with = "threshold")]
     pub wake_every: Option<Duration>,
+    /// End the run at the first interruption of at least this length, such as 50us, and show where it came from
+    #[arg(long, value_name = "TIME", value_parser = time_ns, allow_hyphen_values = true, conflicts_with = "no_causes")]
+    pub stop_on: Option<u64>,
     #[command(flatten)]
     pub real_time: RealTimeArgs,
     /// Do not trace causes
@@ -40,7 +43,7 @@ pub struct Arguments {
     #[arg(long, value_name = "LIMITS", value_parser = parse_gate)]
     pub gate: Option<Gate>,
     /// Show an earlier document instead of measuring; of several, show how many keep the --gate
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["cpus", "threshold", "wake_every", "fifo", "rr", "no_causes", "wait", "force", "raw"])]
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["cpus", "threshold", "wake_every", "fifo", "rr", "no_causes", "wait", "force", "raw", "stop_on", "save_trace"])]
     pub from: Vec<PathBuf>,
     #[command(flatten)]
     pub host: HostArgs,
@@ -88,6 +91,9 @@ pub struct OutputArgs {
     /// Write every interruption to PREFIX.CPU in sysjitter's format
     #[arg(long, value_name = "PREFIX")]
     pub raw: Option<PathBuf>,
+    /// Write the kernel's trace around the interruption of --stop-on to this file, for trace-cmd and KernelShark
+    #[arg(long, value_name = "FILE", requires = "stop_on")]
+    pub save_trace: Option<PathBuf>,
     /// Write the histograms to this file as an HdrHistogram log
     #[arg(long, value_name = "FILE")]
     pub hlog: Option<PathBuf>,
@@ -130,7 +136,7 @@ pub fn declare(command: Command) -> Command {
     Arguments::augment_args(command)
         .about("Measure every interruption: its length, its cause, and the setting that removes it")
         .after_help(format!(
-"Exit codes: 0 clean, 1 a limit of --gate is exceeded, 2 error, 4 none is, but the run cannot show that all are kept, 130 interrupted.\n\n{}",
+"Exit codes: 0 clean, 1 a limit of --gate is exceeded or --stop-on ended the run, 2 error, 4 none is, but the run cannot show that all are kept, 130 interrupted.\n\n{}",
 examples(&[
             (
                 "sudo lowlat jitter --duration 10s",
@@ -147,6 +153,10 @@ examples(&[
             (
                 "sudo lowlat jitter --wake-every 1ms --fifo 80 --duration 60s",
                 "Measure how late a sleeping thread runs, and why.",
+            ),
+            (
+                "sudo lowlat jitter --stop-on 50us --save-trace jitter.dat --duration 24h",
+                "Wait for an interruption of 50 us, and show who caused it; `trace-cmd report -i jitter.dat` shows the trace around it.",
             ),
             ("lowlat jitter --gate 'max<10us,rate<0.01/s'", "Fail a script if a CPU is not that quiet."),
             (

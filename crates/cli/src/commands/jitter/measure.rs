@@ -12,6 +12,7 @@ use lowlat_jitter::JitterMeasurement;
 use lowlat_measure::jitter::{self, JitterError, JitterOptions, Observation, RealTime, RealTimePolicy};
 use lowlat_result::ResultDocument;
 use lowlat_settings::audit::Audit;
+use std::sync::atomic::Ordering;
 
 /// Reads the host, waits for quiet if requested, and measures.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
@@ -30,14 +31,23 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
     choose::step_aside(&chosen.cpus, &host.snapshot);
     let stop = signals::stop_flag()?;
     let readiness = ready::look(&arguments.readiness, &host, &chosen, &audit, &stop, &progress)?;
-    let observation = Observation { causes: !arguments.no_causes, raw: arguments.outputs.raw.clone() };
+    let observation = Observation {
+        causes: !arguments.no_causes,
+        raw: arguments.outputs.raw.clone(),
+        saves_trace: arguments.outputs.save_trace.is_some(),
+    };
     progress.say("calibrating");
     progress.stand_still();
     let live = Live::new(&progress);
     run.started_at = Timestamp::now();
     let record = jitter::run_observed(&host.root, &options, &observation, &stop, &|now| live.show(now));
     progress.finish();
-    let jitter = JitterMeasurement::from(record?);
+    let record = record?;
+    if record.was_stopped() {
+        // Relaxed: pairs with the load in `Run::document`, in this thread. The run ended itself; no signal interrupted it.
+        stop.store(false, Ordering::Relaxed);
+    }
+    let jitter = JitterMeasurement::from(record);
     run.warnings.extend(chosen.note);
     let document = run.document(host, audit, vec![jitter.into()], &stop);
     Ok(ResultDocument { readiness, ..document })
@@ -53,6 +63,7 @@ fn options(arguments: &Arguments, chosen: &Chosen) -> JitterOptions {
     JitterOptions {
         threshold_ns: arguments.threshold,
         wake_every: arguments.wake_every,
+        stop_on_ns: arguments.stop_on,
         real_time,
         ..JitterOptions::new(chosen.cpus.clone(), arguments.duration)
     }

@@ -32,6 +32,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     outputs.write(&document)?;
     Ok(match gate {
         _ if document.is_interrupted && arguments.from.is_empty() => Exit::Interrupted,
+        _ if arguments.from.is_empty() && document.jitter().is_some_and(|of| of.record.was_stopped()) => {
+            Exit::Findings
+        }
         Some(verdict) => exit_of(verdict),
         None => Exit::Clean,
     })

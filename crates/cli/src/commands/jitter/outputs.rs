@@ -1,11 +1,14 @@
 //! Outputs of a run: text, files, or lines for scripts.
 
 use super::arguments::{Format, OutputArgs};
-use crate::{output, results::RunFiles};
+use crate::{
+    output,
+    results::{OutputFile, RunFiles},
+};
 use anyhow::{Context, ensure};
 use lowlat_host::statistics::carries_quantile;
 use lowlat_jitter::{JitterRecord, gate::GateOutcome, sysjitter};
-use lowlat_report::{JitterTextOptions, explain_text, gate_text, jitter_text};
+use lowlat_report::{JitterTextOptions, explain_text, gate_text, jitter_text, stop_text};
 use lowlat_result::{ResultDocument, hlog};
 
 /// Highest percentile of sysjitter's summary.
@@ -15,6 +18,7 @@ const SYSJITTER_QUANTILE_MAX: f64 = 0.999_99;
 pub struct Outputs<'a> {
     arguments: &'a OutputArgs,
     files: RunFiles,
+    trace: Option<OutputFile>,
 }
 
 impl<'a> Outputs<'a> {
@@ -24,16 +28,30 @@ impl<'a> Outputs<'a> {
             arguments.explain.is_none() || arguments.form() == Format::Text,
             "--explain prints a timeline as text only\nhint: leave out --format"
         );
-        Ok(Self { arguments, files: arguments.files.prepare(arguments.hlog.as_deref())? })
+        let trace = arguments.save_trace.as_deref();
+        let trace = trace.map(|path| OutputFile::prepare(path, "--save-trace")).transpose()?;
+        Ok(Self { arguments, files: arguments.files.prepare(arguments.hlog.as_deref())?, trace })
     }
 
     /// Prints, then writes the files, so that a file that can no longer be written does not lose the results.
     pub fn write(&self, document: &ResultDocument) -> anyhow::Result<()> {
         let record = &document.jitter().context("the document has no jitter measurement")?.record;
         let printed = self.print(document, record);
-        printed.and(
-            self.files.write(document, |started_ns| Ok(hlog::of_jitter(record, started_ns)?.to_string())),
-        )
+        let log = |started_ns| Ok(hlog::of_jitter(record, started_ns)?.to_string());
+        let written = self.files.write(document, log);
+        printed.and(written).and(self.write_trace(record))
+    }
+
+    fn write_trace(&self, record: &JitterRecord) -> anyhow::Result<()> {
+        let (Some(file), Some(stop)) = (&self.trace, &record.stop) else { return Ok(()) };
+        if stop.hit.is_none() {
+            output::talk("no trace was written: nothing ended the run early");
+            return Ok(());
+        }
+        ensure!(!stop.trace.is_empty(), "cannot write {}: there is no trace", file.path().display());
+        file.write(&stop.trace)?;
+        output::talk(&file.note());
+        Ok(())
     }
 
     fn print(&self, document: &ResultDocument, record: &JitterRecord) -> anyhow::Result<()> {
@@ -70,8 +88,12 @@ impl<'a> Outputs<'a> {
         Ok(())
     }
 
-    /// Prints the outcome of the gate on stderr, beside a result for programs.
+    /// Prints what ended the run, and the outcome of the gate, on stderr, beside a result for programs.
     fn talk_of_gate(document: &ResultDocument) {
+        let record = document.jitter().map(|jitter| &jitter.record);
+        for sentence in record.map(stop_text).unwrap_or_default() {
+            output::talk(&sentence);
+        }
         if let Some(gate) = gate_of(document) {
             output::talk_painted(gate_text(gate, output::stderr_width()).trim_end());
         }

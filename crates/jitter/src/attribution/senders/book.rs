@@ -6,7 +6,7 @@ use super::{
 };
 use crate::Sender;
 use lowlat_host::{CpuId, CpuSet};
-use lowlat_trace::{Channel, Frames, Level, Send, SendStep, Targets};
+use lowlat_trace::{Channel, Level, Send, SendStep, Targets};
 use std::collections::{BTreeSet, VecDeque};
 
 /// Names of ended threads that are kept: those of a few milliseconds.
@@ -114,11 +114,13 @@ impl SenderBook {
             SendStep::Stack(frames) => {
                 let act = self.act(at);
                 if act.is_open && act.is_sent && act.thread == thread {
-                    let stack = self.frames(send.level, frames);
+                    let stack = self.frames(send.level, frames.iter());
                     self.close(at, from, &stack, &mut out);
                     self.stack = stack;
                 }
             }
+            // Its stack is not that of an interrupt before it.
+            SendStep::Wakes(_) => self.close(at, from, &[], &mut out),
             SendStep::Ends(name) => self.note_end(send.thread, name),
             SendStep::Lost { since } => {
                 self.end(from, &mut out);
@@ -174,12 +176,19 @@ impl SenderBook {
         }
     }
 
-    fn frames(&mut self, level: Level, frames: Frames<'_>) -> Vec<u64> {
+    /// Notes what a thread did at a level of a CPU, with its stack; the thread of an interrupt did nothing.
+    pub fn note_stack(&mut self, from: CpuId, thread: i32, level: Level, frames: impl Iterator<Item = u64>) {
+        let stack = self.frames(level, frames);
+        let thread = if level == Level::Thread { thread } else { 0 };
+        self.table.id(Origin { thread, level, function: 0, callsite: 0 }, &stack, from);
+    }
+
+    fn frames(&mut self, level: Level, frames: impl Iterator<Item = u64>) -> Vec<u64> {
         let count_max = if level == Level::Thread { STACK_MAX } else { STACK_INTERRUPT_MAX };
         let mut stack = std::mem::take(&mut self.stack);
         stack.clear();
         // A call may be the last instruction of its function: the address after it is then another's.
-        stack.extend(frames.iter().take(count_max).map(|address| address.saturating_sub(1)));
+        stack.extend(frames.take(count_max).map(|address| address.saturating_sub(1)));
         stack
     }
 

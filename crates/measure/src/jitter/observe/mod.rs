@@ -2,6 +2,7 @@
 //!
 //! Sources of causes: a trace of each measured CPU; if unavailable, the kernel's counters of what ran there.
 
+mod halt;
 mod observer;
 mod senders;
 mod setup;
@@ -16,6 +17,7 @@ use super::{
     run::{run, run_beside},
 };
 use crate::clock;
+use halt::Halt;
 use lowlat_host::{CpuId, Reading};
 use lowlat_jitter::{CauseSource, CpuCauses, JitterCauses, JitterRecord, Warning};
 use lowlat_sys::Root;
@@ -28,10 +30,12 @@ pub(crate) use trace_clock::StampClock;
 /// What to observe besides the lengths of interruptions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Observation {
-    /// Whether to find causes.
+    /// Whether to find causes; a run that an interruption ends always does.
     pub causes: bool,
     /// Where to write every interruption: the prefix of sysjitter's raw files.
     pub raw: Option<PathBuf>,
+    /// Whether to save the trace around the interruption that ends the run ([`JitterOptions::stop_on_ns`]).
+    pub saves_trace: bool,
 }
 
 /// Measures like [`run`], and finds the causes.
@@ -50,8 +54,8 @@ pub fn run_observed(
 ) -> Result<JitterRecord, JitterError> {
     options.check(root)?;
     let raw = observation.raw.as_ref().map(|prefix| RawFiles::create(prefix, &options.cpus)).transpose()?;
-    let (record, raw) = if observation.causes {
-        run_with_causes(root, options, stop, progress, raw)
+    let (record, raw) = if observation.causes || options.stop_on_ns.is_some() {
+        run_with_causes(root, options, observation.saves_trace, stop, progress, raw)
     } else {
         run_without_causes(root, options, stop, progress, raw)
     };
@@ -89,22 +93,24 @@ fn run_without_causes(
 fn run_with_causes(
     root: &Root,
     options: &JitterOptions,
+    saves_trace: bool,
     stop: &AtomicBool,
     progress: &(dyn Fn(&JitterProgress) + Sync),
     raw: Option<RawFiles>,
 ) -> Outcome {
     let (kind, _) = clock::choose(root);
     let mut notes = Vec::new();
-    let (setup, reason) = match Setup::make(root, &options.cpus, kind, &mut notes) {
+    let (setup, reason) = match Setup::make(root, options, kind, &mut notes) {
         Ok(setup) => (Some(setup), String::new()),
+        Err(reason) if saves_trace => return (Err(JitterError::NothingTraced(reason)), raw),
         Err(reason) => (None, reason),
     };
     let cost = setup.as_ref().and_then(|setup| setup.cost);
     let senders_reason = setup.as_ref().map(|setup| setup.senders_reason.clone()).unwrap_or_default();
     let before = (Counters::read(root, &options.cpus), SmiCounts::read(root, &options.cpus));
-    let mut observer = Observer::new(root, options, raw, setup);
+    let mut observer = Observer::new(root, options, raw, setup).with_halt(Halt::of(options, stop));
     let record = run_beside(root, options, stop, progress, &mut observer);
-    let (raw, trace) = observer.into_parts();
+    let (raw, trace, halt) = observer.into_parts();
     let mut record = match record {
         Ok(record) => record,
         Err(error) => return (Err(error), raw),
@@ -112,8 +118,9 @@ fn run_with_causes(
     let counters = before.0.until(&Counters::read(root, &options.cpus), &options.cpus);
     let smi_after = SmiCounts::read(root, &options.cpus);
     notes.extend(counters.doubts.iter().cloned());
+    let mut halted = halt.map(|halt| halt.finish(&record));
     let mut causes = match trace {
-        Some(trace) => trace.into_causes(&record, &mut notes),
+        Some(trace) => trace.into_causes(&record, halted.as_mut().zip(Some(saves_trace)), &mut notes),
         None => {
             JitterCauses { source: CauseSource::Counters, cpus: bare(&record), ..JitterCauses::default() }
         }
@@ -132,6 +139,7 @@ fn run_with_causes(
         }
     }
     notes.extend(held_back(&causes));
+    record.stop = halted.map(|(_, stop)| stop);
     record.causes = Some(causes);
     record.warn(notes);
     (Ok(record), raw)

@@ -1,6 +1,6 @@
 //! Runs beside the samplers and takes every interruption from the rings, once.
 
-use super::{setup::Setup, tap::Tap, trace_reader::TraceReader};
+use super::{halt::Halt, setup::Setup, tap::Tap, trace_reader::TraceReader};
 use crate::jitter::{Companion, JitterOptions, Lane, RawFiles, Started, ring::CAPACITY_MAX};
 use lowlat_jitter::attribution::CauseKey;
 use lowlat_sys::Root;
@@ -14,6 +14,7 @@ pub struct Observer<'a> {
     setup: Option<Setup>,
     trace: Option<TraceReader>,
     tap: Option<Tap>,
+    halt: Option<Halt<'a>>,
     /// Interruptions of one CPU in one round.
     spans: Vec<(u64, u64)>,
     /// Their main causes, as far as they are traced.
@@ -29,7 +30,7 @@ impl<'a> Observer<'a> {
         setup: Option<Setup>,
     ) -> Self {
         let (spans, keys) = (Vec::with_capacity(CAPACITY_MAX), Vec::with_capacity(CAPACITY_MAX));
-        Self { root, options, raw, setup, trace: None, tap: None, spans, keys }
+        Self { root, options, raw, setup, trace: None, tap: None, halt: None, spans, keys }
     }
 
     /// Also passes interruptions on during the run.
@@ -37,9 +38,14 @@ impl<'a> Observer<'a> {
         Self { tap: Some(tap), ..self }
     }
 
+    /// Also ends the run at a long interruption.
+    pub fn with_halt(self, halt: Option<Halt<'a>>) -> Self {
+        Self { halt, ..self }
+    }
+
     /// Its results; no reader if there was no trace or the run did not start.
-    pub fn into_parts(self) -> (Option<RawFiles>, Option<TraceReader>) {
-        (self.raw, self.trace)
+    pub fn into_parts(self) -> (Option<RawFiles>, Option<TraceReader>, Option<Halt<'a>>) {
+        (self.raw, self.trace, self.halt)
     }
 }
 
@@ -49,6 +55,7 @@ impl Companion for Observer<'_> {
         if let Some(tap) = &mut self.tap {
             tap.start(started, lanes);
         }
+        self.halt.iter_mut().for_each(|halt| halt.scale = started.scale);
         self.trace = setup.map(|setup| TraceReader::start(setup, self.root, self.options, started, lanes));
     }
 
@@ -69,6 +76,12 @@ impl Companion for Observer<'_> {
             });
             if let Some(trace) = &mut self.trace {
                 trace.take(epoch, place, lane, spans, looked_at, &mut self.keys);
+            }
+            if let Some(halt) = &mut self.halt
+                && halt.take(lane.cpu, spans, &self.keys)
+                && let Some(trace) = &mut self.trace
+            {
+                trace.end_keeping();
             }
             if let Some(tap) = &mut self.tap {
                 tap.take(place, lane, spans, &self.keys);

@@ -2,36 +2,52 @@
 
 use super::{setup::memory_kb_max, trace_clock::trace_clock_for};
 use crate::clock::CounterKind;
-use lowlat_host::{CpuId, CpuSet};
+use lowlat_host::{CpuId, CpuSet, Reading};
 use lowlat_jitter::{
     Sender, Warning,
-    attribution::{Note, SenderBook, SenderNames},
+    attribution::{Hit, Note, SenderBook, SenderNames},
 };
 use lowlat_sys::{
     Root,
-    tracefs::{CpuPipe, SendTracing, TraceOptions, Tracefs},
+    tracefs::{CpuPipe, SendTracing, TraceOptions, Tracefs, function_names},
 };
-use lowlat_trace::{SendCursor, SendDecoder, TickMap, TraceNames};
-use std::{collections::BTreeSet, sync::Arc};
+use lowlat_trace::{SendCursor, SendDecoder, SendStep, TickMap, TraceNames};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// Buffer of each CPU: some 700 interrupts with their stacks, so 30,000 a second if it is read every 25 ms.
 const BUFFER_KB: u64 = 256;
+/// Start of the name of the function in which a tracepoint is written.
+const TRACEPOINT: &str = "trace_event_raw_event_";
 /// Sub-buffers of one CPU read per round; the rest waits.
 const PAGES_PER_ROUND: u32 = 256;
+
+/// Why senders are not known on an older kernel.
+pub const NO_SENDS: &str =
+    "this kernel does not trace who sends interrupts to other CPUs, which Linux 6.4 and later do";
 
 /// A trace of senders that is ready to start.
 #[derive(Debug)]
 pub struct SendSetup {
-    tracing: SendTracing,
-    pipes: Vec<CpuPipe>,
+    pub tracing: SendTracing,
+    pub pipes: Vec<CpuPipe>,
 }
 
 impl SendSetup {
-    /// Prepares it for what is sent to these CPUs. `is_alone`: nothing else traces on this host.
+    /// Prepares it for what is sent to these CPUs and, `with_wakes`, for who wakes threads there. `is_alone`: nothing else
+    /// traces on this host.
     ///
     /// # Errors
     /// A sentence that says why senders are not known.
-    pub fn start(root: &Root, measured: &CpuSet, kind: CounterKind, is_alone: bool) -> Result<Self, String> {
+    pub fn start(
+        root: &Root,
+        measured: &CpuSet,
+        kind: CounterKind,
+        is_alone: bool,
+        with_wakes: bool,
+    ) -> Result<Self, String> {
         let online = root.read_cpu_list("/sys/devices/system/cpu/online").into_known();
         let cpus = online.unwrap_or_else(|| measured.clone());
         let tracefs = Arc::new(Tracefs::find().map_err(|error| error.to_string())?);
@@ -41,22 +57,24 @@ impl SendSetup {
             clock: trace_clock_for(kind),
             cpus,
         };
-        let tracing = SendTracing::start(&tracefs, &options, measured, is_alone)
+        let tracing = SendTracing::start(&tracefs, &options, measured, is_alone, with_wakes)
             .map_err(|error| error.to_string())?
-            .ok_or(
-                "this kernel does not trace who sends interrupts to other CPUs, which Linux 6.4 and later do",
-            )?;
+            .ok_or(NO_SENDS)?;
         let pipes = tracing.pipes().map_err(|error| error.to_string())?;
         Ok(Self { tracing, pipes })
     }
 }
 
+/// Who woke a thread, when since the start of the interruption, and whether the kernel's functions have names. Time is in
+/// ticks, or in nanoseconds.
+pub type Waker = (i64, Sender, Reading<()>);
+
 /// The trace of senders during a run.
 #[derive(Debug)]
 pub struct SenderReader {
     root: Root,
-    tracing: SendTracing,
-    senders: Vec<(CpuPipe, SendCursor)>,
+    pub tracing: SendTracing,
+    pub senders: Vec<(CpuPipe, SendCursor)>,
     decoder: SendDecoder,
     book: SenderBook,
 }
@@ -111,6 +129,65 @@ impl SenderReader {
         });
         let root = &self.root;
         self.book.name_threads(|thread| names_of(root, thread));
+    }
+
+    /// The names of the threads in the trace that was kept, as far as they still exist.
+    pub fn threads(&self) -> BTreeMap<i32, String> {
+        let (mut decoder, mut threads) = (self.tracing.decoder(TickMap::identity(1)), BTreeMap::new());
+        for (pipe, _) in &self.senders {
+            for page in pipe.kept().chunks(pipe.page_bytes()) {
+                decoder.page(pipe.cpu(), &mut SendCursor::default(), page, |send| {
+                    threads.entry(send.thread).or_insert_with(|| names_of(&self.root, send.thread));
+                });
+            }
+        }
+        threads.into_iter().filter_map(|(thread, name)| Some((thread, name?.0))).collect()
+    }
+
+    /// Who last woke a thread until the end of an interruption, as far as the trace was kept.
+    pub fn waker(
+        &mut self,
+        thread: i32,
+        hit: &Hit,
+        known: &TraceNames,
+        own_tids: &BTreeSet<i32>,
+    ) -> Option<Waker> {
+        let (mut last, mut stack) = (None, Vec::new());
+        for (pipe, _) in &self.senders {
+            let (pages, mut cursor, mut is_next) = (pipe.kept(), SendCursor::default(), false);
+            for page in pages.chunks(pipe.page_bytes()) {
+                self.decoder.page(pipe.cpu(), &mut cursor, page, |send| {
+                    let by = (pipe.cpu(), send.thread, send.level);
+                    match send.step {
+                        SendStep::Wakes(woken) => {
+                            let earlier = last.map_or(0, |(ticks, _)| ticks);
+                            is_next = woken == thread && (earlier..=hit.now).contains(&send.ticks);
+                            if is_next {
+                                (last, stack) = (Some((send.ticks, by)), Vec::new());
+                            }
+                        }
+                        SendStep::Stack(frames) if is_next && last.is_some_and(|(_, of)| of == by) => {
+                            (is_next, stack) = (false, frames.iter().collect());
+                        }
+                        _ => {}
+                    }
+                });
+            }
+        }
+        let (ticks, (cpu, by, level)) = last?;
+        let mut book = SenderBook::new(&CpuSet::new());
+        book.note_stack(cpu, by, level, stack.into_iter());
+        let of_trace = |by: i32| Some((known.threads.get(&by)?.comm.clone(), String::new()));
+        book.name_threads(|by| names_of(&self.root, by).or_else(|| of_trace(by)));
+        let (mut names, mut symbols) = (TraceNames::default(), Reading::Known(()));
+        match function_names(&book.addresses()) {
+            Ok(functions) if functions.is_hidden => symbols = Reading::Denied,
+            Ok(functions) => functions.add_to(&mut names),
+            Err(error) => symbols = Reading::unparsable("/proc/kallsyms", &error.to_string(), "functions"),
+        }
+        let mut sender = book.finish(&SenderNames { names: &names, own_tids }).0.pop()?;
+        sender.path.retain(|function| !function.starts_with(TRACEPOINT));
+        Some((ticks.wrapping_sub(hit.before).cast_signed(), sender, symbols))
     }
 
     /// Addresses in the kernel that need names.

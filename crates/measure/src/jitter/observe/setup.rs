@@ -1,9 +1,12 @@
 //! Prepares a trace before the samplers start: everything that disturbs CPUs happens here.
 
-use super::{senders::SendSetup, trace_clock::trace_clock_for};
+use super::{
+    senders::{NO_SENDS, SendSetup},
+    trace_clock::trace_clock_for,
+};
 use crate::{
     clock::CounterKind,
-    jitter::{cost::tracing_cost, quiet::threads::private_pids},
+    jitter::{JitterOptions, cost::tracing_cost, quiet::threads::private_pids},
 };
 use lowlat_host::CpuSet;
 use lowlat_jitter::{TracingCost, Warning};
@@ -19,6 +22,10 @@ use std::sync::Arc;
 const BUFFER_KB: u64 = 8 << 10;
 /// Share of the host's memory for all buffers together.
 const MEMORY_SHARE: u64 = 64;
+/// Trace that is kept for what follows a run that an interruption ends: of all CPUs together, and of one at most, which takes
+/// 100,000 events.
+const KEPT_BYTES: usize = 64 << 20;
+const KEPT_BYTES_MAX: usize = 4 << 20;
 /// Minimum, because a new instance takes 1,408 KiB per CPU before it can be made smaller.
 const MEMORY_KB_MIN: u64 = 64 << 10;
 
@@ -40,15 +47,28 @@ impl Setup {
     /// A sentence that says why tracing is unavailable, with a hint.
     pub fn make(
         root: &Root,
-        cpus: &CpuSet,
+        options: &JitterOptions,
         kind: CounterKind,
         notes: &mut Vec<Warning>,
     ) -> Result<Self, String> {
+        let (cpus, with_wakes) = (&options.cpus, options.stop_on_ns.is_some());
         let mut setup = Self::start(root, cpus, kind, notes)?;
         setup.cost = cost(&setup.tracing, cpus, &mut setup.pipes, notes);
-        match SendSetup::start(root, cpus, kind, setup.tracing.facts().is_empty()) {
-            Ok(senders) => setup.senders = Some(senders),
+        match SendSetup::start(root, cpus, kind, setup.tracing.facts().is_empty(), with_wakes) {
+            Ok(senders) => {
+                setup.senders_reason =
+                    if senders.tracing.has_sends() { String::new() } else { NO_SENDS.into() };
+                setup.senders = Some(senders);
+            }
             Err(reason) => setup.senders_reason = reason,
+        }
+        if with_wakes {
+            let senders = setup.senders.iter_mut().flat_map(|senders| &mut senders.pipes);
+            let pipes: Vec<&mut CpuPipe> = setup.pipes.iter_mut().chain(senders).collect();
+            let bytes = (KEPT_BYTES / pipes.len()).min(KEPT_BYTES_MAX);
+            for pipe in pipes {
+                pipe.keep(bytes);
+            }
         }
         Ok(setup)
     }

@@ -50,10 +50,10 @@ pub fn sample(
     };
     let mut observer = Observer::new(root, options, None, setup).with_tap(Tap::new(out.clone(), reason));
     let record = run_beside(root, options, stop, &|_| (), &mut observer);
-    let (_, trace) = observer.into_parts();
+    let (_, trace, _) = observer.into_parts();
     let record = record?;
     if let Some(trace) = trace {
-        trace.into_causes(&record, &mut notes);
+        trace.into_causes(&record, None, &mut notes);
     }
     Ok(notes.iter().map(ToString::to_string).chain(record.warnings).collect())
 }

@@ -1,5 +1,7 @@
 //! Reads the trace of each measured CPU and attributes its interruptions, round by round.
 
+mod origin;
+
 use super::{
     senders::SenderReader,
     setup::{Setup, filter_page_faults},
@@ -10,9 +12,9 @@ use crate::{
     clock::TickScale,
     jitter::{JitterOptions, Lane, Started, windows::Windows},
 };
-use lowlat_host::{CpuId, CpuSet};
+use lowlat_host::{CpuId, CpuSet, Reading};
 use lowlat_jitter::{
-    Cause, CauseSource, CpuCauses, JitterCauses, JitterRecord, Warning, attribution::AttributionPlan,
+    Cause, CauseSource, CpuCauses, JitterCauses, JitterRecord, Stop, Warning, attribution::AttributionPlan,
     attribution::CauseKey, attribution::CauseNames, attribution::CpuAttributor, attribution::EVENTS_MAX,
     attribution::GroupFinder, attribution::GroupPlan, attribution::Hit, attribution::Sleep,
 };
@@ -165,7 +167,7 @@ impl TraceReader {
                 window_ticks: self.scale.ticks(GROUP_NS),
             }));
         }
-        let has_senders = self.senders.is_some();
+        let has_senders = self.has_sends();
         self.cpus.extend(self.plans.drain(..).map(|plan| {
             let attributor = CpuAttributor::new(AttributionPlan { epoch_ticks: epoch, ..plan });
             OneCpu {
@@ -175,6 +177,10 @@ impl TraceReader {
                 is_broken: false,
             }
         }));
+    }
+
+    fn has_sends(&self) -> bool {
+        self.senders.as_ref().is_some_and(|senders| senders.tracing.has_sends())
     }
 
     /// Reads what all CPUs have sent to the measured ones. Returns until when it is complete: interruptions that
@@ -357,13 +363,26 @@ impl TraceReader {
         self.close_window();
     }
 
-    /// The causes, with names. Removes the trace.
-    pub fn into_causes(mut self, record: &JitterRecord, notes: &mut Vec<Warning>) -> JitterCauses {
+    /// The causes, with names. Removes the trace. `halted`: the interruption that ended the run, with what is to be found out
+    /// about it, and whether the trace is saved.
+    pub fn into_causes(
+        mut self,
+        record: &JitterRecord,
+        halted: Option<(&mut (Option<Hit>, Stop), bool)>,
+        notes: &mut Vec<Warning>,
+    ) -> JitterCauses {
         notes.append(&mut self.problems);
+        let mut halted = halted.and_then(|((hit, stop), saves)| Some(((*hit)?, stop, saves)));
         let names = self.names(notes);
-        let lost = self.lost_by_kernel();
+        let (lost, has_sends) = (self.lost_by_kernel(), self.has_sends());
         let run_ns = record.cpus.iter().map(|cpu| cpu.runtime_ns).max().unwrap_or(0);
         let cause_names = CauseNames { names: &names, own_tids: &self.own_tids, sleep: self.sleep };
+        if let Some((hit, stop, saves)) = &mut halted {
+            stop.hit.iter_mut().for_each(|of| of.cause = cause_names.cause(hit.key));
+            if *saves {
+                stop.trace = self.file(&names);
+            }
+        }
         let late_count = self.groups.as_ref().map_or(0, GroupFinder::late_count);
         if late_count > 0 {
             notes.push(Warning::GroupsLate { count: late_count });
@@ -373,6 +392,14 @@ impl TraceReader {
         let attributors = self.cpus.into_iter().zip(&self.pipes);
         let mut cpus: Vec<CpuCauses> =
             attributors.map(|(one, pipe)| one.attributor.finish(&names, own_ns(pipe.cpu()))).collect();
+        let steps = halted
+            .as_ref()
+            .map(|(_, stop, _)| origin::steps_of(&cpus, stop.hit.as_ref()))
+            .unwrap_or_default();
+        let woken = halted.as_ref().and_then(|(hit, ..)| {
+            let thread = origin::thread_of(hit, &steps)?;
+            self.senders.as_mut()?.waker(thread, hit, &names, &self.own_tids)
+        });
         let senders = self.senders.map(|senders| {
             let (senders, places) = senders.finish(&names, &self.own_tids, notes);
             for cpu in &mut cpus {
@@ -380,6 +407,13 @@ impl TraceReader {
             }
             senders
         });
+        if let Some((hit, stop, _)) = halted {
+            let ns = |ticks: i64| self.scale.ns(ticks.unsigned_abs()).cast_signed() * ticks.signum();
+            let woken = woken.map(|(ticks, sender, symbols)| (ns(ticks), sender, symbols));
+            let symbols = if names.functions.is_empty() { Reading::Denied } else { Reading::Known(()) };
+            let senders = (senders.as_deref().unwrap_or_default(), symbols);
+            origin::settle(stop, (hit.cpu, &steps), woken, senders);
+        }
         notes.extend(losses(&cpus, &lost));
         let count = self.decoder.counts().missed_switch_count;
         if count > 0 {
@@ -395,7 +429,7 @@ impl TraceReader {
             trace_clock,
             cpus,
             groups,
-            senders,
+            senders: senders.filter(|_| has_sends),
             ..JitterCauses::default()
         }
     }

@@ -9,6 +9,9 @@ use lowlat_jitter::{
 use lowlat_result::ResultDocument;
 use lowlat_text::units::{clean, count, duration, duration_fine, percent, plural, rate, span};
 
+/// Highest number of functions shown of a stack.
+const PATH_MAX: usize = 10;
+
 /// What a run measured: "interruptions of 100 ns or longer".
 pub fn what(record: &JitterRecord) -> String {
     match record.wake_every_ns {
@@ -37,6 +40,34 @@ pub fn headline(document: &ResultDocument, record: &JitterRecord) -> String {
         (_, false) => "per second on each CPU".to_owned(),
     };
     format!("{run}: {longest}, {} {place}{}.", rate(side.rate.per_s), interval(&side))
+}
+
+/// Returns what ended a run that was to end at an interruption, and where that came from; empty if none was to end it.
+pub fn stop(record: &JitterRecord) -> Vec<String> {
+    let Some(stop) = &record.stop else { return Vec::new() };
+    let what = if record.wake_every_ns.is_some() { "latency" } else { "interruption" };
+    let limit = duration(stop.on_ns);
+    let Some(hit) = &stop.hit else { return vec![format!("No {what} of {limit} or longer ended the run.")] };
+    let mut sentences = vec![format!(
+        "The first {what} of {limit} or longer ended the run: {} on CPU {} at {}, by {}.",
+        duration(hit.interruption.length_ns),
+        hit.cpu,
+        moment(hit.interruption.at_ns),
+        clean(&hit.cause.label())
+    )];
+    let Reading::Known(of) = &stop.origin else {
+        let reason = if stop.origin_reason.is_empty() { "it was not traced" } else { &stop.origin_reason };
+        sentences.push(format!("Where it came from is not known: {}.", clean(reason)));
+        return sentences;
+    };
+    let place = if of.thread.is_some() { format!(" on {:#}", of.cpus) } else { String::new() };
+    let offset_ns = stop.origin_offset_ns.unwrap_or(0);
+    let side = if offset_ns > 0 { "after" } else { "before" };
+    let distance = duration(offset_ns.unsigned_abs());
+    sentences.push(format!("It came from {}{place}, {distance} {side} its start.", clean(&of.who())));
+    let path = of.path.iter().take(PATH_MAX).map(|name| clean(name)).collect::<Vec<_>>().join(", ");
+    sentences.push(format!("What ran there, innermost first: {path}."));
+    sentences
 }
 
 /// Returns one sentence on the longest interruption of the run.

@@ -34,7 +34,7 @@ pub fn run_tiles(document: &ResultDocument) -> Markup {
 /// Builds the verdict of a jitter run: the measurement, its causes, and the host's readiness.
 fn verdict(document: &ResultDocument, jitter: &Jitter<'_>) -> Markup {
     let causes = traced(jitter.record.causes.as_ref()).filter(|_| jitter.study.all.count > 0);
-    let open = words::not_ready(&document.readiness);
+    let (open, stop) = (words::not_ready(&document.readiness), words::stop(jitter.record));
     html! {
         p class="verdict" {
             (micro(&words::headline(document, jitter.record)))
@@ -44,6 +44,9 @@ fn verdict(document: &ResultDocument, jitter: &Jitter<'_>) -> Markup {
         }
         @if document.is_interrupted {
             p class="note" { "The run was interrupted; this page shows its results up to then." }
+        }
+        @if !stop.is_empty() {
+            div class="note" { ul class="sentences" { @for sentence in stop { li { (micro(&sentence)) } } } }
         }
         @if !open.is_empty() {
             div class="note" {

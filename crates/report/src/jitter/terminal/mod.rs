@@ -50,6 +50,13 @@ pub fn jitter_text(document: &ResultDocument, options: JitterTextOptions) -> Str
         out.push_str(&paint(YELLOW, "The run was interrupted; its results up to then are shown."));
         out.push('\n');
     }
+    let stop = words::stop(record);
+    if !stop.is_empty() {
+        add_heading(&mut out, "Stop");
+        for sentence in &stop {
+            add_wrapped(&mut out, sentence, 2, width);
+        }
+    }
     cpus::add(&mut out, document, &jitter, width, options.show_all);
     lengths::add(&mut out, &jitter, width);
     if let Some(sentence) = reference::sentence(&jitter.study) {

@@ -2,7 +2,10 @@
 
 use crate::{
     testing::TestTree,
-    tracefs::{PipeStats, TraceError, Tracefs, others::other_tracers, remove_leftovers, symbols::names_in},
+    tracefs::{
+        CpuPipe, PipeStats, TraceError, Tracefs, files::SharedFile, others::other_tracers, remove_leftovers,
+        symbols::names_in,
+    },
 };
 use lowlat_trace::TraceNames;
 use std::{collections::BTreeSet, io};
@@ -57,6 +60,48 @@ fn bytes_that_are_not_symbols_do_no_harm() {
     bytes.extend(b"\nffffffff81000000 T _stext");
     let answer = names_in(&bytes[..], &[0xffff_ffff_8100_0000].into()).unwrap();
     assert_eq!(answer.names.len(), 1);
+}
+
+/// Pages that a pipe has read so far, by their first bytes, in a file of a hundred.
+#[test]
+fn the_last_sub_buffers_are_kept_in_bounded_memory() {
+    const PAGE: usize = 4_096;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pages");
+    let mut bytes: Vec<u8> = (0..100).flat_map(|page| [page; PAGE]).collect();
+    bytes.truncate(100 * PAGE - 1_000);
+    std::fs::write(&path, bytes).unwrap();
+    let pipe = || CpuPipe::new(0, SharedFile::new(std::fs::File::open(&path).unwrap()), PAGE);
+    let read = |pipe: &mut CpuPipe, count: u32| {
+        let mut seen = 0;
+        pipe.drain_raw(|_| {
+            seen += 1;
+            seen < count
+        })
+        .unwrap();
+        let kept = pipe.kept();
+        assert!(kept.len() <= 10 * PAGE && kept.len().is_multiple_of(pipe.page_bytes()));
+        kept.chunks(PAGE).map(|page| page[0]).collect::<Vec<u8>>()
+    };
+    let mut not_asked = pipe();
+    assert!(read(&mut not_asked, 20).is_empty());
+    not_asked.end_keeping();
+    assert!(read(&mut not_asked, 20).is_empty());
+    let mut all = pipe();
+    all.keep(10 * PAGE);
+    assert_eq!(read(&mut all, 3), [0, 1, 2]);
+    assert_eq!(read(&mut all, 97), (90..100).collect::<Vec<u8>>());
+    // The last one was not read in full.
+    let kept = all.kept();
+    assert_eq!((kept[10 * PAGE - 1_001], kept[10 * PAGE - 1_000], kept[10 * PAGE - 1]), (99, 0, 0));
+    // Around a moment: half of what was before it, and as much after it, however often it is said.
+    let mut around = pipe();
+    around.keep(10 * PAGE);
+    read(&mut around, 30);
+    around.end_keeping();
+    assert_eq!(read(&mut around, 3), (23..33).collect::<Vec<u8>>());
+    around.end_keeping();
+    assert_eq!(read(&mut around, 60), (25..35).collect::<Vec<u8>>());
 }
 
 #[test]
