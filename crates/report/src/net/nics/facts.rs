@@ -33,6 +33,10 @@ pub(super) fn of(view: &NicView<'_>) -> Vec<(&'static str, String)> {
     facts.insert(place, ("IP addresses", missing_or(&nic.addresses, |all| all.join(", "))));
     facts.insert(place + 1, ("Solarflare", solarflare(view.solarflare)));
     let coalescing = |each: &Vec<Coalescing>| by_queue(nic, each);
+    let contexts = |all: &BTreeMap<u32, Vec<u32>>| match nic.rss_indirection {
+        Reading::Absent if all.is_empty() => String::new(),
+        _ => rss_contexts(all),
+    };
     facts.extend([
         ("Stands on", nic.lower.join(", ")),
         ("Transceiver", missing_or(&nic.transceiver, Clone::clone)),
@@ -47,7 +51,7 @@ pub(super) fn of(view: &NicView<'_>) -> Vec<(&'static str, String)> {
         ("EEE", missing_or(&nic.eee, eee)),
         ("Offloads", missing_or(&nic.offloads, offloads)),
         ("RSS table", missing_or(&nic.rss_indirection, |table| rss(table))),
-        ("RSS contexts", missing_or(&nic.rss_contexts, rss_contexts)),
+        ("RSS contexts", missing_or(&nic.rss_contexts, contexts)),
         ("Flow rules", missing_or(&nic.flow_rules, flow_rules)),
         ("NAPI", missing_or(&nic.napis, |napis| napi(napis))),
         ("Busy polling", missing_or(&nic.napis, |napis| busy_polling(napis))),
@@ -128,8 +132,12 @@ fn by_queue(nic: &Nic, each: &[Coalescing]) -> String {
             .or_default()
             .insert(u32::try_from(queue).unwrap_or(u32::MAX));
     }
-    let texts: Vec<String> =
-        by_values.iter().map(|(values, queues)| format!("queues {queues}: {values}")).collect();
+    let texts: Vec<String> = by_values
+        .iter()
+        .map(|(values, queues)| {
+            format!("{} {queues}: {values}", if queues.len() == 1 { "queue" } else { "queues" })
+        })
+        .collect();
     if texts.is_empty() { "coalescing of the interface on every queue".to_owned() } else { texts.join("; ") }
 }
 

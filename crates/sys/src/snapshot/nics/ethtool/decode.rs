@@ -45,6 +45,20 @@ pub(super) fn coalescing(answer: &[u8]) -> Coalescing {
     }
 }
 
+/// A queue's coalescing without the zeros that the ioctl has for what the interface does not support.
+pub(super) fn as_far_as(queue: &Coalescing, interface: Option<&Coalescing>) -> Coalescing {
+    let Some(has) = interface else { return queue.clone() };
+    Coalescing {
+        rx_usecs: has.rx_usecs.and(queue.rx_usecs),
+        rx_frames: has.rx_frames.and(queue.rx_frames),
+        rx_usecs_irq: has.rx_usecs_irq.and(queue.rx_usecs_irq),
+        tx_usecs: has.tx_usecs.and(queue.tx_usecs),
+        tx_frames: has.tx_frames.and(queue.tx_frames),
+        adaptive_rx: has.adaptive_rx.and(queue.adaptive_rx),
+        adaptive_tx: has.adaptive_tx.and(queue.adaptive_tx),
+    }
+}
+
 pub(super) fn pause(answer: &[u8]) -> Pause {
     let is_on = |kind| flag(&Attributes(answer), kind).unwrap_or(false);
     Pause { autoneg: is_on(2), rx: is_on(3), tx: is_on(4) }

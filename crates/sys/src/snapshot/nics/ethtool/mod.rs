@@ -108,6 +108,9 @@ fn ask(interface: &str) -> Answers {
     let channels = asked(request::CHANNELS)
         .map(|answer| decode::channels(&answer))
         .or(|| reading(ioctl::channels(interface)));
+    let coalescing = asked(request::COALESCING)
+        .map(|answer| decode::coalescing(&answer))
+        .or(|| reading(ioctl::coalescing(interface)));
     let queues = channels.known().map_or(1, |all| all.combined.saturating_add(all.rx.max(all.tx)));
     Answers {
         driver: reading(ioctl::driver(interface)),
@@ -115,9 +118,7 @@ fn ask(interface: &str) -> Answers {
         rings: asked(request::RINGS)
             .map(|answer| decode::rings(&answer))
             .or(|| reading(ioctl::rings(interface))),
-        coalescing: asked(request::COALESCING)
-            .map(|answer| decode::coalescing(&answer))
-            .or(|| reading(ioctl::coalescing(interface))),
+        coalescing: coalescing.clone(),
         offloads: asked(request::FEATURES)
             .map(|answer| decode::features(&answer))
             .or(|| reading(ioctl::features(interface))),
@@ -130,7 +131,8 @@ fn ask(interface: &str) -> Answers {
         fec: asked(request::FEC).map(|answer| decode::fec(&answer)),
         eee: asked(request::EEE).map(|answer| decode::eee(&answer)).or(|| reading(ioctl::eee(interface))),
         rss_indirection: reading(ioctl::indirection(interface)),
-        queue_coalescing: reading(lists::queue_coalescing(interface, queues)),
+        queue_coalescing: reading(lists::queue_coalescing(interface, queues))
+            .map(|each| each.iter().map(|queue| decode::as_far_as(queue, coalescing.known())).collect()),
         private_flags: asked(request::PRIVATE_FLAGS).map(|answer| decode::private_flags(&answer)),
         driver_drops: reading(lists::driver_drops(interface)),
         rss_contexts: reading(rss_contexts(interface)),

@@ -34,6 +34,14 @@ fn answers_are_decoded_and_missing_values_are_distinguished_from_zero() {
     let coalescing = decode::coalescing(&[number(2, 0), attribute(11, &[1])].concat());
     let expected = Coalescing { rx_usecs: Some(0), adaptive_rx: Some(true), ..Coalescing::default() };
     assert_eq!(coalescing, expected);
+    let by_ioctl = ioctl::coalescing_of(&[0; 92]);
+    assert_eq!(by_ioctl.adaptive_tx, Some(false));
+    let queue = Coalescing { adaptive_rx: Some(false), ..expected.clone() };
+    assert_eq!(
+        decode::as_far_as(&by_ioctl, Some(&expected)),
+        queue,
+        "an unsupported value of a queue is not zero"
+    );
 }
 
 #[test]
