@@ -192,9 +192,11 @@ fn what_ended_a_run_has_a_translation() {
         );
     }
     let (mut missing, chinese) = (BTreeSet::new(), lowlat_lang::chinese());
-    for (stop, wake_every) in stops.iter().flat_map(|stop| [(stop, None), (stop, Some(1_000_000))]) {
-        let record = serde_json::json!({"counter": "tsc", "counter_hz": 1, "counter_hz_source": "", "threshold_ns": 100,
-            "duration_ns": 1, "cpus": [], "warnings": [], "stop": stop, "wake_every_ns": wake_every});
+    let measured = std::fs::read_to_string(result("jitter.json")).expect("a fixture");
+    let measured: Value = serde_json::from_str(&measured).expect("JSON");
+    for (stop, wake_every) in stops.iter().flat_map(|stop| [(stop, Value::Null), (stop, 1_000_000.into())]) {
+        let mut record = measured["measurements"][0]["record"].clone();
+        (record["stop"], record["wake_every_ns"]) = (stop.clone(), wake_every);
         let record = serde_json::from_value(record).expect("a record");
         for text in lowlat_report::stop_text(&record) {
             missing.extend(lowlat_lang::misses(&format!("<p>{text}</p>"), &chinese));
