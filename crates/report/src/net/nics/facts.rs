@@ -159,8 +159,12 @@ fn rss_contexts(contexts: &BTreeMap<u32, Vec<u32>>) -> String {
 }
 
 fn flow_rules(rules: &BTreeMap<u32, String>) -> String {
-    let all: Vec<String> = rules.iter().map(|(location, target)| format!("{location} to {target}")).collect();
-    if all.is_empty() { "none".to_owned() } else { all.join(", ").replace("to dropped", "dropped") }
+    let one = |(location, target): (&u32, &String)| match target.as_str() {
+        "dropped" => format!("{location} dropped"),
+        place => format!("{location} to {place}"),
+    };
+    let all: Vec<String> = rules.iter().map(one).collect();
+    if all.is_empty() { "none".to_owned() } else { all.join(", ") }
 }
 
 fn fec(fec: &Fec) -> String {

@@ -162,7 +162,7 @@ pub(super) fn module(memory: &[u8]) -> Option<String> {
         0x20 => ("SFP+ with CMIS", 129, 148),
         _ => return None,
     };
-    let words = |at: usize| memory.get(at..at + 16).map(text).map(|text| text.trim().to_owned());
+    let words = |at: usize| memory.get(at..at + 16).map(text);
     let parts = [Some(form.to_owned()), words(vendor), words(part)];
     let parts: Vec<String> = parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
     Some(parts.join(" "))

@@ -99,12 +99,9 @@ pub(super) fn answers(root: &Root, interface: &str) -> Reading<Answers> {
 
 fn ask(interface: &str) -> Answers {
     let mut netlink = Connection::open(Family::Ethtool);
-    let mut of_family = |ask: &dyn Fn(&mut Connection) -> Result<Vec<u8>, Errno>| match &mut netlink {
-        Ok(connection) => reading(ask(connection)),
-        Err(error) => reading(Err(*error)),
-    };
-    let transceiver = of_family(&|connection| module_memory(connection, interface));
-    let mut asked = |request: u8| of_family(&|connection| connection.ask_about(interface, request));
+    let transceiver = over(&mut netlink, |connection| module_memory(connection, interface));
+    let rss_contexts = over(&mut netlink, |connection| connection.list_about(interface, request::RSS));
+    let mut asked = |request: u8| over(&mut netlink, |connection| connection.ask_about(interface, request));
     let channels = asked(request::CHANNELS)
         .map(|answer| decode::channels(&answer))
         .or(|| reading(ioctl::channels(interface)));
@@ -135,11 +132,19 @@ fn ask(interface: &str) -> Answers {
             .map(|each| each.iter().map(|queue| decode::as_far_as(queue, coalescing.known())).collect()),
         private_flags: asked(request::PRIVATE_FLAGS).map(|answer| decode::private_flags(&answer)),
         driver_drops: reading(lists::driver_drops(interface)),
-        rss_contexts: reading(rss_contexts(interface)),
+        rss_contexts: rss_contexts.map(|all| all.iter().filter_map(|one| decode::rss_context(one)).collect()),
         flow_rules: reading(lists::flow_rules(interface)),
         pfc_priorities: reading(pfc(interface)).and_then(|answer| Reading::from_option(decode::pfc(&answer))),
         transceiver: transceiver.and_then(|memory| Reading::from_option(decode::module(&memory))),
     }
+}
+
+/// An answer over a connection, or why there is none.
+fn over<T>(
+    netlink: &mut Result<Connection, Errno>,
+    ask: impl FnOnce(&mut Connection) -> Result<T, Errno>,
+) -> Reading<T> {
+    reading(netlink.as_mut().map_err(|error| *error).and_then(ask))
 }
 
 /// The first 256 bytes of a plug-in module: its lower memory and upper page 0.
@@ -165,12 +170,6 @@ fn module_memory(connection: &mut Connection, interface: &str) -> Result<Vec<u8>
         }
     }
     Ok(memory)
-}
-
-/// The RSS contexts that users added, which the kernel lists since 6.12.
-fn rss_contexts(interface: &str) -> Result<BTreeMap<u32, Vec<u32>>, Errno> {
-    let answers = Connection::open(Family::Ethtool)?.list_about(interface, request::RSS)?;
-    Ok(answers.iter().filter_map(|answer| decode::rss_context(answer)).collect())
 }
 
 /// Asks data center bridging for its IEEE attributes (linux/dcbnl.h).
