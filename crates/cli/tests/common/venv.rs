@@ -4,11 +4,16 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
+    sync::{Mutex, PoisonError},
 };
+
+/// Held while one is made: two tests want the same.
+static MAKING: Mutex<()> = Mutex::new(());
 
 /// A virtual environment with this package ("name==version"), installed below target/ at the first run; why not,
 /// otherwise.
 pub fn venv(name: &str, package: &str) -> Result<PathBuf, String> {
+    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let whole = place.join("whole");
     // Its programs contain its path.
