@@ -4,7 +4,7 @@ use super::c2c::{darkness, groups, name, notes, order, spread};
 use lowlat_cache::c2c::{C2cRecord, Kind, Prediction, partitions};
 use lowlat_host::{CpuId, CpuSet, topology::Topology};
 use lowlat_text::page::svg::px;
-use lowlat_text::page::{Section, micro, section as page_section};
+use lowlat_text::page::{Section, data_table, micro, section as page_section};
 use lowlat_text::units::{clean, count, duration_fine};
 use maud::{Markup, html};
 
@@ -161,24 +161,17 @@ fn shade(record: &C2cRecord, ns: f64) -> usize {
 fn table(record: &C2cRecord, topology: &Topology) -> Markup {
     html! {
         div class="card flush" {
-            div class="scroll" tabindex="0" role="region" aria-label="Levels of latency" {
-                table class="numbers" {
-                    thead { tr {
-                        th scope="col" { "Level" } th scope="col" { "Median" } th scope="col" { "Fastest" } th scope="col" { "Slowest" }
-                        th scope="col" { "Quartiles" }
-                        th scope="col" { "Pairs measured" } th scope="col" { "Groups" }
-                    } }
-                    tbody { @for (place, level) in record.levels.iter().enumerate() {
-                        tr {
-                            th scope="row" { (name(record, topology, place)) }
-                            td class="strong" { (micro(&duration_fine(level.median_ns))) }
-                            td { (micro(&duration_fine(level.min_ns))) } td { (micro(&duration_fine(level.max_ns))) }
-                            td { (spread(level).replace("+-", "±")) }
-                            td { (count(level.pairs)) } td { (groups(level)) }
-                        }
-                    } }
-                }
-            }
+            (data_table("Levels of latency", "numbers", &["Level", "Median", "Fastest", "Slowest", "Quartiles", "Pairs measured", "Groups"], &html! {
+                @for (place, level) in record.levels.iter().enumerate() {
+                                       tr {
+                                           th scope="row" { (name(record, topology, place)) }
+                                           td class="strong" { (micro(&duration_fine(level.median_ns))) }
+                                           td { (micro(&duration_fine(level.min_ns))) } td { (micro(&duration_fine(level.max_ns))) }
+                                           td { (spread(level).replace("+-", "±")) }
+                                           td { (count(level.pairs)) } td { (groups(level)) }
+                                       }
+                                   }
+            }))
         }
     }
 }

@@ -4,7 +4,7 @@ use super::chart::time_name;
 use super::pingpong::{bytes, doubts, quantile_of};
 use lowlat_net::pingpong::{PingpongRecord, SizeRecord};
 use lowlat_text::page::svg::{LogScale, decade_above, decade_below, px};
-use lowlat_text::page::{Section, micro, section as page_section};
+use lowlat_text::page::{Section, data_table, micro, section as page_section};
 use lowlat_text::units::{clean, count, duration};
 use maud::{Markup, html};
 
@@ -108,20 +108,23 @@ fn mark(size: &SizeRecord, x: f64, y: &LogScale) -> Markup {
 
 fn table(record: &PingpongRecord) -> Markup {
     let has_rate = record.scenario.rate_per_s.is_some();
+    let from_send = if has_rate { format!("p{} from send", record.percentile) } else { String::new() };
+    let heads = [
+        "Bytes",
+        "Mean",
+        "Min",
+        "p50",
+        "p99",
+        &from_send,
+        "p99.9",
+        "p99.99",
+        "Max",
+        "Std. dev.",
+        "Round trips",
+    ];
     html! {
         div class="card flush" {
-            div class="scroll" tabindex="0" role="region" aria-label="Half round trips by size" {
-                table class="numbers" {
-                    thead { tr {
-                        th scope="col" { "Bytes" } th scope="col" { "Mean" } th scope="col" { "Min" } th scope="col" { "p50" }
-                        th scope="col" { "p99" }
-                        @if has_rate { th scope="col" { "p" (record.percentile) " from send" } }
-                        th scope="col" { "p99.9" } th scope="col" { "p99.99" } th scope="col" { "Max" }
-                        th scope="col" { "Std. dev." } th scope="col" { "Round trips" }
-                    } }
-                    tbody { @for size in &record.sizes { (row(size, has_rate)) } }
-                }
-            }
+            (data_table("Half round trips by size", "numbers", &heads, &html! { @for size in &record.sizes { (row(size, has_rate)) } }))
         }
     }
 }

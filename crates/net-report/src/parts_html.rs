@@ -9,7 +9,7 @@ use lowlat_net::pingpong::{
     parts::{PARTS, Part, SizeParts},
 };
 use lowlat_text::page::svg::px;
-use lowlat_text::page::{Section, micro, section as page_section};
+use lowlat_text::page::{Section, data_table, micro, section as page_section};
 use lowlat_text::units::{clean, count, duration, percent, plural};
 use maud::{Markup, html};
 
@@ -131,27 +131,20 @@ fn bar(
 }
 
 fn table(record: &PingpongRecord, size: &SizeRecord, parts: &SizeParts) -> Markup {
+    let head = format!("Part of a round trip of {}", bytes(size.size_bytes));
     let title = format!("Parts of a round trip of {}", bytes(size.size_bytes));
     html! {
         div class="card flush" {
-            div class="scroll" tabindex="0" role="region" aria-label=(title) {
-                table class="numbers of-parts" {
-                    thead { tr {
-                        th scope="col" { "Part of a round trip of " (bytes(size.size_bytes)) } th scope="col" { "Median" }
-                        th scope="col" { "p99" } th scope="col" { "Share of all time" }
-                    } }
-                    tbody {
-                        @for of in shown(record, parts) {
-                            tr {
-                                th scope="row" { span class={ "swatch " (class(of.part)) } {} " " (name(record, of.part)) }
-                                td class="strong" { (micro(&duration(of.median_ns))) }
-                                td { (of.p99_ns.map_or_else(|| NONE.to_owned(), |ns| micro(&duration(ns)))) }
-                                td { (percent(parts.share_of(of) * 100.0)) }
-                            }
-                        }
+            (data_table(&title, "numbers of-parts", &[&head, "Median", "p99", "Share of all time"], &html! {
+                @for of in shown(record, parts) {
+                    tr {
+                        th scope="row" { span class={ "swatch " (class(of.part)) } {} " " (name(record, of.part)) }
+                        td class="strong" { (micro(&duration(of.median_ns))) }
+                        td { (of.p99_ns.map_or_else(|| NONE.to_owned(), |ns| micro(&duration(ns)))) }
+                        td { (percent(parts.share_of(of) * 100.0)) }
                     }
                 }
-            }
+            }))
         }
     }
 }
@@ -162,21 +155,14 @@ fn causes(record: &PingpongRecord, size: &SizeRecord, parts: &SizeParts) -> Mark
         format!("The slowest {} of {}", plural(parts.slowest.len(), "round trip"), bytes(size.size_bytes));
     html! {
         div class="card flush" {
-            div class="scroll" tabindex="0" role="region" aria-label=(title) {
-                table class="numbers of-parts slowest" {
-                    thead { tr {
-                        th scope="col" { (title) } th scope="col" { "Cause" } th scope="col" { "Count" } th scope="col" { "Slowest" }
-                    } }
-                    tbody {
-                        @for row in rows {
-                            tr {
-                                th scope="row" { (row.part) } td { (row.cause) }
-                                td class="strong" { (count(row.count)) } td { (micro(&duration(row.longest_ns))) }
-                            }
-                        }
+            (data_table(&title, "numbers of-parts slowest", &[&title, "Cause", "Count", "Slowest"], &html! {
+                @for row in rows {
+                    tr {
+                        th scope="row" { (row.part) } td { (row.cause) }
+                        td class="strong" { (count(row.count)) } td { (micro(&duration(row.longest_ns))) }
                     }
                 }
-            }
+            }))
         }
     }
 }

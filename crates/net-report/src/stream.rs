@@ -13,7 +13,7 @@ use lowlat_result::ResultDocument;
 use lowlat_text::view::{Head, View};
 use lowlat_text::{
     columns::{self, Column},
-    page::{Section, micro, section as page_section, tile},
+    page::{Section, data_table, micro, section as page_section, tile},
     text::{YELLOW, add_detail, add_result, add_sentences, usable},
     units::{clean, count, duration, plural, rate},
 };
@@ -267,12 +267,7 @@ fn table(rates: &[RateSummary]) -> Markup {
     ];
     html! {
         div class="card flush" {
-            div class="scroll" tabindex="0" role="region" aria-label="Latency and losses by rate" {
-                table class="numbers" {
-                    thead { tr { @for head in HEADS { th scope="col" { (head) } } } }
-                    tbody { @for rate in rates { (row(rate)) } }
-                }
-            }
+            (data_table("Latency and losses by rate", "numbers", &HEADS, &html! { @for rate in rates { (row(rate)) } }))
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     words::{bytes, cpus, interval, judged, not_measured, per_second, ratio},
 };
 use lowlat_text::page::svg::px;
-use lowlat_text::page::{Section, micro, section as page_section};
+use lowlat_text::page::{Section, data_table, micro, section as page_section};
 use lowlat_text::units::clean;
 use lowlat_workload::article::{Explained, Factor, Published};
 use lowlat_workload::{Purpose, WorkloadRecord};
@@ -62,16 +62,11 @@ fn table(label: &str, head: &[&str], rows: &[Vec<String>]) -> Markup {
             p class="empty" { "Nothing was measured." }
         } @else {
             div class="card flush" {
-                div class="scroll" tabindex="0" role="region" aria-label=(label) {
-                    table class="numbers" {
-                        thead { tr { @for of in head { th scope="col" { (of) } } } }
-                        tbody { @for row in rows { tr {
-                            @for (place, cell) in row.iter().enumerate() {
-                                @if place == 0 { th scope="row" { (clean(cell)) } } @else { td { (clean(cell)) } }
-                            }
-                        } } }
+                (data_table(label, "numbers", head, &html! { @for row in rows { tr {
+                    @for (place, cell) in row.iter().enumerate() {
+                        @if place == 0 { th scope="row" { (clean(cell)) } } @else { td { (clean(cell)) } }
                     }
-                }
+                } } }))
             }
         }
     }

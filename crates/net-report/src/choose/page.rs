@@ -7,7 +7,7 @@ use crate::{
 };
 use lowlat_net::choose::{ChoiceRecord, ChoiceStudy, ModeStudy, NetChoiceMeasurement};
 use lowlat_result::ResultDocument;
-use lowlat_text::page::{Section, micro, section, tile};
+use lowlat_text::page::{Section, data_table, micro, section, tile};
 use lowlat_text::units::{clean, span};
 use lowlat_text::view::{Head, View};
 use maud::{Markup, html};
@@ -107,25 +107,16 @@ fn table(study: &ChoiceStudy) -> Markup {
     let mark = if study.choice.is_some_and(|choice| choice.meets) { " (chosen)" } else { " (closest)" };
     html! {
         div class="card flush" {
-            div class="scroll" tabindex="0" role="region" aria-label="Waiting modes" {
-                table class="numbers" {
-                    thead { tr {
-                        th scope="col" { "Mode" } th scope="col" { "p50" } th scope="col" { "p99" }
-                        th scope="col" { "95 % interval" } th scope="col" { "CPU, client" } th scope="col" { "CPU, server" }
-                        th scope="col" { "Meets the goal" }
-                    } }
-                    tbody {
-                        @for (at, of) in measured(study) {
-                            tr {
-                                th scope="row" { (of.mode) @if Some(at) == place { (mark) } }
-                                td { (micro(&time(of.p50_ns))) } td class="strong" { (micro(&time(of.p99_ns))) }
-                                td { (micro(&interval(of.p99_ns))) } td { (percent(of.client_share)) }
-                                td { (percent(of.server_share)) } td { (meets(of)) }
-                            }
-                        }
+            (data_table("Waiting modes", "numbers", &["Mode", "p50", "p99", "95 % interval", "CPU, client", "CPU, server", "Meets the goal"], &html! {
+                @for (at, of) in measured(study) {
+                    tr {
+                        th scope="row" { (of.mode) @if Some(at) == place { (mark) } }
+                        td { (micro(&time(of.p50_ns))) } td class="strong" { (micro(&time(of.p99_ns))) }
+                        td { (micro(&interval(of.p99_ns))) } td { (percent(of.client_share)) }
+                        td { (percent(of.server_share)) } td { (meets(of)) }
                     }
                 }
-            }
+            }))
         }
     }
 }

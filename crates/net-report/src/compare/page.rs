@@ -7,7 +7,7 @@ use crate::{
 };
 use lowlat_net::compare::{CompareRecord, CompareStudy, NetCompareMeasurement, SizeComparison};
 use lowlat_result::ResultDocument;
-use lowlat_text::page::{Section, micro, section, tile};
+use lowlat_text::page::{Section, data_table, micro, section, tile};
 use lowlat_text::units::{clean, count, duration_fine};
 use lowlat_text::view::{Head, View};
 use maud::{Markup, html};
@@ -115,28 +115,19 @@ fn marks(record: &CompareRecord, size_bytes: Option<u32>) -> Vec<Mark> {
 fn table(record: &CompareRecord, study: &CompareStudy) -> Markup {
     html! {
         div class="card flush" {
-            div class="scroll" tabindex="0" role="region" aria-label="Half round trips by size and side" {
-                table class="numbers" {
-                    thead { tr {
-                        th scope="col" { "Bytes" } th scope="col" { "Side" } th scope="col" { "p50" } th scope="col" { "Mean" }
-                        th scope="col" { "p99" } th scope="col" { "p50 / A" } th scope="col" { "Mean / A" }
-                        th scope="col" { "p99 / A" } th scope="col" { "Rounds" }
-                    } }
-                    tbody {
-                        @for size in &study.sizes {
-                            @for (place, side) in size.sides.iter().enumerate() {
-                                tr {
-                                    th scope="row" { (size.size_bytes.map_or_else(|| NONE.to_owned(), |bytes| count(u64::from(bytes)))) }
-                                    td { (name(record, place)) }
-                                    td class="strong" { (time(side.p50_ns)) } td { (time(side.mean_ns)) } td { (time(side.p99_ns)) }
-                                    @for word in ["p50", "mean", "p99"] { td { (ratio(size, place, word)) } }
-                                    td { (side.rounds) }
-                                }
-                            }
+            (data_table("Half round trips by size and side", "numbers", &["Bytes", "Side", "p50", "Mean", "p99", "p50 / A", "Mean / A", "p99 / A", "Rounds"], &html! {
+                @for size in &study.sizes {
+                    @for (place, side) in size.sides.iter().enumerate() {
+                        tr {
+                            th scope="row" { (size.size_bytes.map_or_else(|| NONE.to_owned(), |bytes| count(u64::from(bytes)))) }
+                            td { (name(record, place)) }
+                            td class="strong" { (time(side.p50_ns)) } td { (time(side.mean_ns)) } td { (time(side.p99_ns)) }
+                            @for word in ["p50", "mean", "p99"] { td { (ratio(size, place, word)) } }
+                            td { (side.rounds) }
                         }
                     }
                 }
-            }
+            }))
         }
     }
 }

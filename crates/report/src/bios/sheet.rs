@@ -2,7 +2,7 @@
 
 use lowlat_bios::{BiosSheet, SheetRow};
 use lowlat_host::Profile;
-use lowlat_text::page::{Section, page, section};
+use lowlat_text::page::{Section, data_table, page, section};
 use lowlat_text::text::{BOLD, DIM, YELLOW, add_wrapped, paint, usable, wrap};
 use lowlat_text::units::{clean, plural};
 use maud::{Markup, html};
@@ -96,10 +96,7 @@ pub fn bios_sheet_html(sheet: &BiosSheet, server: &str) -> String {
         @for menu in &sheet.menus {
             div class="card flush menu" {
                 div class="table-head" { h3 translate="no" { (menu.title) } }
-                table class="sheet" {
-                    thead { tr { @for head in ["Setting", "Set to", "Was", "Done"] { th scope="col" { (head) } } } }
-                    tbody { @for row in &menu.rows { (table_row(row)) } }
-                }
+                (data_table("", "sheet", &["Setting", "Set to", "Was", "Done"], &html! { @for row in &menu.rows { (table_row(row)) } }))
             }
         }
         @let marked = marked(sheet);

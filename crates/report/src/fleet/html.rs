@@ -4,7 +4,7 @@ use super::{headline, names, oldest, other_threshold, times};
 use crate::audit::verdict_class;
 use lowlat_result::fleet::{Fleet, FleetGroup, FleetWanted};
 use lowlat_settings::Verdict;
-use lowlat_text::page::{Section, micro, page, section as page_section, tile};
+use lowlat_text::page::{Section, data_table, micro, page, section as page_section, table_below, tile};
 use lowlat_text::units::{clean, count, duration, plural, rate};
 use maud::{Markup, html};
 
@@ -84,6 +84,10 @@ fn groups(fleet: &Fleet) -> Markup {
         "Hosts with the same verdicts share a row; those that differ from most hosts in most settings come first. "
         "A circle marks a verdict that is not that of most hosts."
     };
+    let heads = html! {
+        th scope="col" { "Hosts" } th scope="col" class="figure" { "Score" } th scope="col" class="figure" { "To change" }
+        @for id in &columns { th scope="col" class="turned" { span { (clean(id)) } } }
+    };
     let body = html! {
         ul class="legend fleet-legend" {
             @for verdict in [Verdict::Wrong, Verdict::Unknown, Verdict::Good] {
@@ -91,15 +95,9 @@ fn groups(fleet: &Fleet) -> Markup {
             }
         }
         div class="card flush" {
-            div class="scroll" tabindex="0" role="region" aria-label="Hosts and settings" {
-                table class="fleet" {
-                    thead { tr {
-                        th scope="col" { "Hosts" } th scope="col" class="figure" { "Score" } th scope="col" class="figure" { "To change" }
-                        @for id in &columns { th scope="col" class="turned" { span { (clean(id)) } } }
-                    } }
-                    tbody { @for group in fleet.groups.iter().take(GROUPS_MAX) { (row(fleet, group, &columns)) } }
-                }
-            }
+            (table_below("Hosts and settings", "fleet", &heads, &html! {
+                @for group in fleet.groups.iter().take(GROUPS_MAX) { (row(fleet, group, &columns)) }
+            }))
             @if fleet.groups.len() > GROUPS_MAX { p class="empty" { (plural(fleet.groups.len() - GROUPS_MAX, "more group")) " are left out." } }
         }
     };
@@ -160,24 +158,16 @@ fn findings(fleet: &Fleet) -> Markup {
     let body = html! {
         @if fleet.findings.is_empty() { p class="empty" { "No setting is at fault." } } @else {
             div class="card flush" {
-                div class="scroll tall" tabindex="0" role="region" aria-label="Settings at fault" {
-                    table class="fleet" {
-                        thead { tr {
-                            th scope="col" { "Setting" } th scope="col" class="figure" { "Hosts" } th scope="col" class="figure" { "Of" }
-                            th scope="col" { "Wanted" } th scope="col" { "Where" }
-                        } }
-                        tbody {
-                            @for of in fleet.findings.iter().take(FINDINGS_MAX) {
-                                tr {
-                                    th scope="row" { code { (clean(&of.id)) } }
-                                    td class="figure" { (count(of.fault_count as u64)) } td class="figure" { (count(of.applies_count as u64)) }
-                                    td { (wanted(fleet, &of.wanted)) }
-                                    td { @if of.fault_count == of.applies_count { "everywhere" } @else { (host_names(fleet, &of.hosts, 8)) } }
-                                }
-                            }
+                (data_table("Settings at fault", "fleet tall", &["Setting", ">Hosts", ">Of", "Wanted", "Where"], &html! {
+                    @for of in fleet.findings.iter().take(FINDINGS_MAX) {
+                        tr {
+                            th scope="row" { code { (clean(&of.id)) } }
+                            td class="figure" { (count(of.fault_count as u64)) } td class="figure" { (count(of.applies_count as u64)) }
+                            td { (wanted(fleet, &of.wanted)) }
+                            td { @if of.fault_count == of.applies_count { "everywhere" } @else { (host_names(fleet, &of.hosts, 8)) } }
                         }
                     }
-                }
+                }))
             }
         }
     };
@@ -204,24 +194,16 @@ fn noisy(fleet: &Fleet) -> Markup {
     let body = html! {
         @if fleet.noisy.is_empty() { p class="empty" { "None." } } @else {
             div class="card flush" {
-                div class="scroll" tabindex="0" role="region" aria-label="Hosts with most interruptions" {
-                    table class="fleet" {
-                        thead { tr {
-                            th scope="col" { "Host" } th scope="col" class="figure" { "Per second and CPU" }
-                            th scope="col" class="figure" { "Times the middle" } th scope="col" class="figure" { "Longest" }
-                        } }
-                        tbody {
-                            @for host in fleet.noisy.iter().take(NOISY_MAX).filter_map(|at| fleet.hosts.get(*at)) {
-                                tr {
-                                    th scope="row" translate="no" { (clean(&host.name)) }
-                                    td class="figure" { (host.rate.map_or_else(String::new, |of| rate(of.per_s))) }
-                                    td class="figure" { (times(fleet, host).map_or_else(|| "–".to_owned(), rate)) }
-                                    td class="figure" { (host.length_ns_max.map_or_else(|| "–".to_owned(), |ns| micro(&duration(ns)))) }
-                                }
-                            }
+                (data_table("Hosts with most interruptions", "fleet", &["Host", ">Per second and CPU", ">Times the middle", ">Longest"], &html! {
+                    @for host in fleet.noisy.iter().take(NOISY_MAX).filter_map(|at| fleet.hosts.get(*at)) {
+                        tr {
+                            th scope="row" translate="no" { (clean(&host.name)) }
+                            td class="figure" { (host.rate.map_or_else(String::new, |of| rate(of.per_s))) }
+                            td class="figure" { (times(fleet, host).map_or_else(|| "–".to_owned(), rate)) }
+                            td class="figure" { (host.length_ns_max.map_or_else(|| "–".to_owned(), |ns| micro(&duration(ns)))) }
                         }
                     }
-                }
+                }))
                 @if fleet.noisy.len() > NOISY_MAX { p class="empty" { (plural(fleet.noisy.len() - NOISY_MAX, "more host")) " are left out." } }
             }
         }

@@ -3,7 +3,7 @@
 use super::{Named, sentences};
 use crate::assess;
 use crate::host::line::title_and_cpus;
-use lowlat_text::page::{Section, micro, page, section as page_section};
+use lowlat_text::page::{Section, data_table, micro, page, section as page_section};
 use lowlat_text::units::{clean, duration, percent, rate};
 use maud::{Markup, html};
 
@@ -28,16 +28,9 @@ fn overview(documents: &[Named<'_>]) -> Markup {
     let lead = html! { "Each document with its verdict. Follow a name to its full report." };
     let body = html! {
         div class="card flush" {
-            div class="scroll" tabindex="0" role="region" aria-label="Table of documents" {
-                table class="numbers" {
-                    thead { tr {
-                        th scope="col" class="left" { "Document" } th scope="col" class="left" { "Host" } th scope="col" { "Score" }
-                        th scope="col" { "To change" } th scope="col" { "Interruptions per second and CPU" } th scope="col" { "Time lost" }
-                        th scope="col" { "Longest" }
-                    } }
-                    tbody { @for (at, of) in documents.iter().enumerate() { (row(at, of)) } }
-                }
-            }
+            (data_table("Table of documents", "numbers", &["<Document", "<Host", "Score", "To change", "Interruptions per second and CPU", "Time lost", "Longest"], &html! {
+                @for (at, of) in documents.iter().enumerate() { (row(at, of)) }
+            }))
         }
         @for (at, (name, document)) in documents.iter().enumerate() {
             p class="note" { b { a href={ "#d" (at + 1) } { (clean(name)) } ": " } (micro(&sentences(document).join(" "))) }

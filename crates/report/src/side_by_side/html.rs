@@ -3,10 +3,10 @@
 use super::{comparisons, facts, letter, limit_sentence, rows};
 use crate::jitter::comparison::{harm_word, headline, interval, ratio};
 use crate::jitter::html::STYLE;
-use crate::jitter::html::comparison::{axis, footer, interval_picture, scale, sections};
+use crate::jitter::html::comparison::{compared, footer, interval_picture, scale, sections};
 use lowlat_result::compare::{Comparison, LimitVerdict, SideBySide};
 use lowlat_text::page::svg::LogScale;
-use lowlat_text::page::{Section, micro, page, section as page_section};
+use lowlat_text::page::{Section, micro, page, section as page_section, table_below};
 use maud::{Markup, html};
 
 /// Builds the page of documents side by side.
@@ -30,34 +30,26 @@ fn overview(of: &SideBySide) -> Markup {
     let lead = html! { "Score of the settings, and interruptions per second and CPU. The ratio is to the runs marked “compared with”." };
     // One scale for all ratios.
     let widest = of.comparisons.iter().map(scale).max_by_key(|scale| scale.high);
+    let heads =
+        compared(&["<Document", "Score", "Faults", "Rate (95 %)", "Time lost", "Longest"], widest.as_ref());
     let body = html! {
         div class="card flush" {
-            div class="scroll" tabindex="0" role="region" aria-label="Documents side by side" {
-                table class="numbers compare" {
-                    thead { tr {
-                        th scope="col" class="left" { "Document" } th scope="col" { "Score" } th scope="col" { "Faults" }
-                        th scope="col" { "Rate (95 %)" } th scope="col" { "Time lost" } th scope="col" { "Longest" }
-                        th scope="col" class="left" { span class="vh" { "Ratio" } @if let Some(scale) = &widest { (axis(scale)) } }
-                        th scope="col" class="left" { "Result" }
-                    } }
-                    tbody {
-                        @for (at, (row, document)) in rows(of).iter().zip(&of.documents).enumerate() {
-                            tr {
-                                th scope="row" class="left shows" {
-                                    (row.letter) ": " span translate="no" { (row.name) } span class="why" { (micro(&facts(document))) }
-                                }
-                                td { (row.score) } td { (row.faults) }
-                                td { (row.rate) span class="why" { (row.interval) } }
-                                td { (micro(&row.lost)) } td { (micro(&row.longest)) }
-                                @match (compared(of, at), &widest) {
-                                    (Some(comparison), Some(scale)) => (result(comparison, scale)),
-                                    _ => { td {} td class="left" { "compared with" } },
-                                }
-                            }
+            (table_below("Documents side by side", "numbers compare", &heads, &html! {
+                @for (at, (row, document)) in rows(of).iter().zip(&of.documents).enumerate() {
+                    tr {
+                        th scope="row" class="left shows" {
+                            (row.letter) ": " span translate="no" { (row.name) } span class="why" { (micro(&facts(document))) }
+                        }
+                        td { (row.score) } td { (row.faults) }
+                        td { (row.rate) span class="why" { (row.interval) } }
+                        td { (micro(&row.lost)) } td { (micro(&row.longest)) }
+                        @match (comparison_of(of, at), &widest) {
+                            (Some(comparison), Some(scale)) => (result(comparison, scale)),
+                            _ => { td {} td class="left" { "compared with" } },
                         }
                     }
                 }
-            }
+            }))
         }
         @for (at, _, _, limit) in comparisons(of) {
             @if let Some(limit) = limit {
@@ -69,7 +61,7 @@ fn overview(of: &SideBySide) -> Markup {
 }
 
 /// The comparison in which a document comes after: with the first one, or with the other one of its pair.
-fn compared(of: &SideBySide, at: usize) -> Option<&Comparison> {
+fn comparison_of(of: &SideBySide, at: usize) -> Option<&Comparison> {
     match of.comparisons.as_slice() {
         [pooled] => (at % 2 == 1).then_some(pooled),
         each => each.get(at.checked_sub(1)?),

@@ -154,6 +154,36 @@ pub fn section(id: &str, title: &str, lead: &Markup, body: &Markup) -> Markup {
     }
 }
 
+/// Builds a table below a row of [`heads`]. `label` is its name for those who cannot see it; with one, it scrolls sideways where
+/// it is too wide. Of the class `tall`, it also scrolls down.
+pub fn data_table(label: &str, class: &str, of: &[&str], rows: &Markup) -> Markup {
+    table_below(label, class, &heads(of), rows)
+}
+
+/// Builds heads of columns. One that begins with `<` is flush left, with `>` flush right; an empty one is left out.
+pub fn heads(of: &[&str]) -> Markup {
+    let place = |head: &str| match head.as_bytes().first() {
+        Some(b'<') => Some("left"),
+        Some(b'>') => Some("figure"),
+        _ => None,
+    };
+    html! {
+        @for head in of.iter().filter(|head| !head.is_empty()) {
+            th scope="col" class=[place(head)] { (head.trim_start_matches(['<', '>'])) }
+        }
+    }
+}
+
+/// The same with heads of its own.
+pub fn table_below(label: &str, class: &str, heads: &Markup, rows: &Markup) -> Markup {
+    let table = html! { table class=(class) { thead { tr { (heads) } } tbody { (rows) } } };
+    if label.is_empty() {
+        return table;
+    }
+    let tall = class.contains("tall").then_some(" tall").unwrap_or_default();
+    html! { div class={ "scroll" (tall) } tabindex="0" role="region" aria-label=(label) { (table) } }
+}
+
 /// Puts the micro sign into a text, and a non-breaking space between each figure and its unit.
 pub fn micro(text: &str) -> String {
     const UNITS: [(&str, &str); 5] = [(" us", "µs"), (" ns", "ns"), (" ms", "ms"), (" s", "s"), (" %", "%")];

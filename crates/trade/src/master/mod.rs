@@ -47,7 +47,7 @@ use member::Member;
 use memory::{Maker, WrittenBy};
 use ready::{Ready, ReadyList};
 use rustix::{
-    fs::{Mode, chmod},
+    fs::{Mode, chmod, rename},
     io::Errno,
     net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType},
     thread::{CpuSet, sched_getaffinity},
@@ -345,10 +345,15 @@ fn listen(folder: &RunFolder) -> Result<OwnedFd, MasterError> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let fd = net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
         .map_err(failed("create socket"))?;
-    let address = SocketAddrUnix::new(&path).map_err(failed("use the path of socket"))?;
+    // Nodes wait until the socket has its name: it then listens.
+    let unnamed = path.with_file_name("master.new");
+    // Of a master that was killed.
+    std::fs::remove_file(&unnamed).ok();
+    let address = SocketAddrUnix::new(&unnamed).map_err(failed("use the path of socket"))?;
     net::bind(&fd, &address).map_err(failed("bind socket"))?;
     // Before it listens. Other users would be refused anyway, but must not even connect.
-    chmod(&path, Mode::RUSR | Mode::WUSR).map_err(failed("protect socket"))?;
+    chmod(&unnamed, Mode::RUSR | Mode::WUSR).map_err(failed("protect socket"))?;
     net::listen(&fd, BACKLOG).map_err(failed("listen"))?;
+    rename(&unnamed, &path).map_err(failed("name socket"))?;
     Ok(fd)
 }

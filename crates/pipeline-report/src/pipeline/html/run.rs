@@ -5,7 +5,7 @@ use crate::pipeline::terminal::{
 };
 use lowlat_pipeline::{PipelineDocument, StageFigures, WireRecord};
 use lowlat_text::page::svg::px;
-use lowlat_text::page::{Section, facts, micro, page, section as page_section, tile};
+use lowlat_text::page::{Section, data_table, facts, micro, page, section as page_section, tile};
 use lowlat_text::units::{clean, count, duration};
 use maud::{Markup, html};
 
@@ -126,29 +126,20 @@ fn table(label: &str, all: &[(&str, &StageFigures)]) -> Markup {
     let ns = |ns: Option<u64>| ns.map_or_else(|| NONE.to_owned(), |ns| micro(&duration(ns)));
     html! {
         div class="card flush" {
-            div class="scroll" tabindex="0" role="region" aria-label=(label) {
-                table class="numbers" {
-                    thead { tr {
-                        th scope="col" { "#" } th scope="col" class="left" { "Stage" } th scope="col" { "Count" }
-                        th scope="col" { "Mean" } th scope="col" { "p50" } th scope="col" { "p99" }
-                        th scope="col" { "p99.9" } th scope="col" { "Max" }
-                    } }
-                    tbody {
-                        @for (number, (name, figures)) in all.iter().enumerate() {
-                            tr {
-                                td { (number + 1) }
-                                th scope="row" class="left" { (name) }
-                                td { (count(figures.count)) }
-                                td { (ns(figures.mean_ns.map(crate::pipeline::terminal::whole))) }
-                                td { (ns(figures.p50_ns)) }
-                                td { (ns(figures.p99_ns)) }
-                                td { (ns(figures.p99_9_ns)) }
-                                td { (ns(figures.max_ns)) }
-                            }
-                        }
+            (data_table(label, "numbers", &["#", "<Stage", "Count", "Mean", "p50", "p99", "p99.9", "Max"], &html! {
+                @for (number, (name, figures)) in all.iter().enumerate() {
+                    tr {
+                        td { (number + 1) }
+                        th scope="row" class="left" { (name) }
+                        td { (count(figures.count)) }
+                        td { (ns(figures.mean_ns.map(crate::pipeline::terminal::whole))) }
+                        td { (ns(figures.p50_ns)) }
+                        td { (ns(figures.p99_ns)) }
+                        td { (ns(figures.p99_9_ns)) }
+                        td { (ns(figures.max_ns)) }
                     }
                 }
-            }
+            }))
         }
     }
 }

@@ -6,7 +6,7 @@ use lowlat_pipeline::{
     StageRange,
     reference::{MeanRange, ReferenceRow, note},
 };
-use lowlat_text::page::{micro, section as page_section};
+use lowlat_text::page::{data_table, micro, section as page_section};
 use lowlat_text::units::{clean, count, duration, rate};
 use maud::{Markup, html};
 
@@ -37,17 +37,9 @@ pub fn table(group: &[&MeasuredRow<'_>], name: &str) -> Markup {
             div class="table-head" { h3 { span class={ "swatch g-" (first.row.group.to_ascii_lowercase()) } {} " " (name) }
                 @if let Some(note) = note(first.row.group) { p class="small" { (note) } }
             }
-            div class="scroll" tabindex="0" role="region" aria-label=(name) {
-                table class="numbers" {
-                    thead { tr {
-                        th scope="col" class="left" { "Row" } th scope="col" { "Ticks/s" } th scope="col" { "Ticks" }
-                        th scope="col" { "Market data" } th scope="col" { "Order" } th scope="col" { "Tick to order" }
-                        th scope="col" { "p50" } th scope="col" { "p99" } th scope="col" { "p99.9" } th scope="col" { "Max" }
-                        th scope="col" { "CPUs" } th scope="col" { "Switches" } th scope="col" { "Wakes" } th scope="col" { "Page faults" }
-                    } }
-                    tbody { @for row in group { (table_row(row)) } }
-                }
-            }
+            (data_table(name, "numbers", &["<Row", "Ticks/s", "Ticks", "Market data", "Order", "Tick to order", "p50", "p99", "p99.9", "Max", "CPUs", "Switches", "Wakes", "Page faults"], &html! {
+                @for row in group { (table_row(row)) }
+            }))
         }
     }
 }

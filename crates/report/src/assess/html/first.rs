@@ -4,7 +4,7 @@ use crate::assess::brief::worth_most;
 use crate::audit::html::anchors;
 use crate::audit::verdict_class;
 use lowlat_result::ResultDocument;
-use lowlat_text::page::{micro, section as page_section};
+use lowlat_text::page::{data_table, micro, section as page_section};
 use lowlat_text::units::{clean, duration, plural};
 use maud::{Markup, html};
 
@@ -24,34 +24,27 @@ pub fn section(document: &ResultDocument) -> Option<Markup> {
         @if is_measured { "The settings that caused most of the interruptions in this run, then those with the largest impact." }
         @else { "The settings with the largest impact. They caused none of the measured interruptions." }
     };
+    let last = if is_measured { ">Interruptions" } else { "" };
+    let heads = ["Setting", "Now", "Wanted", "Takes effect", last];
     let body = html! {
         div class="card flush" {
-            div class="scroll" tabindex="0" role="region" aria-label="Settings to change first" {
-                table class="first-table" {
-                    thead { tr {
-                        th scope="col" { "Setting" } th scope="col" { "Now" }
-                        th scope="col" { "Wanted" } th scope="col" { "Takes effect" }
-                        @if is_measured { th scope="col" class="figure" { "Interruptions" } }
-                    } }
-                    tbody {
-                        @for (finding, lost_ns) in shown {
-                            tr {
-                                th scope="row" {
-                                    span class={ "dot v-" (verdict_class(finding.verdict)) } {} " "
-                                    @match anchors.get(finding.id.as_str()) {
-                                        Some(anchor) => a href={ "#" (anchor) } { code { (clean(&finding.id)) } },
-                                        None => code { (clean(&finding.id)) },
-                                    }
-                                }
-                                td data-label="Now" { (clean(if finding.observed.is_empty() { &finding.because } else { &finding.observed })) }
-                                td data-label="Wanted" { (clean(&finding.wanted)) }
-                                td data-label="Takes effect" { @if finding.needs_reboot { "after a reboot" } @else { "at once" } }
-                                @if is_measured { td class="figure" data-label="Interruptions" { @if *lost_ns > 0 { (micro(&duration(*lost_ns))) } @else { "–" } } }
+            (data_table("Settings to change first", "first-table", &heads, &html! {
+                @for (finding, lost_ns) in shown {
+                    tr {
+                        th scope="row" {
+                            span class={ "dot v-" (verdict_class(finding.verdict)) } {} " "
+                            @match anchors.get(finding.id.as_str()) {
+                                Some(anchor) => a href={ "#" (anchor) } { code { (clean(&finding.id)) } },
+                                None => code { (clean(&finding.id)) },
                             }
                         }
+                        td data-label="Now" { (clean(if finding.observed.is_empty() { &finding.because } else { &finding.observed })) }
+                        td data-label="Wanted" { (clean(&finding.wanted)) }
+                        td data-label="Takes effect" { @if finding.needs_reboot { "after a reboot" } @else { "at once" } }
+                        @if is_measured { td class="figure" data-label="Interruptions" { @if *lost_ns > 0 { (micro(&duration(*lost_ns))) } @else { "–" } } }
                     }
                 }
-            }
+            }))
             p class="empty" {
                 @if !rest.is_empty() { "The findings below have " (plural(rest.len(), "more setting")) ". " }
                 code { "sudo lowlat tune plan --out plan.json" } " shows the old and the new value of each change, and "

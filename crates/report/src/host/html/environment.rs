@@ -13,10 +13,13 @@ use lowlat_host::{
     snapshot::{HugePages, Nic},
 };
 use lowlat_result::ResultDocument;
-use lowlat_text::page::{facts, micro, section as page_section};
+use lowlat_text::page::{data_table, facts, micro, section as page_section};
 use lowlat_text::units::{clean, count, duration, size};
 use maud::{Markup, html};
 use std::fmt::Display;
+
+const NIC_HEADS: [&str; 8] =
+    ["Name", "Link", "Driver and firmware", "Node and bus", "Queues", "Rings", "Coalescing", "Time stamps"];
 
 /// Builds cards of facts and the table of interfaces.
 pub fn section(document: &ResultDocument) -> Markup {
@@ -202,16 +205,7 @@ fn nics(host: &HostSnapshot) -> Markup {
             @if physical.is_empty() {
                 p class="empty" { (none_found(host, "/sys/class/net", "No physical interface was found.")) }
             } @else {
-                div class="scroll" tabindex="0" role="region" aria-label="Network interfaces" {
-                    table class="nics" {
-                        thead { tr {
-                            @for head in ["Name", "Link", "Driver and firmware", "Node and bus", "Queues", "Rings", "Coalescing", "Time stamps"] {
-                                th scope="col" { (head) }
-                            }
-                        } }
-                        tbody { @for nic in physical { (nic_row(nic)) } }
-                    }
-                }
+                (data_table("Network interfaces", "nics", &NIC_HEADS, &html! { @for nic in physical { (nic_row(nic)) } }))
             }
         }
     }

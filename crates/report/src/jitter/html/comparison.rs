@@ -12,7 +12,9 @@ use lowlat_result::compare::{
     RateVerdict,
 };
 use lowlat_text::page::svg::{LogScale, px};
-use lowlat_text::page::{Section, facts, micro, section as page_section, tile};
+use lowlat_text::page::{
+    Section, data_table, facts, heads, micro, section as page_section, table_below, tile,
+};
 use lowlat_text::units::{clean, count, duration, plural, rate};
 use maud::{Markup, html};
 
@@ -87,23 +89,17 @@ fn summary(comparison: &Comparison) -> Markup {
 fn harm(comparison: &Comparison) -> Markup {
     html! {
         div class="card flush figures" {
-            table class="numbers" {
-                thead { tr {
-                    th scope="col" class="left" { "Judged" } th scope="col" { "Before" } th scope="col" { "After" }
-                    th scope="col" { "95 % interval of difference" } th scope="col" class="left" { "Result" }
-                } }
-                tbody {
-                    @for of in &comparison.harm.quantities {
-                        @let (word, class) = harm_word(of.verdict);
-                        tr {
-                            th scope="row" class="left" { (micro(&format!("{}{}", quantity_name(of.quantity), quantity_unit(of.quantity)))) }
-                            td { (micro(&amount(of.quantity, of.before))) } td { (micro(&amount(of.quantity, of.after))) }
-                            td { (micro(&difference_text(of).replace('-', "−"))) }
-                            td class="left shows" { b class={ "r-" (class) } { (word) } }
-                        }
+            (data_table("", "numbers", &["<Judged", "Before", "After", "95 % interval of difference", "<Result"], &html! {
+                @for of in &comparison.harm.quantities {
+                    @let (word, class) = harm_word(of.verdict);
+                    tr {
+                        th scope="row" class="left" { (micro(&format!("{}{}", quantity_name(of.quantity), quantity_unit(of.quantity)))) }
+                        td { (micro(&amount(of.quantity, of.before))) } td { (micro(&amount(of.quantity, of.after))) }
+                        td { (micro(&difference_text(of).replace('-', "−"))) }
+                        td class="left shows" { b class={ "r-" (class) } { (word) } }
                     }
                 }
-            }
+            }))
         }
     }
 }
@@ -120,16 +116,11 @@ fn figures(comparison: &Comparison) -> Markup {
             (tile("Longest after", &longest(of.after.length_ns_max), &format!("of {}", plural_count(of.after.count))))
         }
         div class="card flush figures" {
-            table class="numbers" {
-                thead { tr {
-                    th scope="col" class="left" { "All compared CPUs" } th scope="col" { "Before" } th scope="col" { "After" }
-                } }
-                tbody {
-                    @for (label, before, after) in rows(comparison) {
-                        tr { th scope="row" class="left" { (micro(&label)) } td { (micro(&before)) } td { (micro(&after)) } }
-                    }
+            (data_table("", "numbers", &["<All compared CPUs", "Before", "After"], &html! {
+                @for (label, before, after) in rows(comparison) {
+                    tr { th scope="row" class="left" { (micro(&label)) } td { (micro(&before)) } td { (micro(&after)) } }
                 }
-            }
+            }))
         }
     }
 }
@@ -140,23 +131,15 @@ fn percentiles(comparison: &Comparison) -> Markup {
     html! {
         @if !rows.is_empty() {
             div class="card flush figures" {
-                div class="scroll" tabindex="0" role="region" aria-label="Percentiles before and after" {
-                    table class="numbers" {
-                        thead { tr {
-                            th scope="col" class="left" { "Percentile" } th scope="col" { "Before" } th scope="col" { "After" }
-                            th scope="col" { "95 % interval of difference" } th scope="col" class="left" { "Result" }
-                        } }
-                        tbody {
-                            @for row in rows {
-                                tr {
-                                    th scope="row" class="left" { (row.label) } td { (micro(&row.before)) } td { (micro(&row.after)) }
-                                    td { (micro(&row.interval.replace('-', "−"))) }
-                                    td class="left shows" { b class={ "r-" (length_class(row.verdict)) } { (row.verdict.word()) } }
-                                }
-                            }
+                (data_table("Percentiles before and after", "numbers", &["<Percentile", "Before", "After", "95 % interval of difference", "<Result"], &html! {
+                    @for row in rows {
+                        tr {
+                            th scope="row" class="left" { (row.label) } td { (micro(&row.before)) } td { (micro(&row.after)) }
+                            td { (micro(&row.interval.replace('-', "−"))) }
+                            td class="left shows" { b class={ "r-" (length_class(row.verdict)) } { (row.verdict.word()) } }
                         }
                     }
-                }
+                }))
             }
         }
     }
@@ -269,21 +252,24 @@ fn factor(power: i32) -> String {
     if power < 0 { format!("1/{of}") } else { of }
 }
 
+/// Builds the heads of a table with pictures of ratios.
+pub fn compared(first: &[&str], scale: Option<&LogScale>) -> Markup {
+    html! {
+        (heads(first))
+        th scope="col" class="left" { span class="vh" { "Ratio" } @if let Some(scale) = scale { (axis(scale)) } }
+        (heads(&["<Result"]))
+    }
+}
+
 fn causes(comparison: &Comparison, scale: &LogScale) -> Markup {
     let lead = html! { "Rate of each cause and the time that it takes, per second and CPU. Left of the line, a cause is rarer than before." };
     let all = &comparison.causes;
+    let heads = compared(&["<Cause", "Before", "After", "Lost before", "Lost after"], Some(scale));
     let body = html! {
         div class="card flush" {
-            div class="scroll" tabindex="0" role="region" aria-label="Causes before and after" {
-                table class="numbers compare" {
-                    thead { tr {
-                        th scope="col" class="left" { "Cause" } th scope="col" { "Before" } th scope="col" { "After" }
-                        th scope="col" { "Lost before" } th scope="col" { "Lost after" }
-                        th scope="col" class="left" { span class="vh" { "Ratio" } (axis(scale)) } th scope="col" class="left" { "Result" }
-                    } }
-                    tbody { @for of in all.iter().take(CAUSES_MAX) { (cause_row(of, scale)) } }
-                }
-            }
+            (table_below("Causes before and after", "numbers compare", &heads, &html! {
+                @for of in all.iter().take(CAUSES_MAX) { (cause_row(of, scale)) }
+            }))
             @if all.len() > CAUSES_MAX { p class="empty" { (plural(all.len() - CAUSES_MAX, "smaller cause")) " are left out." } }
         }
     };
@@ -312,18 +298,13 @@ fn cause_row(of: &CauseComparison, scale: &LogScale) -> Markup {
 fn cpus(comparison: &Comparison, scale: &LogScale) -> Markup {
     let all = &comparison.by_cpu;
     let lead = html! { "Interruptions per second of each CPU that was measured on both sides." };
+    let heads = compared(&["CPU", "Before", "After", "Longest before", "Longest after"], Some(scale));
+    let class = if all.len() > 32 { "numbers compare tall" } else { "numbers compare" };
     let body = html! {
         div class="card flush" {
-            div class={ "scroll" @if all.len() > 32 { " tall" } } tabindex="0" role="region" aria-label="CPUs before and after" {
-                table class="numbers compare" {
-                    thead { tr {
-                        th scope="col" { "CPU" } th scope="col" { "Before" } th scope="col" { "After" }
-                        th scope="col" { "Longest before" } th scope="col" { "Longest after" }
-                        th scope="col" class="left" { span class="vh" { "Ratio" } (axis(scale)) } th scope="col" class="left" { "Result" }
-                    } }
-                    tbody { @for of in all.iter().take(CPUS_MAX) { (cpu_row(of, scale)) } }
-                }
-            }
+            (table_below("CPUs before and after", class, &heads, &html! {
+                @for of in all.iter().take(CPUS_MAX) { (cpu_row(of, scale)) }
+            }))
             @if all.len() > CPUS_MAX { p class="empty" { (plural(all.len() - CPUS_MAX, "more CPU")) " are left out." } }
         }
     };

@@ -4,7 +4,7 @@ use crate::jitter::causes::words::cpu_list;
 use crate::jitter::comparison::{change_of, change_text, explained_text, unexplained_text};
 use crate::jitter::html::causes::cause;
 use lowlat_result::compare::{Comparison, Explanation};
-use lowlat_text::page::{micro, section as page_section};
+use lowlat_text::page::{data_table, micro, section as page_section};
 use lowlat_text::units::{clean, plural};
 use maud::{Markup, html};
 
@@ -32,15 +32,9 @@ pub fn section(comparison: &Comparison) -> Option<Markup> {
     }
     let body = html! {
         div class="card flush" {
-            div class="scroll" tabindex="0" role="region" aria-label="Settings that explain the difference" {
-                table class="numbers compare explained" {
-                    thead { tr {
-                        th scope="col" { "Rank" } th scope="col" class="left" { "Setting" } th scope="col" class="left" { "Explains" }
-                        th scope="col" class="left" { "Causes" } th scope="col" class="left" { "CPUs" }
-                    } }
-                    tbody { @for (at, of) in all.iter().take(ROWS_MAX).enumerate() { (row(comparison, at + 1, of)) } }
-                }
-            }
+            (data_table("Settings that explain the difference", "numbers compare explained", &["Rank", "<Setting", "<Explains", "<Causes", "<CPUs"], &html! {
+                @for (at, of) in all.iter().take(ROWS_MAX).enumerate() { (row(comparison, at + 1, of)) }
+            }))
             @if all.len() > ROWS_MAX { p class="empty" { (plural(all.len() - ROWS_MAX, "smaller one")) " left out." } }
         }
     };

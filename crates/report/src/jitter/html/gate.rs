@@ -2,7 +2,7 @@
 
 use lowlat_jitter::gate::{GateOutcome, GateRow, Verdict};
 use lowlat_result::ResultDocument;
-use lowlat_text::page::{micro, section as page_section};
+use lowlat_text::page::{data_table, micro, section as page_section};
 use lowlat_text::units::{clean, plural};
 use maud::{Markup, html};
 
@@ -26,25 +26,17 @@ fn table(outcome: &GateOutcome) -> Markup {
     let rows: Vec<&GateRow> = outcome.failed().chain(held).collect();
     html! {
         div class="card flush" {
-            table class="numbers" {
-                thead {
+            (data_table("", "numbers", &["CPU", "<Limit", "Value", "<Verdict", "<Note"], &html! {
+                @for row in rows.iter().take(ROWS_MAX) {
                     tr {
-                        th scope="col" { "CPU" } th scope="col" class="left" { "Limit" } th scope="col" { "Value" }
-                        th scope="col" class="left" { "Verdict" } th scope="col" class="left" { "Note" }
+                        th scope="row" { (row.cpu.map_or_else(|| "all".to_owned(), |cpu| cpu.to_string())) }
+                        td class="left" { (clean(&row.key)) " " (micro(&clean(&row.limit_text))) }
+                        td { (micro(&clean(&row.value_text))) }
+                        td class={ "left strong" @if row.verdict != Verdict::Held { " long" } } { (row.verdict.word()) }
+                        td class="left" { (micro(&clean(&row.note))) }
                     }
                 }
-                tbody {
-                    @for row in rows.iter().take(ROWS_MAX) {
-                        tr {
-                            th scope="row" { (row.cpu.map_or_else(|| "all".to_owned(), |cpu| cpu.to_string())) }
-                            td class="left" { (clean(&row.key)) " " (micro(&clean(&row.limit_text))) }
-                            td { (micro(&clean(&row.value_text))) }
-                            td class={ "left strong" @if row.verdict != Verdict::Held { " long" } } { (row.verdict.word()) }
-                            td class="left" { (micro(&clean(&row.note))) }
-                        }
-                    }
-                }
-            }
+            }))
             @if rows.len() > ROWS_MAX {
                 p class="note" { (rows.len() - ROWS_MAX) " more rows are in the result document." }
             }

@@ -4,7 +4,7 @@ use crate::jitter::causes::ranked::{Ranked, ranked};
 use crate::jitter::causes::words::moment;
 use crate::jitter::figures::{CpuFigures, Jitter, ROUGH_BELOW};
 use lowlat_host::{Allocation, statistics::RateInterval};
-use lowlat_text::page::micro;
+use lowlat_text::page::{data_table, heads, micro, table_below};
 use lowlat_text::units::{count, duration, duration_fine, percent, rate};
 use maud::{Markup, html};
 
@@ -21,6 +21,12 @@ const TIME_QUANTILES: [(f64, &str); 3] = [(0.999, "p99.9"), (0.999_9, "p99.99"),
 pub fn table(jitter: &Jitter<'_>, all: &[CpuFigures<'_>]) -> Markup {
     let (shown, left) = crate::jitter::html::longest_of(all, ROWS_MAX);
     let has_time = all.iter().any(|cpu| !cpu.study.time_percentiles.is_empty());
+    let heads = html! {
+        (heads(&["CPU", "<Part", "Count", "Per second", "Time lost", "p50", "p99", "p99.9", "Max"]))
+        @if has_time { @for (_, name) in TIME_QUANTILES { th scope="col" class="of-time" { (name) br; "of time" } } }
+        (heads(&["Loop", "Steal"]))
+    };
+    let class = if shown.len() > ROWS_FREE { "numbers dense tall" } else { "numbers dense" };
     html! {
         div class="card flush" {
             div class="table-head" {
@@ -35,22 +41,7 @@ pub fn table(jitter: &Jitter<'_>, all: &[CpuFigures<'_>]) -> Markup {
                     @if left > 0 { " " (count(left as u64)) " CPUs with shorter interruptions are in the result document only." }
                 }
             }
-            div class={ "scroll" @if shown.len() > ROWS_FREE { " tall" } } tabindex="0" role="region" aria-label="Jitter per CPU" {
-                table class="numbers dense" {
-                    thead {
-                        tr {
-                            th scope="col" { "CPU" } th scope="col" class="left" { "Part" }
-                            th scope="col" { "Count" } th scope="col" { "Per second" } th scope="col" { "Time lost" }
-                            th scope="col" { "p50" } th scope="col" { "p99" } th scope="col" { "p99.9" } th scope="col" { "Max" }
-                            @if has_time {
-                                @for (_, name) in TIME_QUANTILES { th scope="col" class="of-time" { (name) br; "of time" } }
-                            }
-                            th scope="col" { "Loop" } th scope="col" { "Steal" }
-                        }
-                    }
-                    tbody { @for cpu in &shown { (row(jitter, cpu, has_time)) } }
-                }
-            }
+            (table_below("Jitter per CPU", class, &heads, &html! { @for cpu in &shown { (row(jitter, cpu, has_time)) } }))
         }
         @for cpu in shown.iter().filter(|cpu| cpu.lengths.is_err() && cpu.record.interruption_count > 0) {
             p class="note" { "CPU " (cpu.record.cpu) ": " (cpu.lengths.as_ref().err().map_or("", String::as_str)) "." }
@@ -133,18 +124,15 @@ fn worst_card(title: &str, worst: &[Ranked<'_>]) -> Markup {
             @if worst.is_empty() {
                 p class="empty" { "None was recorded." }
             } @else {
-                table class="numbers" {
-                    thead { tr { th scope="col" { "Length" } th scope="col" { "CPU" } th scope="col" { "At, into the run" } } }
-                    tbody {
-                        @for of in worst {
-                            tr {
-                                td class="strong" { (micro(&duration(of.interruption.length_ns))) }
-                                td { (of.cpu) }
-                                td { (micro(&moment(of.interruption.at_ns))) }
-                            }
+                (data_table("", "numbers", &["Length", "CPU", "At, into the run"], &html! {
+                    @for of in worst {
+                        tr {
+                            td class="strong" { (micro(&duration(of.interruption.length_ns))) }
+                            td { (of.cpu) }
+                            td { (micro(&moment(of.interruption.at_ns))) }
                         }
                     }
-                }
+                }))
             }
         }
     }

@@ -5,6 +5,7 @@ use crate::jitter::causes::{CounterSum, counters};
 use crate::jitter::figures::Jitter;
 use crate::jitter::html::causes::cause;
 use lowlat_jitter::JitterCauses;
+use lowlat_text::page::data_table;
 use lowlat_text::units::{count, rate};
 use maud::{Markup, html};
 
@@ -24,17 +25,9 @@ pub fn card(jitter: &Jitter<'_>, causes: &JitterCauses) -> Markup {
             @if all.is_empty() {
                 p class="empty" { "No counter increased during the run." }
             } @else {
-                div class="scroll" tabindex="0" role="region" aria-label="Kernel counters" {
-                    table class="numbers" {
-                        thead {
-                            tr {
-                                th scope="col" class="left" { "Counter" } th scope="col" class="left" { "CPUs" } th scope="col" { "Count" }
-                                th scope="col" { "Per second and CPU" } th scope="col" { "Most, on CPU" }
-                            }
-                        }
-                        tbody { @for of in all.iter().take(ROWS_MAX) { (row(of, core_seconds)) } }
-                    }
-                }
+                (data_table("Kernel counters", "numbers", &["<Counter", "<CPUs", "Count", "Per second and CPU", "Most, on CPU"], &html! {
+                    @for of in all.iter().take(ROWS_MAX) { (row(of, core_seconds)) }
+                }))
                 @if all.len() > ROWS_MAX { p class="empty" { (count((all.len() - ROWS_MAX) as u64)) " counters with smaller counts are in the result document." } }
             }
         }

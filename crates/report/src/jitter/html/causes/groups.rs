@@ -4,7 +4,7 @@ use crate::jitter::causes::words;
 use crate::jitter::causes::words::{cpu_list, group_facts, moment};
 use crate::jitter::html::causes::cause;
 use lowlat_jitter::{Group, JitterGroups};
-use lowlat_text::page::micro;
+use lowlat_text::page::{data_table, micro};
 use lowlat_text::units::{count, duration, plural};
 use maud::{Markup, html};
 
@@ -61,19 +61,16 @@ fn entry(group: &Group) -> Markup {
                 span class="hit-cause" { (cause(&longest.cause)) }
             }
             div class="hit-body" {
-                table class="numbers" {
-                    thead { tr { th scope="col" { "CPU" } th scope="col" { "After the first" } th scope="col" { "Length" } th scope="col" class="left" { "Longest part" } } }
-                    tbody {
-                        @for member in group.members.iter().take(MEMBERS_MAX) {
-                            tr {
-                                th scope="row" { (member.cpu) }
-                                td { (micro(&duration(member.interruption.at_ns.saturating_sub(first)))) }
-                                td { (micro(&duration(member.interruption.length_ns))) }
-                                td class="left" { (cause(&member.cause)) }
-                            }
+                (data_table("", "numbers", &["CPU", "After the first", "Length", "<Longest part"], &html! {
+                    @for member in group.members.iter().take(MEMBERS_MAX) {
+                        tr {
+                            th scope="row" { (member.cpu) }
+                            td { (micro(&duration(member.interruption.at_ns.saturating_sub(first)))) }
+                            td { (micro(&duration(member.interruption.length_ns))) }
+                            td class="left" { (cause(&member.cause)) }
                         }
                     }
-                }
+                }))
                 @if group.members.len() > MEMBERS_MAX {
                     p class="muted" { (count((group.members.len() - MEMBERS_MAX) as u64)) " more are in the result document." }
                 }

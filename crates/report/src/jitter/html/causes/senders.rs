@@ -6,7 +6,7 @@ use crate::jitter::html::causes::table::remedy_text;
 use crate::jitter::html::per_cpu::rate_cell;
 use lowlat_jitter::SenderStudy;
 use lowlat_result::ResultDocument;
-use lowlat_text::page::micro;
+use lowlat_text::page::{data_table, micro};
 use lowlat_text::units::{clean, count, duration, plural};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
@@ -28,19 +28,9 @@ pub fn card(document: &ResultDocument, senders: &[SenderStudy]) -> Markup {
                     "Who sent them, from which CPUs, and why. An interrupt that does not match exactly one sender has an unknown one."
                 }
             }
-            div class="scroll" tabindex="0" role="region" aria-label="Interrupts from other CPUs" {
-                table class="numbers causes" {
-                    thead {
-                        tr {
-                            th scope="col" class="left" { "Sender" } th scope="col" class="left" { "Reason" }
-                            th scope="col" class="left" { "From" } th scope="col" class="left" { "CPUs" }
-                            th scope="col" { "Count" } th scope="col" { "Per second" } th scope="col" { "Time" }
-                            th scope="col" { "Longest" } th scope="col" class="left" { "Remedy" }
-                        }
-                    }
-                    tbody { @for of in shown { (row(of, &anchors)) } }
-                }
-            }
+            (data_table("Interrupts from other CPUs", "numbers causes", &["<Sender", "<Reason", "<From", "<CPUs", "Count", "Per second", "Time", "Longest", "<Remedy"], &html! {
+                @for of in shown { (row(of, &anchors)) }
+            }))
             @if !rest.is_empty() {
                 p class="muted" { (plural(rest.len(), "more sender")) " are in the result document." }
             }

@@ -7,8 +7,8 @@ use crate::jitter::html::causes::legend;
 use lowlat_host::CpuId;
 use lowlat_jitter::{Cause, CpuCauses, JitterCauses};
 use lowlat_result::ResultDocument;
-use lowlat_text::page::micro;
 use lowlat_text::page::svg::px;
+use lowlat_text::page::{data_table, micro};
 use lowlat_text::units::{clean, count, duration_fine, percent};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
@@ -158,29 +158,21 @@ fn as_table(rows: &[Row<'_>]) -> Markup {
         .collect();
     let figure =
         |ns_per_s: f64| if ns_per_s > 0.0 { micro(&duration_fine(ns_per_s)) } else { "0".to_owned() };
+    let mut heads = vec!["CPU"];
+    heads.extend(used.iter().map(|at| Family::ALL.get(*at).map_or("", |family| family.word())));
+    heads.push("All, per second");
     html! {
         details class="as-text" {
             summary { "Show as table" }
-            div class="scroll" tabindex="0" role="region" aria-label="Causes per CPU" {
-                table class="numbers" {
-                    thead {
-                        tr {
-                            th scope="col" { "CPU" }
-                            @for at in &used { th scope="col" { (Family::ALL.get(*at).map_or("", |family| family.word())) } }
-                            th scope="col" { "All, per second" }
-                        }
-                    }
-                    tbody {
-                        @for row in rows {
-                            tr {
-                                th scope="row" { (row.cpu) }
-                                @for at in &used { td { (figure(row.families.get(*at).copied().unwrap_or(0.0))) } }
-                                td class="strong" { (figure(row.total())) }
-                            }
-                        }
+            (data_table("Causes per CPU", "numbers", &heads, &html! {
+                @for row in rows {
+                    tr {
+                        th scope="row" { (row.cpu) }
+                        @for at in &used { td { (figure(row.families.get(*at).copied().unwrap_or(0.0))) } }
+                        td class="strong" { (figure(row.total())) }
                     }
                 }
-            }
+            }))
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::jitter::html::causes::{cause, flame};
 use crate::jitter::html::per_cpu::sides;
 use lowlat_jitter::{CausePart, CauseStudy, Explained, JitterCauses};
 use lowlat_result::ResultDocument;
-use lowlat_text::page::micro;
+use lowlat_text::page::{data_table, micro};
 use lowlat_text::units::{count, duration, percent, plural};
 use maud::{Markup, html};
 use std::collections::BTreeMap;
@@ -116,46 +116,40 @@ fn story(of: &Ranked<'_>, explained: &Explained, context: &Context<'_>) -> Marku
 
 fn parts_table(parts: &[CausePart], length_ns: u64) -> Markup {
     html! {
-        table class="numbers" {
-            thead { tr { th scope="col" class="left" { "Part" } th scope="col" { "Took" } th scope="col" { "Share" } } }
-            tbody {
-                @for part in parts {
-                    tr {
-                        th scope="row" class="left" { (cause(&part.cause)) }
-                        td { (micro(&duration(part.ns))) }
-                        td { (micro(&percent((part.ns as f64 * 100.0 / length_ns.max(1) as f64).min(100.0)))) }
-                    }
+        (data_table("", "numbers", &["<Part", "Took", "Share"], &html! {
+            @for part in parts {
+                tr {
+                    th scope="row" class="left" { (cause(&part.cause)) }
+                    td { (micro(&duration(part.ns))) }
+                    td { (micro(&percent((part.ns as f64 * 100.0 / length_ns.max(1) as f64).min(100.0)))) }
                 }
             }
-        }
+        }))
     }
 }
 
 fn steps_table(spans: &[Span<'_>], cut: u64, causes: Option<&JitterCauses>) -> Markup {
     html! {
-        table class="numbers" {
-            thead { tr { th scope="col" { "At" } th scope="col" class="left" { "What ran" } th scope="col" { "Took" } th scope="col" { "Itself" } } }
-            tbody {
-                @for span in spans {
-                    tr {
-                        td { (offset(span.offset_ns)) }
-                        td class={ "left d" (span.depth.min(DEPTH_MAX)) } {
-                            @match span.kind {
-                                SpanKind::Return => "the measured thread runs again",
-                                SpanKind::Lost => "events are missing before this moment",
-                                SpanKind::Ran | SpanKind::Point => (cause(span.cause))
-                            }
-                            @if let Some(text) = sent_by(causes, span.sender) { span class="muted" { " " (text) } }
+        (data_table("", "numbers", &["At", "<What ran", "Took", "Itself"], &html! {
+            @for span in spans {
+                tr {
+                    td { (offset(span.offset_ns)) }
+                    td class={ "left d" (span.depth.min(DEPTH_MAX)) } {
+                        @match span.kind {
+                            SpanKind::Return => "the measured thread runs again",
+                            SpanKind::Lost => "events are missing before this moment",
+                            SpanKind::Ran | SpanKind::Point => (cause(span.cause))
                         }
-                        td { @if span.kind == SpanKind::Ran { @if span.is_open { "at least " } (micro(&duration(span.took_ns))) } }
-                        td {
-                            @if span.kind == SpanKind::Ran { (micro(&duration(span.own_ns))) }
-                        }
+                        @if let Some(text) = sent_by(causes, span.sender) { span class="muted" { " " (text) } }
+                    }
+                    td { @if span.kind == SpanKind::Ran { @if span.is_open { "at least " } (micro(&duration(span.took_ns))) } }
+                    td {
+                        @if span.kind == SpanKind::Ran { (micro(&duration(span.own_ns))) }
                     }
                 }
-                @if cut > 0 { tr class="muted" { td {} td class="left" { (count(cut)) " more steps were not kept" } td {} td {} } }
             }
-        }
+            @if cut > 0 { tr class="muted" { td {} td class="left" { (count(cut)) " more steps were not kept" } td {} td {} } }
+        }))
     }
 }
 
