@@ -7,6 +7,7 @@ use crate::jitter::comparison::{
     PercentileRow, amount, change_of, change_text, difference_text, explained_text, harm_word, headline,
     interval, lost_per_s, other_changes, percentile_rows, quantity_name, rows, run_text, unexplained_text,
 };
+use crate::jitter::terminal::add_dim;
 use anstyle::Style;
 use lowlat_host::{CpuId, statistics::RateInterval};
 use lowlat_jitter::gate::{GateOutcome, GateRow, Verdict};
@@ -88,13 +89,8 @@ fn add_harm(out: &mut String, comparison: &Comparison, width: usize) {
         width,
     );
     out.push('\n');
-    for (at, line) in table.iter().enumerate() {
-        let text = match at.checked_sub(1).and_then(|at| all.get(at)) {
-            Some(of) => coloured_end(line, harm_word(of.verdict).0, harm_style(of.verdict)),
-            None => paint(DIM, line),
-        };
-        out.push_str(&format!("{text}\n"));
-    }
+    let ends = all.iter().map(|of| (harm_word(of.verdict).0, harm_style(of.verdict)));
+    add_judged(out, &table, ends, |_, _| ());
 }
 
 fn rate_style(verdict: RateVerdict) -> Style {
@@ -134,13 +130,12 @@ fn add_percentiles(out: &mut String, comparison: &Comparison, width: usize) {
         width,
     );
     add_heading(out, "Percentiles");
-    for (at, line) in table.iter().enumerate() {
-        let text = match at.checked_sub(1).and_then(|at| rows.get(at)) {
-            Some(row) => coloured_end(line, row.verdict.word(), length_style(row.verdict)),
-            None => paint(DIM, line),
-        };
-        out.push_str(&format!("{text}\n"));
-    }
+    add_judged(
+        out,
+        &table,
+        rows.iter().map(|row| (row.verdict.word(), length_style(row.verdict))),
+        |_, _| (),
+    );
 }
 
 fn length_style(verdict: LengthVerdict) -> Style {
@@ -206,25 +201,16 @@ fn add_causes(out: &mut String, causes: &[CauseComparison], width: usize) {
         ],
         width,
     );
-    for (at, line) in table.iter().enumerate() {
-        let Some(of) = at.checked_sub(1).and_then(|at| shown.get(at)) else {
-            out.push_str(&format!("{}\n", paint(DIM, line)));
-            continue;
-        };
-        out.push_str(&format!("{}\n", coloured_end(line, of.verdict.word(), cause_style(of.verdict))));
+    let ends = shown.iter().map(|of| (of.verdict.word(), cause_style(of.verdict)));
+    add_judged(out, &table, ends, |out, at| {
+        let Some(of) = shown.get(at) else { return };
         if !of.changed_settings.is_empty() {
             add_note(out, &format!("changed: {}", of.changed_settings.join(", ")), width);
         }
-        if !of.caveat.is_empty() {
-            add_note(out, &of.caveat, width);
-        }
-    }
+        add_note(out, &of.caveat, width);
+    });
     if causes.len() > shown.len() {
-        crate::jitter::terminal::add_dim(
-            out,
-            &format!("  and {}", plural(causes.len() - shown.len(), "smaller cause")),
-            width,
-        );
+        add_dim(out, &format!("  and {}", plural(causes.len() - shown.len(), "smaller cause")), width);
     }
 }
 
@@ -236,13 +222,25 @@ fn cause_style(verdict: CauseVerdict) -> Style {
     }
 }
 
-/// Colours the last word of a line.
-fn coloured_end(line: &str, word: &str, style: Style) -> String {
-    line.strip_suffix(word).map_or_else(|| line.to_owned(), |start| format!("{start}{}", paint(style, word)))
+/// Adds the lines of a table with the last word of each in its colour. `after` adds what stands below a line.
+fn add_judged(
+    out: &mut String,
+    table: &[String],
+    ends: impl Iterator<Item = (&'static str, Style)>,
+    after: impl Fn(&mut String, usize),
+) {
+    let Some((head, lines)) = table.split_first() else { return };
+    out.push_str(&format!("{}\n", paint(DIM, head)));
+    for (at, (line, (word, style))) in lines.iter().zip(ends).enumerate() {
+        let start = line.strip_suffix(word).unwrap_or(line);
+        out.push_str(&format!("{start}{}\n", paint(style, line.strip_prefix(start).unwrap_or_default())));
+        after(out, at);
+    }
 }
 
 fn add_note(out: &mut String, text: &str, width: usize) {
-    for line in wrap(&clean(text), width.saturating_sub(6)) {
+    let lines = if text.is_empty() { Vec::new() } else { wrap(&clean(text), width.saturating_sub(6)) };
+    for line in lines {
         out.push_str(&format!("      {}\n", paint(DIM, &line)));
     }
 }
@@ -279,21 +277,10 @@ fn add_cpus(out: &mut String, cpus: &[CpuComparison], width: usize) {
         ],
         width,
     );
-    for (at, line) in table.iter().enumerate() {
-        let text = match at.checked_sub(1).and_then(|at| shown.get(at)) {
-            Some(of) => {
-                coloured_end(line, of.compared.rate.verdict.word(), rate_style(of.compared.rate.verdict))
-            }
-            None => paint(DIM, line),
-        };
-        out.push_str(&format!("{text}\n"));
-    }
+    let ends = shown.iter().map(|of| of.compared.rate.verdict).map(|of| (of.word(), rate_style(of)));
+    add_judged(out, &table, ends, |_, _| ());
     if cpus.len() > shown.len() {
-        crate::jitter::terminal::add_dim(
-            out,
-            &format!("  and {} more", plural(cpus.len() - shown.len(), "CPU")),
-            width,
-        );
+        add_dim(out, &format!("  and {} more", plural(cpus.len() - shown.len(), "CPU")), width);
     }
 }
 
@@ -307,11 +294,7 @@ fn add_changes(out: &mut String, comparison: &Comparison, width: usize) {
             add_wrapped(out, &change_text(change), 6, width);
         }
         if changes.len() > CHANGES_MAX {
-            crate::jitter::terminal::add_dim(
-                out,
-                &format!("  and {} more", changes.len() - CHANGES_MAX),
-                width,
-            );
+            add_dim(out, &format!("  and {} more", changes.len() - CHANGES_MAX), width);
         }
     }
     let facts = &comparison.differences;
@@ -327,7 +310,7 @@ fn add_changes(out: &mut String, comparison: &Comparison, width: usize) {
     let left =
         (facts.len().saturating_sub(CHANGES_MAX) as u64).saturating_add(comparison.differences_cut_count);
     if left > 0 {
-        crate::jitter::terminal::add_dim(out, &format!("  and {} more", count(left)), width);
+        add_dim(out, &format!("  and {} more", count(left)), width);
     }
 }
 
@@ -376,22 +359,12 @@ fn add_broken(out: &mut String, broken: &[&GateRow], width: usize) {
         ],
         width,
     );
-    for (at, line) in table.iter().enumerate() {
-        let Some(row) = at.checked_sub(1).and_then(|at| shown.get(at)) else {
-            out.push_str(&format!("{}\n", paint(DIM, line)));
-            continue;
-        };
-        out.push_str(&format!("{}\n", coloured_end(line, row.verdict.word(), gate_style(row.verdict))));
-        if !row.note.is_empty() {
-            add_note(out, &row.note, width);
-        }
-    }
+    let ends = shown.iter().map(|row| (row.verdict.word(), gate_style(row.verdict)));
+    add_judged(out, &table, ends, |out, at| {
+        shown.get(at).into_iter().for_each(|row| add_note(out, &row.note, width));
+    });
     if broken.len() > shown.len() {
-        crate::jitter::terminal::add_dim(
-            out,
-            &format!("  and {} more", count((broken.len() - shown.len()) as u64)),
-            width,
-        );
+        add_dim(out, &format!("  and {} more", count((broken.len() - shown.len()) as u64)), width);
     }
 }
 
