@@ -1,6 +1,7 @@
 //! The main job on the running host.
 
 use crate::common;
+use crate::jitter::runs::thread_of;
 use lowlat_result::ResultDocument;
 use std::{
     path::Path,
@@ -55,8 +56,13 @@ fn writes_both_files_and_nothing_else() {
 fn ctrl_c_keeps_what_was_measured() {
     let dir = tempfile::tempdir().unwrap();
     let child = assess(dir.path(), "10m").spawn().unwrap();
-    // The samplers run once calibration is over; where the machine is slow, the signal just comes during it.
-    std::thread::sleep(Duration::from_secs(4));
+    // It starts when calibration is over.
+    let began = Instant::now();
+    while thread_of(&child, "lowlat-collect").is_none() {
+        assert!(began.elapsed() < Duration::from_secs(120), "no sampler runs");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    std::thread::sleep(Duration::from_secs(1));
     let sent = Instant::now();
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();

@@ -27,5 +27,5 @@ pub use leftovers::{Leftover, remove_leftovers};
 pub use pipe::{CpuPipe, Drained, PipeStats};
 pub use place::Tracefs;
 pub use senders::SendTracing;
-pub use start::{BUFFER_KB_MIN, TraceOptions, Tracing};
+pub use start::{BUFFER_KB_MIN, Recording, TraceOptions, Tracing};
 pub use symbols::{FunctionNames, function_names};

@@ -1,15 +1,13 @@
 //! A second instance on all CPUs that traces only what they send to the measured ones.
 
 use super::{
-    CpuPipe, TraceError, TraceOptions, Tracefs,
-    files::SharedFile,
+    Recording, TraceError, TraceOptions, Tracefs,
     instance::Instance,
-    place::write_whole,
-    start::{Guard, buffer_kb, open_pipes, page_bytes, set_up},
+    start::{buffer_kb, set_up},
 };
 use lowlat_host::{CpuId, CpuSet};
 use lowlat_trace::{SendDecoder, SendEvent, SendFormats, TickMap};
-use std::{fs::File, io, sync::Arc};
+use std::{ops::Deref, sync::Arc};
 
 /// Longest filter that is written; the kernel takes a page. Without a filter there are more events.
 const FILTER_BYTES_MAX: usize = 3_500;
@@ -17,11 +15,8 @@ const FILTER_BYTES_MAX: usize = 3_500;
 /// A trace of what CPUs send to each other. It is removed when dropped.
 #[derive(Debug)]
 pub struct SendTracing {
-    instance: Arc<Instance>,
-    on: SharedFile,
+    recording: Recording,
     pub(super) formats: SendFormats,
-    cpus: CpuSet,
-    page_bytes: usize,
 }
 
 impl SendTracing {
@@ -40,31 +35,12 @@ impl SendTracing {
     ) -> Result<Option<Self>, TraceError> {
         let Some(formats) = read_formats(tracefs, with_wakes)? else { return Ok(None) };
         let buffer_kb_per_cpu = buffer_kb(options)?;
-        let instance = Guard(Instance::make(tracefs)?);
-        set_up(&instance.0, options, buffer_kb_per_cpu, is_alone)?;
+        let recording = Recording::make(tracefs, &options.cpus)?;
+        set_up(&recording.instance, options, buffer_kb_per_cpu, is_alone)?;
         for event in formats.present.iter().filter(|event| event.is_switched()) {
-            switch(&instance.0, event, targets)?;
+            switch(&recording.instance, event, targets)?;
         }
-        let on = instance.0.open("tracing_on", File::options().write(true))?;
-        let page_bytes = page_bytes(&instance.0)?;
-        let cpus = options.cpus.clone();
-        Ok(Some(Self { instance: instance.keep(), on, formats, cpus, page_bytes }))
-    }
-
-    /// Starts or stops recording.
-    ///
-    /// # Errors
-    /// The kernel's error, or that the instance was removed.
-    pub fn set_on(&self, is_on: bool) -> io::Result<()> {
-        self.on.with(|file| write_whole(file, if is_on { "1" } else { "0" }))
-    }
-
-    /// Opens the buffer of each CPU that may send. Only once.
-    ///
-    /// # Errors
-    /// [`TraceError`] if a CPU has no buffer or its file cannot be opened.
-    pub fn pipes(&self) -> Result<Vec<CpuPipe>, TraceError> {
-        open_pipes(&self.instance, &self.cpus, self.page_bytes)
+        Ok(Some(Self { recording, formats }))
     }
 
     /// Creates a decoder for these buffers; `clock` converts time stamps to ticks.
@@ -76,20 +52,13 @@ impl SendTracing {
     pub fn has_sends(&self) -> bool {
         self.formats.has_sends()
     }
-
-    /// Stops recording and removes the instance.
-    ///
-    /// # Errors
-    /// [`TraceError::Remove`] if it could not be removed.
-    pub fn finish(self) -> Result<(), TraceError> {
-        self.instance.remove()
-    }
 }
 
-impl Drop for SendTracing {
-    fn drop(&mut self) {
-        // A remaining instance is found by `remove_own`, and by `remove_leftovers` of the next run.
-        let _ = self.instance.remove();
+impl Deref for SendTracing {
+    type Target = Recording;
+
+    fn deref(&self) -> &Recording {
+        &self.recording
     }
 }
 

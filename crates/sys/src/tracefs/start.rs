@@ -7,7 +7,7 @@ use super::{
 use crate::{Root, open_files};
 use lowlat_host::{CpuId, CpuSet, Unparsable};
 use lowlat_trace::{Decoder, TickMap, TraceClock, TraceFormats};
-use std::{fs::File, io, os::unix::fs::OpenOptionsExt as _, sync::Arc};
+use std::{fs::File, io, ops::Deref, os::unix::fs::OpenOptionsExt as _, sync::Arc};
 
 /// The smallest buffer of a traced CPU: a smaller one would overflow between two reads.
 pub const BUFFER_KB_MIN: u64 = 64;
@@ -48,12 +48,9 @@ pub struct TraceOptions {
 /// A trace of chosen CPUs. It is removed when dropped; [`Tracing::finish`] reports whether that succeeded.
 #[derive(Debug)]
 pub struct Tracing {
-    pub(super) instance: Arc<Instance>,
-    on: SharedFile,
+    recording: Recording,
     pub(super) formats: TraceFormats,
-    cpus: CpuSet,
     pub(super) clock: TraceClock,
-    pub(super) page_bytes: usize,
     buffer_kb_per_cpu: u64,
     facts: Vec<String>,
     problems: Vec<String>,
@@ -70,36 +67,22 @@ impl Tracing {
         let formats = read_formats(tracefs)?;
         let facts = other_tracers(tracefs, "");
         let own_size = tracefs.text(BUFFER_SIZE);
-        let instance = Guard(Instance::make(tracefs)?);
-        let mut problems = set_up(&instance.0, options, buffer_kb_per_cpu, facts.is_empty())?;
-        problems.extend(switch_events(&instance.0, &formats)?);
-        let on = instance.0.open("tracing_on", File::options().write(true))?;
-        let page_bytes = page_bytes(&instance.0)?;
+        let recording = Recording::make(tracefs, &options.cpus)?;
+        let mut problems = set_up(&recording.instance, options, buffer_kb_per_cpu, facts.is_empty())?;
+        problems.extend(switch_events(&recording.instance, &formats)?);
         let side_effects = match (own_size, tracefs.text(BUFFER_SIZE)) {
             (Ok(before), Ok(after)) => kept_small(&before, &after).into_iter().collect(),
             _ => Vec::new(),
         };
         Ok(Self {
-            instance: instance.keep(),
-            on,
+            recording,
             side_effects,
             formats,
-            cpus: options.cpus.clone(),
             clock: options.clock,
-            page_bytes,
             buffer_kb_per_cpu,
             facts,
             problems,
         })
-    }
-
-    /// Starts or stops recording: one write to an open file, and one store in the kernel. The tracepoints
-    /// stay switched on in either case; without recording they cost little, but not nothing.
-    ///
-    /// # Errors
-    /// The kernel's error, or that the instance was removed.
-    pub fn set_on(&self, is_on: bool) -> io::Result<()> {
-        self.on.with(|file| write_whole(file, if is_on { "1" } else { "0" }))
     }
 
     /// Switches one event, such as "sched/sched_switch", on or off. The kernel rewrites its code for this,
@@ -118,15 +101,6 @@ impl Tracing {
     /// [`TraceError`] if the kernel rejects it.
     pub fn set_filter(&self, event: &str, filter: &str) -> Result<(), TraceError> {
         self.instance.write(&format!("events/{event}/filter"), filter)
-    }
-
-    /// Opens the buffer of each traced CPU, in order of their numbers. Only once: two readers would share the
-    /// events.
-    ///
-    /// # Errors
-    /// [`TraceError`] if a CPU has no buffer or its file cannot be opened.
-    pub fn pipes(&self) -> Result<Vec<CpuPipe>, TraceError> {
-        open_pipes(&self.instance, &self.cpus, self.page_bytes)
     }
 
     /// Creates a decoder for these buffers; `clock` converts time stamps to ticks.
@@ -178,56 +152,75 @@ impl Tracing {
     pub fn side_effects(&self) -> &[String] {
         &self.side_effects
     }
+}
+
+impl Deref for Tracing {
+    type Target = Recording;
+
+    fn deref(&self) -> &Recording {
+        &self.recording
+    }
+}
+
+/// An instance that records events of chosen CPUs. It is removed when dropped.
+#[derive(Debug)]
+pub struct Recording {
+    pub(super) instance: Arc<Instance>,
+    on: SharedFile,
+    cpus: CpuSet,
+    pub(super) page_bytes: usize,
+}
+
+impl Recording {
+    pub(super) fn make(tracefs: &Arc<Tracefs>, cpus: &CpuSet) -> Result<Self, TraceError> {
+        let instance = Instance::make(tracefs)?;
+        let on = instance.open("tracing_on", File::options().write(true));
+        let opened = on.and_then(|on| Ok((on, page_bytes(&instance)?)));
+        // The error that led here is the one to report.
+        let (on, page_bytes) = opened.inspect_err(|_| drop(instance.remove()))?;
+        Ok(Self { instance, on, cpus: cpus.clone(), page_bytes })
+    }
+
+    /// Starts or stops recording: one write to an open file, and one store in the kernel. The tracepoints
+    /// stay switched on in either case; without recording they cost little, but not nothing.
+    ///
+    /// # Errors
+    /// The kernel's error, or that the instance was removed.
+    pub fn set_on(&self, is_on: bool) -> io::Result<()> {
+        self.on.with(|file| write_whole(file, if is_on { "1" } else { "0" }))
+    }
+
+    /// Opens the buffer of each traced CPU, in order of their numbers. Only once: two readers would share the
+    /// events.
+    ///
+    /// # Errors
+    /// [`TraceError`] if a CPU has no buffer or its file cannot be opened.
+    pub fn pipes(&self) -> Result<Vec<CpuPipe>, TraceError> {
+        open_files::allow(self.cpus.len() as u64);
+        let flags = (rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::CLOEXEC).bits().cast_signed();
+        let pipe = |cpu: CpuId| {
+            let file = self.instance.open(
+                &format!("per_cpu/cpu{cpu}/trace_pipe_raw"),
+                File::options().read(true).custom_flags(flags),
+            )?;
+            Ok(CpuPipe::new(cpu, file, self.page_bytes))
+        };
+        self.cpus.iter().map(pipe).collect()
+    }
 
     /// Stops recording and removes the instance. Pipes that are still held return errors from then on.
     ///
     /// # Errors
     /// [`TraceError::Remove`] if it could not be removed.
-    pub fn finish(self) -> Result<(), TraceError> {
+    pub fn finish(&self) -> Result<(), TraceError> {
         self.instance.remove()
     }
 }
 
-impl Drop for Tracing {
+impl Drop for Recording {
     fn drop(&mut self) {
         // A remaining instance is found by `remove_own`, and by `remove_leftovers` of the next run.
         let _ = self.instance.remove();
-    }
-}
-
-/// Opens the buffers of these CPUs.
-pub(super) fn open_pipes(
-    instance: &Instance,
-    cpus: &CpuSet,
-    page_bytes: usize,
-) -> Result<Vec<CpuPipe>, TraceError> {
-    open_files::allow(cpus.len() as u64);
-    let flags = (rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::CLOEXEC).bits().cast_signed();
-    let pipe = |cpu: CpuId| {
-        let file = instance.open(
-            &format!("per_cpu/cpu{cpu}/trace_pipe_raw"),
-            File::options().read(true).custom_flags(flags),
-        )?;
-        Ok(CpuPipe::new(cpu, file, page_bytes))
-    };
-    cpus.iter().map(pipe).collect()
-}
-
-/// Removes an instance that could not be set up.
-pub(super) struct Guard(pub(super) Arc<Instance>);
-
-impl Guard {
-    pub(super) fn keep(self) -> Arc<Instance> {
-        let instance = Arc::clone(&self.0);
-        std::mem::forget(self);
-        instance
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        // The error that led here is the one to report.
-        let _ = self.0.remove();
     }
 }
 
@@ -325,7 +318,7 @@ fn set_options(instance: &Instance, is_alone: bool) -> Result<Vec<String>, Trace
 }
 
 /// The size of this instance's sub-buffers: configurable since Linux 6.8, before that one page.
-pub(super) fn page_bytes(instance: &Instance) -> Result<usize, TraceError> {
+fn page_bytes(instance: &Instance) -> Result<usize, TraceError> {
     let path = instance.within("buffer_subbuf_size_kb");
     if !instance.tracefs().exists(&path) {
         return Ok(rustix::param::page_size());
