@@ -6,7 +6,7 @@ use crate::alone;
 use lowlat_host::{CpuId, CpuSet, histogram::decode};
 use lowlat_jitter::{
     JitterCpu, JitterRecord, Warning, study,
-    sysjitter::{parse_raw, raw_file_name},
+    sysjitter::{raw_file_name, testing::parse_raw},
 };
 use lowlat_measure::{
     affinity,

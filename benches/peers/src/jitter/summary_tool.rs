@@ -76,7 +76,7 @@ impl SummaryTool {
             return Ok(f64::INFINITY);
         }
         let text = String::from_utf8_lossy(&output.stdout);
-        let summary = sysjitter::parse_summary(&text)
+        let summary = sysjitter::testing::parse_summary(&text)
             .with_context(|| format!("{} printed what this program cannot read", self.program.display()))?;
         let core = summary.cores.first().context("no core in the summary")?;
         anyhow::ensure!(core.runtime_ns > 0, "a run of no length");

@@ -4,7 +4,7 @@ use crate::{
     common::text,
     jitter::runs::{self, UnderWay},
 };
-use lowlat_jitter::sysjitter::{parse_raw, raw_file_name};
+use lowlat_jitter::sysjitter::{raw_file_name, testing::parse_raw};
 use rustix::process::Signal;
 use std::{fs, path::Path, process::Output};
 

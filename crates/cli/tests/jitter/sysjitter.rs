@@ -1,7 +1,10 @@
 //! In place of sysjitter: what scripts written for it do with the output.
 
 use crate::{common, jitter::runs};
-use lowlat_jitter::sysjitter::{parse_raw, parse_summary, raw_file_name};
+use lowlat_jitter::sysjitter::{
+    raw_file_name,
+    testing::{parse_raw, parse_summary},
+};
 use std::{
     io::Write as _,
     process::{Command, Stdio},

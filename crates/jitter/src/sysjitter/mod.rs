@@ -1,4 +1,4 @@
-//! sysjitter 1.4's two formats, written and read: the summary on standard output and the raw file per core.
+//! sysjitter 1.4's two formats: the summary on standard output and the raw file per core.
 //!
 //! Scripts for sysjitter work with lowlat's output: the same rows in the same order, with the same names,
 //! units, spacing and file names. A raw file or summary of sysjitter that lowlat reads and writes is
@@ -10,10 +10,12 @@
 //!   `int_min`, `int_mean`, `int_max`, `int_total` and `int_n` are exact.
 //! * `cpu_mhz` is the counter's frequency in whole MHz, not the core's clock; nanoseconds come from the exact frequency.
 
-mod error;
 mod raw;
 mod summary;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+#[cfg(test)]
+mod tests;
 
-pub use error::SysjitterError;
-pub use raw::{RawFile, RawHead, RawOrder, RawRow, parse_raw, raw_file_name, raw_header, raw_row};
-pub use summary::{SysjitterCore, SysjitterSummary, parse_summary, summary};
+pub use raw::{RawHead, RawOrder, RawRow, raw_file_name, raw_header, raw_row};
+pub use summary::{SysjitterCore, SysjitterSummary, summary};

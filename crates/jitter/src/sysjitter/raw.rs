@@ -1,8 +1,6 @@
 //! The raw file of one core: a header, and one row per interruption.
 
-use super::SysjitterError;
 use lowlat_host::CpuId;
-use std::iter::Peekable;
 
 /// The header of a raw file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,15 +49,6 @@ impl RawRow {
         let delta_us = previous_end_ns.map_or(0, |previous| end_ns.saturating_sub(previous) / 1_000);
         Self { end_ns, delta_us: Some(delta_us), ticks, length_ns }
     }
-}
-
-/// A raw file.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RawFile {
-    /// Its head.
-    pub head: RawHead,
-    /// Its rows.
-    pub rows: Vec<RawRow>,
 }
 
 /// Name of the raw file of a CPU: `PREFIX.05` if the highest measured CPU has two digits.
@@ -119,112 +108,4 @@ pub fn raw_row(row: &RawRow) -> String {
         Some(delta_us) => format!("{end_ns:16} {delta_us:10} {ticks:10} {length_ns:10}\n"),
         None => format!("{end_ns:16} {ticks:10} {length_ns:10}\n"),
     }
-}
-
-/// Reads a raw file that sysjitter or lowlat wrote.
-///
-/// # Errors
-/// If a line is not as expected, or the number of rows differs from the header.
-pub fn parse_raw(text: &str) -> Result<RawFile, SysjitterError> {
-    let mut lines = Lines { lines: text.lines().enumerate().peekable(), at: 0 };
-    let mhz: u64 = lines.number("# cpu_mhz: ", "")?;
-    let mut head = RawHead {
-        counter_hz: mhz.saturating_mul(1_000_000),
-        threshold_ns: lines.number("# threshold: ", "ns")?,
-        interruption_count: lines.number("# n_interruptions: ", "")?,
-        ..RawHead::default()
-    };
-    if head.interruption_count > 0 {
-        let _: f64 = lines.number("# interruption: ", "%")?;
-        head.interruption_ticks = lines.number("# total_interruption: ", " cycles")?;
-        head.runtime_ticks = lines.number("# total_runtime: ", " cycles")?;
-        let _: f64 = lines.number("# total_interruption: ", " seconds")?;
-        let _: f64 = lines.number("# total_runtime: ", " seconds")?;
-        head.order = lines.titles()?;
-    }
-    let rows = lines.rows(&head)?;
-    Ok(RawFile { head, rows })
-}
-
-/// The lines of a raw file.
-struct Lines<'a> {
-    lines: Peekable<std::iter::Enumerate<std::str::Lines<'a>>>,
-    /// Lines consumed.
-    at: usize,
-}
-
-impl<'a> Lines<'a> {
-    /// The next line with its number, or an error with what was expected.
-    fn next(&mut self, expected: &str) -> Result<(usize, &'a str), SysjitterError> {
-        let Some((index, line)) = self.lines.next() else {
-            return Err(SysjitterError::at_end(self.at + 1, expected));
-        };
-        self.at = index + 1;
-        Ok((self.at, line))
-    }
-
-    /// The number between two texts.
-    fn number<T: std::str::FromStr>(&mut self, before: &str, after: &str) -> Result<T, SysjitterError> {
-        let expected = format!("\"{before}NUMBER{after}\"");
-        let (at, line) = self.next(&expected)?;
-        let number = line.strip_prefix(before).and_then(|rest| rest.trim_end().strip_suffix(after));
-        number.and_then(|text| text.parse().ok()).ok_or_else(|| SysjitterError::at(at, line, expected))
-    }
-
-    /// The titles of the columns, which show the order.
-    fn titles(&mut self) -> Result<RawOrder, SysjitterError> {
-        let mut words = Vec::new();
-        for expected in ["a line with only \"#\"", "the titles of the columns", "the units of the columns"] {
-            let (at, line) = self.next(expected)?;
-            if !line.starts_with('#') {
-                return Err(SysjitterError::at(at, line, expected));
-            }
-            words.push((at, line, line.split_ascii_whitespace().collect::<Vec<_>>()));
-        }
-        match words.as_slice() {
-            [_, _, (_, _, units)] if units == &["#", "(nsec)", "(usec)", "(cycles)", "(nsec)"] => {
-                Ok(RawOrder::Time)
-            }
-            [_, _, (_, _, units)] if units == &["#", "(nsec)", "(cycles)", "(nsec)"] => Ok(RawOrder::Length),
-            [_, _, (at, line, _)] => Err(SysjitterError::at(
-                *at,
-                line,
-                "\"# (nsec) (usec) (cycles) (nsec)\" or the same without (usec)",
-            )),
-            _ => Err(SysjitterError::at_end(self.at + 1, "the titles of the columns")),
-        }
-    }
-
-    fn rows(&mut self, head: &RawHead) -> Result<Vec<RawRow>, SysjitterError> {
-        let expected = match head.order {
-            RawOrder::Time => "four whole numbers: time stamp, delta, cycles, nanoseconds",
-            RawOrder::Length => "three whole numbers: time stamp, cycles, nanoseconds",
-        };
-        let mut rows = Vec::new();
-        while self.lines.peek().is_some() {
-            let (at, line) = self.next(expected)?;
-            if line.trim().is_empty() {
-                continue;
-            }
-            let row = row_of(line, head.order).ok_or_else(|| SysjitterError::at(at, line, expected))?;
-            rows.push(row);
-        }
-        if rows.len() as u64 != head.interruption_count {
-            let expected = format!("{} rows, as in the header, not {}", head.interruption_count, rows.len());
-            return Err(SysjitterError::at_end(self.at + 1, expected));
-        }
-        Ok(rows)
-    }
-}
-
-fn row_of(line: &str, order: RawOrder) -> Option<RawRow> {
-    let mut numbers = line.split_ascii_whitespace().map(|word| word.parse::<u64>().ok());
-    let mut next = || numbers.next().flatten();
-    let end_ns = next()?;
-    let delta_us = match order {
-        RawOrder::Time => Some(next()?),
-        RawOrder::Length => None,
-    };
-    let row = RawRow { end_ns, delta_us, ticks: next()?, length_ns: next()? };
-    numbers.next().is_none().then_some(row)
 }

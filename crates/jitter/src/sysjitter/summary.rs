@@ -1,9 +1,8 @@
 //! The summary: one row per field, one value per core.
 
-use super::SysjitterError;
 use crate::{JitterCpu, JitterRecord, StudyError, lengths_of};
 use hdrhistogram::Histogram;
-use lowlat_host::{CPU_ID_MAX, CpuId};
+use lowlat_host::CpuId;
 use std::fmt::{self, Display, Formatter, Write as _};
 
 /// What sysjitter prints.
@@ -60,51 +59,26 @@ pub struct SysjitterCore {
     pub stop_ticks: u64,
 }
 
-/// One row: its name, and how a core's value is written and read.
-struct Row {
-    name: &'static str,
+/// One row: its name, and how a core's value is written.
+pub(super) struct Row {
+    pub name: &'static str,
     write: fn(&SysjitterCore) -> String,
-    read: fn(&mut SysjitterCore, &str) -> bool,
-}
-
-/// Stores a value that was read; `false` if it could not be parsed.
-fn put<T>(place: &mut T, value: Option<T>) -> bool {
-    let Some(value) = value else { return false };
-    *place = value;
-    true
 }
 
 macro_rules! row {
     ($name:literal, $field:ident, whole) => {
-        Row {
-            name: $name,
-            write: |core| core.$field.to_string(),
-            read: |core, text| put(&mut core.$field, text.parse().ok()),
-        }
+        Row { name: $name, write: |core| core.$field.to_string() }
     };
     ($name:literal, $field:ident, three_digits) => {
-        Row {
-            name: $name,
-            write: |core| format!("{:.3}", core.$field),
-            read: |core, text| {
-                put(
-                    &mut core.$field,
-                    text.parse().ok().filter(|value: &f64| value.is_finite() && *value >= 0.0),
-                )
-            },
-        }
+        Row { name: $name, write: |core| format!("{:.3}", core.$field) }
     };
     ($name:literal, $field:ident, hex) => {
-        Row {
-            name: $name,
-            write: |core| format!("{:x}", core.$field),
-            read: |core, text| put(&mut core.$field, u64::from_str_radix(text, 16).ok()),
-        }
+        Row { name: $name, write: |core| format!("{:x}", core.$field) }
     };
 }
 
 /// The rows in sysjitter's order. The last [`VERBOSE_ROWS`] only with `--verbose`.
-const ROWS: [Row; 20] = [
+pub(super) const ROWS: [Row; 20] = [
     row!("core_i", core, whole),
     row!("threshold(ns)", threshold_ns, whole),
     row!("cpu_mhz", cpu_mhz, whole),
@@ -127,11 +101,8 @@ const ROWS: [Row; 20] = [
     row!("frc_stop", stop_ticks, hex),
 ];
 
-/// Maximum number of columns; more than a CPU list can name.
-const CORES_MAX: usize = CPU_ID_MAX as usize + 1;
-
 /// Rows that only `--verbose` adds.
-const VERBOSE_ROWS: usize = 2;
+pub(super) const VERBOSE_ROWS: usize = 2;
 
 impl Display for SysjitterSummary {
     /// Writes the text as sysjitter prints it.
@@ -212,70 +183,4 @@ fn length_at(lengths: &Histogram<u64>, rank: u128) -> u64 {
         }
     }
     lengths.max()
-}
-
-/// Parses a summary as printed by sysjitter or lowlat or laid out by `column -t`.
-///
-/// # Errors
-/// If a line is not a row of the summary, a row is repeated or missing, or a value cannot be parsed.
-pub fn parse_summary(text: &str) -> Result<SysjitterSummary, SysjitterError> {
-    let mut cores: Vec<SysjitterCore> = Vec::new();
-    let mut seen = [false; ROWS.len()];
-    let mut line_count = 0;
-    for (at, line) in text.lines().enumerate().map(|(at, line)| (at + 1, line)) {
-        line_count = at;
-        if line.trim().is_empty() {
-            continue;
-        }
-        let wrong = |expected: String| SysjitterError::at(at, line, expected);
-        let (name, values) = line.split_once(':').ok_or_else(|| wrong("\"name: value ...\"".into()))?;
-        let index = ROWS.iter().position(|row| row.name == name.trim());
-        let Some((index, row)) = index.and_then(|index| Some((index, ROWS.get(index)?))) else {
-            return Err(wrong(format!("one of the rows {}", names(|_| true))));
-        };
-        if index != 0 && seen.first() != Some(&true) {
-            return Err(wrong("the row core_i before all others".into()));
-        }
-        match seen.get_mut(index) {
-            Some(seen) if !*seen => *seen = true,
-            _ => return Err(wrong(format!("the row {} only once", row.name))),
-        }
-        let values: Vec<&str> = values.split_ascii_whitespace().collect();
-        if index == 0 {
-            if values.len() > CORES_MAX {
-                return Err(wrong(format!("at most {CORES_MAX} cores")));
-            }
-            cores = vec![SysjitterCore::default(); values.len()];
-        }
-        if values.len() != cores.len() {
-            return Err(wrong(format!("{} values, one per core of the row core_i", cores.len())));
-        }
-        for (core, value) in cores.iter_mut().zip(values) {
-            if !(row.read)(core, value) {
-                return Err(wrong(format!("numbers (\"{value}\" is invalid in the row {})", row.name)));
-            }
-        }
-    }
-    finish(cores, &seen, line_count + 1)
-}
-
-/// Checks that all rows were present.
-fn finish(
-    cores: Vec<SysjitterCore>,
-    seen: &[bool; ROWS.len()],
-    end: usize,
-) -> Result<SysjitterSummary, SysjitterError> {
-    let (plain, verbose) = seen.split_at(ROWS.len() - VERBOSE_ROWS);
-    let is_verbose = verbose.contains(&true);
-    if plain.contains(&false) || (is_verbose && verbose.contains(&false)) {
-        let needed = if is_verbose { ROWS.len() } else { plain.len() };
-        let missing = names(|index| index < needed && seen.get(index) == Some(&false));
-        return Err(SysjitterError::at_end(end, format!("the rows {missing}")));
-    }
-    Ok(SysjitterSummary { cores, is_verbose })
-}
-
-fn names(is_wanted: impl Fn(usize) -> bool) -> String {
-    let wanted = ROWS.iter().enumerate().filter(|(index, _)| is_wanted(*index));
-    wanted.map(|(_, row)| row.name).collect::<Vec<_>>().join(", ")
 }

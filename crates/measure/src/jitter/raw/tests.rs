@@ -4,7 +4,7 @@ use super::*;
 use crate::jitter::ring;
 use lowlat_jitter::{
     JitterCpu, JitterRecord,
-    sysjitter::{RawRow, parse_raw},
+    sysjitter::{RawRow, testing::parse_raw},
 };
 use lowlat_sys::output::OutputCause;
 use std::fs;

@@ -11,7 +11,6 @@ use lowlat_host::{Reading, snapshot::Channels};
 /// "combined", "rx", "tx".
 pub static KIND: NicKind = NicKind {
     tag: "nic_channels",
-    key: "field",
     noun: " queues",
     grammar: [&WORD, &NUMBER],
     get: |nic, name| {

@@ -11,7 +11,6 @@ use lowlat_host::{Reading, snapshot::Coalescing};
 /// "rx-usecs", "adaptive-rx".
 pub static KIND: NicKind = NicKind {
     tag: "nic_coalescing",
-    key: "field",
     noun: "",
     grammar: [&WORD, &WORD],
     get: |nic, name| {

@@ -11,7 +11,6 @@ use lowlat_host::Reading;
 /// "eee".
 pub static KIND: NicKind = NicKind {
     tag: "nic_eee",
-    key: "field",
     noun: "",
     grammar: [&WORD, &WORD],
     get: |nic, name| {

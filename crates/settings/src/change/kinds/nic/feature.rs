@@ -11,7 +11,6 @@ use lowlat_host::Reading;
 /// By the kernel's name: "rx-lro".
 pub static KIND: NicKind = NicKind {
     tag: "nic_feature",
-    key: "feature",
     noun: "",
     grammar: [&WORD, &WORD],
     get: |nic, name| {

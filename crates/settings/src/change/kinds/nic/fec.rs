@@ -11,7 +11,6 @@ use lowlat_host::Reading;
 /// "encoding", as words with commas between: "auto,rs".
 pub static KIND: NicKind = NicKind {
     tag: "nic_fec",
-    key: "field",
     noun: " of FEC",
     grammar: [&WORD, &WORD],
     get: |nic, name| {

@@ -44,8 +44,6 @@ pub const KINDS: &[&NicKind] = &[
 pub struct NicKind {
     /// The kind's name in plans: "nic_channels".
     pub tag: &'static str,
-    /// The key of the parameter's name in plans: "field", "feature", "queue".
-    pub key: &'static str,
     /// Text after the parameter's name in reports: " queues"; empty if the name is enough.
     pub noun: &'static str,
     /// Types of the parameter's name and value.
@@ -216,7 +214,7 @@ impl Serialize for NicTarget {
         let mut map = serializer.serialize_map(Some(3))?;
         map.serialize_entry("kind", self.kind.tag)?;
         map.serialize_entry("nic", &self.nic)?;
-        map.serialize_entry(self.kind.key, &self.name)?;
+        map.serialize_entry("field", &self.name)?;
         map.end()
     }
 }
@@ -227,7 +225,6 @@ impl<'de> Deserialize<'de> for NicTarget {
         struct Written {
             kind: String,
             nic: String,
-            #[serde(alias = "feature", alias = "queue")]
             field: String,
         }
         let written = Written::deserialize(deserializer)?;

@@ -12,7 +12,6 @@ use lowlat_host::{Reading, snapshot::NapiField};
 /// By the instance's name, because its number changes with every boot: "rx-0/gro-flush-timeout".
 pub static KIND: NicKind = NicKind {
     tag: "nic_napi",
-    key: "field",
     noun: "",
     grammar: [&NAPI, &WORD],
     get: |nic, name| {

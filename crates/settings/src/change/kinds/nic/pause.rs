@@ -11,7 +11,6 @@ use lowlat_host::Reading;
 /// "rx", "tx", "autoneg".
 pub static KIND: NicKind = NicKind {
     tag: "nic_pause",
-    key: "field",
     noun: " pause",
     grammar: [&WORD, &WORD],
     get: |nic, name| {

@@ -11,7 +11,6 @@ use lowlat_host::Reading;
 /// "rx", "tx".
 pub static KIND: NicKind = NicKind {
     tag: "nic_rings",
-    key: "field",
     noun: " ring",
     grammar: [&WORD, &NUMBER],
     get: |nic, name| {

@@ -9,7 +9,6 @@ use crate::change::{
 /// By the queue: "rx-0".
 pub static KIND: NicKind = NicKind {
     tag: "nic_rps",
-    key: "queue",
     noun: " rps_cpus",
     grammar: [&QUEUE, &CPU_LIST],
     get: |nic, queue| mask(&nic.rps, queue),

@@ -11,7 +11,6 @@ use lowlat_host::Reading;
 /// "equal": the number of queues over which the table spreads flows equally, or all its entries with commas between.
 pub static KIND: NicKind = NicKind {
     tag: "nic_rss",
-    key: "field",
     noun: " RSS queues",
     grammar: [&WORD, &WORD],
     get: |nic, name| {

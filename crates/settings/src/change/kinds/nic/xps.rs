@@ -9,7 +9,6 @@ use crate::change::{
 /// By the queue: "tx-0".
 pub static KIND: NicKind = NicKind {
     tag: "nic_xps",
-    key: "queue",
     noun: " xps_cpus",
     grammar: [&QUEUE, &CPU_LIST],
     get: |nic, queue| mask(&nic.xps, queue),

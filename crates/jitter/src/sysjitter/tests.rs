@@ -1,15 +1,13 @@
 //! sysjitter's formats: real output is read and written back byte for byte, and lowlat's output can be read
 //! in the same way.
 
+use super::{
+    RawHead, RawOrder, RawRow, SysjitterCore, raw_file_name, raw_header, raw_row, summary,
+    testing::{parse_raw, parse_summary},
+};
+use crate::{JitterCpu, JitterRecord};
 use hdrhistogram::Histogram;
 use lowlat_host::histogram;
-use lowlat_jitter::{
-    JitterCpu, JitterRecord,
-    sysjitter::{
-        RawHead, RawOrder, RawRow, SysjitterCore, parse_raw, parse_summary, raw_file_name, raw_header,
-        raw_row, summary,
-    },
-};
 use proptest::prelude::*;
 use std::{
     io::Write,
