@@ -84,7 +84,7 @@ fn the_example_in_c_answers_every_quote_once() {
     // One quote, one accept and one fill each.
     until("all answers are read", || {
         master.with(|master, _| {
-            master.counters("c-strategy").is_some_and(|counters| counters.read() == 3 * QUOTES)
+            master.counters("c-strategy").is_some_and(|counters| counters.figures().read == 3 * QUOTES)
         })
     });
     master.with(|master, _| master.stop());

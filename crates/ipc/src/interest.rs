@@ -56,12 +56,6 @@ impl Subscribers {
         self.0.iter().all(|word| *word == 0)
     }
 
-    /// Number of subscribers.
-    #[inline]
-    pub fn count(&self) -> u32 {
-        self.0.iter().map(|word| word.count_ones()).sum()
-    }
-
     /// All subscribers, lowest first.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = u32> {

@@ -143,7 +143,7 @@ fn run_strategy(test: &str, script: &str, name: &'static str, number: Option<&st
     // One quote, one accept and one fill each.
     until("all answers are read", || {
         master.with(move |master, _| {
-            master.counters(name).is_some_and(|counters| counters.read() == 3 * QUOTES)
+            master.counters(name).is_some_and(|counters| counters.figures().read == 3 * QUOTES)
         })
     });
     master.with(|master, _| master.stop());

@@ -133,11 +133,6 @@ enum EntryStep<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// The time reached so far.
-    pub fn stamp(&self) -> u64 {
-        self.stamp
-    }
-
     /// The u32 at `at`, which advances past it.
     fn word(&mut self) -> Result<u32, PageError> {
         let bytes = self.data.get(self.at..).and_then(|rest| rest.first_chunk::<4>());

@@ -17,7 +17,6 @@ pub mod flow;
 mod programs;
 mod state;
 pub mod steps;
-pub mod systemd;
 pub mod targets;
 pub mod units;
 

@@ -8,7 +8,7 @@ macro_rules! say {
     }};
 }
 
-mod runs;
+pub mod runs;
 
 mod again;
 mod document;

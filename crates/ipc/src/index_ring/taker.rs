@@ -1,8 +1,6 @@
 //! The subscriber's side.
 
-use super::{
-    EVICTED, EVICTED_FROM, GAP_PLACES, GAPS, GAPS_TAKEN, Gap, HEAD, REFUSED, Ring, gap, place, word,
-};
+use super::{EVICTED, EVICTED_FROM, GAP_PLACES, GAPS, GAPS_TAKEN, Gap, HEAD, Ring, gap, place, word};
 use crate::{atomics::Ordering, region::Region};
 
 /// What a subscriber takes from its ring.
@@ -51,11 +49,6 @@ impl<R: Region> Taker<R> {
     pub fn waiting(&self) -> u64 {
         // Relaxed: a count for people.
         self.ring.load(super::TAIL, Ordering::Relaxed).wrapping_sub(self.head)
-    }
-
-    /// Number of entries that found the ring full: all losses of this subscriber, reported or not.
-    pub fn refused(&self) -> u64 {
-        self.ring.load(REFUSED, Ordering::Relaxed)
     }
 
     /// Returns the next entry. Skips gaps and ignores an eviction: see [`Taker::next`].

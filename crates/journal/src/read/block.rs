@@ -42,11 +42,6 @@ impl Block {
         (self.head, self.at, self.done) = (Some(*head), BLOCK_HEAD_BYTES, 0);
     }
 
-    /// Whether nothing is left in it.
-    pub fn is_done(&self) -> bool {
-        self.head.is_none()
-    }
-
     /// Discards the unread rest.
     pub fn clear(&mut self) {
         self.head = None;

@@ -61,11 +61,6 @@ impl<'r> StreamReader<'r> {
         Self { inspector: None, ..self }
     }
 
-    /// Number of the stream.
-    pub fn stream(&self) -> u32 {
-        self.stream
-    }
-
     /// Seeks to the record with this sequence, or the next existing one; the gap before it is returned.
     pub fn seek_sequence(&mut self, sequence: u64) {
         let from = self.recording.find_file(self.stream, |entry| entry.next_sequence <= sequence);

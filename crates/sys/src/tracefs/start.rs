@@ -117,11 +117,6 @@ impl Tracing {
         self.instance.tracefs().read(&path).map(|text| PipeStats::parse(&text))
     }
 
-    /// The events that are read, those that this kernel lacks, and those in an unknown format.
-    pub fn formats(&self) -> &TraceFormats {
-        &self.formats
-    }
-
     /// The clock that stamps events.
     pub fn clock(&self) -> TraceClock {
         self.clock

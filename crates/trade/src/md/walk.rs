@@ -28,11 +28,6 @@ impl Walk {
         Self { instruments: (0..instruments).map(one).collect() }
     }
 
-    /// Number of instruments.
-    pub fn instruments(&self) -> usize {
-        self.instruments.len()
-    }
-
     /// The next quote of an instrument; an empty quote if the instrument does not exist.
     #[inline]
     pub fn quote(&mut self, instrument: u32, scheduled_ns: u64) -> Quote {

@@ -64,11 +64,6 @@ impl Received {
     fn plus(self, other: Self) -> Self {
         Self { read: self.read + other.read, lost: self.lost + other.lost }
     }
-
-    /// Those it read or lost.
-    pub fn sum(self) -> u64 {
-        self.read + self.lost
-    }
 }
 
 /// A node's counters: each only increases, and only the node writes it.
@@ -145,11 +140,6 @@ impl Counters {
     /// Records published.
     pub fn published(&self) -> u64 {
         self.get(PUBLISHED)
-    }
-
-    /// Records read.
-    pub fn read(&self) -> u64 {
-        self.figures().read
     }
 
     /// When it last polled or waited, in the pipeline's clock, to within 100 ms of polling.

@@ -1,8 +1,8 @@
 //! Joins a master.
 
 use super::{
-    Counters, Join, Keys, Memory, Node, Publisher, Strategies, Wait, control::say, incoming::StreamName,
-    publisher::Own, rehearsal::Rehearsal, waiting::Waiting,
+    Counters, Join, Keys, Memory, Node, Publisher, Strategies, Wait, control::say, publisher::Own,
+    rehearsal::Rehearsal, waiting::Waiting,
 };
 use crate::{
     address::{Untrusted, is_name},
@@ -343,10 +343,9 @@ impl JoinDialog<'_> {
         let master = map(Access::Read)?;
         let own = match &join.writes {
             None => None,
-            Some(asked) => {
+            Some(_) => {
                 let segment = Segment::open(map(Access::Write)?).map_err(|error| error.to_string())?;
                 let interest = Interest::open(map(Access::Read)?).ok_or("an invalid interest table")?;
-                let name = StreamName::new(asked.stream.clone(), number);
                 let mut writer = Writer::new(segment);
                 if epoch > 1 {
                     // Whatever the predecessor left incomplete is not a record.
@@ -357,7 +356,7 @@ impl JoinDialog<'_> {
                     crate::td::tests::crash::step();
                 }
                 let markers = markers + u64::from(epoch > 1);
-                Some(Box::new(Own { name, writer, router: Router::new(interest), markers }))
+                Some(Box::new(Own { writer, router: Router::new(interest), markers }))
             }
         };
         Ok(Node {

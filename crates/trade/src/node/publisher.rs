@@ -1,6 +1,6 @@
 //! A node's outgoing stream.
 
-use super::{Counters, Memory, StreamName};
+use super::{Counters, Memory};
 use lowlat_ipc::{
     doorbell::Futex,
     fork::ForkMark,
@@ -53,7 +53,6 @@ pub struct Published {
 
 #[derive(Debug)]
 pub(super) struct Own {
-    pub(super) name: StreamName,
     pub(super) writer: Writer<Memory>,
     pub(super) router: Router<Memory>,
     /// Abandoned markers of the stream, including this process's.
@@ -76,11 +75,6 @@ impl Publisher {
     /// The mark of the process that joined. Only that process may publish.
     pub fn mark(&self) -> &Arc<ForkMark> {
         &self.mark
-    }
-
-    /// The stream's name; `None` if the node writes none.
-    pub fn stream(&self) -> Option<&StreamName> {
-        self.own.as_ref().map(|own| &own.name)
     }
 
     /// Sequence of the next record; `None` if the node writes none. Continues after restarts of the writer.

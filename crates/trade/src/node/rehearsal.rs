@@ -64,12 +64,10 @@ impl Rehearsal {
             return Ok(None);
         };
         table.set(0, Some(0), true);
-        let name = StreamName::new("rehearsal".to_owned(), 0);
-        let own =
-            Own { name: name.clone(), writer: Writer::new(made), router: Router::new(table), markers: 0 };
+        let own = Own { writer: Writer::new(made), router: Router::new(table), markers: 0 };
         let mut publisher = Publisher::new(Some(Box::new(own)), counters, mark);
         publisher.connect(0, given, inbox, 0);
-        let mut sources = Sources::new(name);
+        let mut sources = Sources::new(StreamName::new("rehearsal".to_owned(), 0));
         let Some(source) = Source::of(segment, ring, Overrun::Gap) else { return Ok(None) };
         sources.push(source);
         let quote = Quote { bid: 1, ask: 1, ..Quote::default() }.encode();

@@ -6,7 +6,7 @@
 //! -> md ends when its schedule has ended -> orders and answers come to rest -> stop -> record
 //! ```
 //!
-//! [`run`] starts `lowlat` itself with the arguments of [`plan::programs`]; [`run_programs`] any other
+//! [`run_with`] starts `lowlat` itself with the arguments of [`plan::programs`]; [`run_programs`] any other
 //! processes that join as nodes like `md` and `td`: md ends when its schedule has ended, and they count in the
 //! areas `tally.md`, `tally.td` and `stages`.
 
@@ -134,16 +134,6 @@ pub struct Progress {
 
 /// Runs the pipeline with this `lowlat`. Blocks until it has ended, or soon after `stop` is set: then the
 /// record covers what was published until then, and says so.
-pub fn run(
-    parameters: &PipelineParameters,
-    program: &Path,
-    progress: &mut dyn FnMut(&Progress),
-    stop: &AtomicBool,
-) -> Result<PipelineRecord, RunError> {
-    run_with(parameters, &PipelineOptions::default(), program, progress, stop)
-}
-
-/// The same with options.
 pub fn run_with(
     parameters: &PipelineParameters,
     options: &PipelineOptions,

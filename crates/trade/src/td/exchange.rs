@@ -70,16 +70,6 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// The order that they answer.
-    pub fn order(&self) -> &Order {
-        &self.order.order
-    }
-
-    /// Its strategy.
-    pub fn strategy(&self) -> u32 {
-        self.order.stamp.source
-    }
-
     /// Whether it is rejected.
     pub fn is_rejected(&self) -> bool {
         matches!(self.order.outcome, Outcome::Rejected(_))
