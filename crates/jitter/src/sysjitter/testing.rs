@@ -42,14 +42,24 @@ const CORES_MAX: usize = CPU_ID_MAX as usize + 1;
 
 /// Reads the value of a row; `None` if it could not be parsed.
 fn read(core: &mut SysjitterCore, row: &str, text: &str) -> Option<()> {
-    let three_digits = || text.parse().ok().filter(|value: &f64| value.is_finite() && *value >= 0.0);
+    if row == "core_i" {
+        core.core = text.parse().ok()?;
+        return Some(());
+    }
+    let broken = match row {
+        "runtime(s)" => Some(&mut core.runtime_s),
+        "int_n_per_sec" => Some(&mut core.interruptions_per_s),
+        "int_total(%)" => Some(&mut core.total_percent),
+        _ => None,
+    };
+    if let Some(place) = broken {
+        *place = text.parse().ok().filter(|value: &f64| value.is_finite() && *value >= 0.0)?;
+        return Some(());
+    }
+    let radix = if row.starts_with("frc_") { 16 } else { 10 };
     let whole = match row {
-        "core_i" => return Some(core.core = text.parse().ok()?),
-        "runtime(s)" => return Some(core.runtime_s = three_digits()?),
-        "int_n_per_sec" => return Some(core.interruptions_per_s = three_digits()?),
-        "int_total(%)" => return Some(core.total_percent = three_digits()?),
-        "frc_start" => return Some(core.start_ticks = u64::from_str_radix(text, 16).ok()?),
-        "frc_stop" => return Some(core.stop_ticks = u64::from_str_radix(text, 16).ok()?),
+        "frc_start" => &mut core.start_ticks,
+        "frc_stop" => &mut core.stop_ticks,
         "threshold(ns)" => &mut core.threshold_ns,
         "cpu_mhz" => &mut core.cpu_mhz,
         "runtime(ns)" => &mut core.runtime_ns,
@@ -66,7 +76,7 @@ fn read(core: &mut SysjitterCore, row: &str, text: &str) -> Option<()> {
         "int_total(ns)" => &mut core.length_ns_total,
         _ => return None,
     };
-    *whole = text.parse().ok()?;
+    *whole = u64::from_str_radix(text, radix).ok()?;
     Some(())
 }
 

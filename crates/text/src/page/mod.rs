@@ -180,7 +180,7 @@ pub fn table_below(label: &str, class: &str, heads: &Markup, rows: &Markup) -> M
     if label.is_empty() {
         return table;
     }
-    let tall = class.contains("tall").then_some(" tall").unwrap_or_default();
+    let tall = if class.contains("tall") { " tall" } else { "" };
     html! { div class={ "scroll" (tall) } tabindex="0" role="region" aria-label=(label) { (table) } }
 }
 

@@ -341,23 +341,22 @@ impl JoinDialog<'_> {
         let inbox = Inbox::new(map(Access::Write)?).ok_or("an inbox that is too small")?;
         let counters = Counters::new(map(Access::Write)?);
         let master = map(Access::Read)?;
-        let own = match &join.writes {
-            None => None,
-            Some(_) => {
-                let segment = Segment::open(map(Access::Write)?).map_err(|error| error.to_string())?;
-                let interest = Interest::open(map(Access::Read)?).ok_or("an invalid interest table")?;
-                let mut writer = Writer::new(segment);
-                if epoch > 1 {
-                    // Whatever the predecessor left incomplete is not a record.
-                    let generated = now_ns();
-                    let stamp = Stamp { source: number, generated, trigger: generated, ..Stamp::default() };
-                    writer.publish_abandoned(&stamp).map_err(|error| error.to_string())?;
-                    #[cfg(test)]
-                    crate::td::tests::crash::step();
-                }
-                let markers = markers + u64::from(epoch > 1);
-                Some(Box::new(Own { writer, router: Router::new(interest), markers }))
+        let own = if join.writes.is_some() {
+            let segment = Segment::open(map(Access::Write)?).map_err(|error| error.to_string())?;
+            let interest = Interest::open(map(Access::Read)?).ok_or("an invalid interest table")?;
+            let mut writer = Writer::new(segment);
+            if epoch > 1 {
+                // Whatever the predecessor left incomplete is not a record.
+                let generated = now_ns();
+                let stamp = Stamp { source: number, generated, trigger: generated, ..Stamp::default() };
+                writer.publish_abandoned(&stamp).map_err(|error| error.to_string())?;
+                #[cfg(test)]
+                crate::td::tests::crash::step();
             }
+            let markers = markers + u64::from(epoch > 1);
+            Some(Box::new(Own { writer, router: Router::new(interest), markers }))
+        } else {
+            None
         };
         Ok(Node {
             number,
