@@ -3,6 +3,7 @@
 
 use crate::common::{self, fixtures, text};
 use serde_json::Value;
+use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
@@ -143,6 +144,18 @@ fn net_prepare_changes_what_concerns_the_network_and_tune_takes_it_back() {
     assert_eq!(status["in_force"]["known"]["plan_id"], outcome["plan_id"], "{status}");
     let (code, _) = tree.json(&["rollback", "--yes", "--json"]);
     assert_eq!((code, tree.value("proc/sys/net/core/busy_read")), (0, busy_read));
+
+    for (name, below) in [("bond0.7", &["bond0"][..]), ("bond0", &["ens1", "ens2"])] {
+        let nic = tree.root().join("sys/class/net").join(name);
+        fs::create_dir(&nic).unwrap();
+        fs::write(nic.join("operstate"), "up\n").unwrap();
+        for lower in below {
+            fs::write(nic.join(format!("lower_{lower}")), "").unwrap();
+        }
+    }
+    let planned = tree.lowlat("net", &["prepare", "bond0.7", "--plan"]);
+    let said = text(&planned.stderr);
+    assert!(said.contains("bond0.7 stands on ens1, ens2: prepared in its place"), "{said}");
 }
 
 #[test]

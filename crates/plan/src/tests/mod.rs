@@ -386,9 +386,9 @@ fn targets_are_written_as_ever() {
         r#"{"kind":"nic_channels","nic":"eth0","field":"combined"}"#,
         r#"{"kind":"nic_coalescing","nic":"eth0","field":"rx-usecs"}"#,
         r#"{"kind":"nic_rings","nic":"eth0","field":"rx"}"#,
-        r#"{"kind":"nic_feature","nic":"eth0","feature":"rx-lro"}"#,
-        r#"{"kind":"nic_rps","nic":"eth0","queue":"rx-0"}"#,
-        r#"{"kind":"nic_xps","nic":"eth0","queue":"tx-0"}"#,
+        r#"{"kind":"nic_feature","nic":"eth0","field":"rx-lro"}"#,
+        r#"{"kind":"nic_rps","nic":"eth0","field":"rx-0"}"#,
+        r#"{"kind":"nic_xps","nic":"eth0","field":"tx-0"}"#,
         r#"{"kind":"sysctl","key":"vm.swappiness"}"#,
         r#"{"kind":"default_irq_affinity"}"#,
         r#"{"kind":"workqueue_cpus","name":null}"#,
@@ -397,7 +397,7 @@ fn targets_are_written_as_ever() {
         let target: Target = serde_json::from_str(text).unwrap();
         assert_eq!(serde_json::to_string(&target).unwrap(), text);
     }
-    for bad in [r#"{"kind":"nic_later","nic":"eth0","field":"x"}"#, r#"{"kind":"nic_rps","queue":"rx-0"}"#] {
+    for bad in [r#"{"kind":"nic_later","nic":"eth0","field":"x"}"#, r#"{"kind":"nic_rps","field":"rx-0"}"#] {
         let error = serde_json::from_str::<Target>(bad).unwrap_err().to_string();
         assert!(error.starts_with("found a target of an unknown kind"), "{error}");
     }

@@ -8,7 +8,7 @@ use std::{
 };
 
 /// Maximum number of bytes read from /proc/kallsyms; 200,000 symbols take about 10 MB.
-const BYTES_MAX: u64 = 256 << 20;
+pub(super) const SYMBOLS_BYTES_MAX: u64 = 256 << 20;
 /// An address further than this after the nearest symbol belongs to code without a symbol.
 const DISTANCE_MAX: u64 = 64 << 10;
 
@@ -39,7 +39,7 @@ pub fn function_names(addresses: &BTreeSet<u64>) -> io::Result<FunctionNames> {
     if addresses.is_empty() {
         return Ok(FunctionNames::default());
     }
-    names_in(BufReader::with_capacity(1 << 16, File::open("/proc/kallsyms")?.take(BYTES_MAX)), addresses)
+    names_in(BufReader::with_capacity(1 << 16, File::open("/proc/kallsyms")?.take(SYMBOLS_BYTES_MAX)), addresses)
 }
 
 /// The nearest symbol at or below each address. The table need not be sorted.

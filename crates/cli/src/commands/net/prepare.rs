@@ -75,7 +75,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         output::talk(&format!("warning: {} has no carrier, so nothing can be measured over it", nic.name));
     }
     if !nic.lower.is_empty() {
-        output::talk(&format!("{} stands on {}: they are prepared for it", nic.name, nic.lower.join(", ")));
+        let below: Vec<String> =
+            host.snapshot.carriers_of(std::slice::from_ref(&nic.name)).into_iter().collect();
+        output::talk(&format!("{} stands on {}: prepared in its place", nic.name, below.join(", ")));
     }
     host.role.accepted_risks.extend(arguments.accept_risk.iter().cloned());
     host.role.is_busy_polling |= arguments.busy_poll;
