@@ -39,7 +39,10 @@ pub fn function_names(addresses: &BTreeSet<u64>) -> io::Result<FunctionNames> {
     if addresses.is_empty() {
         return Ok(FunctionNames::default());
     }
-    names_in(BufReader::with_capacity(1 << 16, File::open("/proc/kallsyms")?.take(SYMBOLS_BYTES_MAX)), addresses)
+    names_in(
+        BufReader::with_capacity(1 << 16, File::open("/proc/kallsyms")?.take(SYMBOLS_BYTES_MAX)),
+        addresses,
+    )
 }
 
 /// The nearest symbol at or below each address. The table need not be sorted.
