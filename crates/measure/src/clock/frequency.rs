@@ -2,7 +2,7 @@
 
 use super::{ArchCounter, CounterKind, calibrate, perf_page};
 use lowlat_sys::Root;
-use std::fmt;
+use std::{fmt, sync::OnceLock};
 use thiserror::Error;
 
 /// An out-of-tree module publishes the kernel's calibrated frequency here.
@@ -63,13 +63,16 @@ pub enum ClockError {
 /// # Errors
 /// [`ClockError`] if no source reports it and it cannot be measured because the counter does not advance.
 pub fn frequency_of(kind: CounterKind, root: &Root) -> Result<Frequency, ClockError> {
+    // Measuring takes 0.2 s, and a comparison makes many runs. The frequency is the same until the next boot.
+    static MEASURED_HZ: OnceLock<Option<u64>> = OnceLock::new();
     let named = match kind {
         CounterKind::MonotonicRaw => Some((1_000_000_000, FrequencySource::Definition)),
         CounterKind::Cntvct => counter_register().map(|hz| (hz, FrequencySource::CounterRegister)),
         CounterKind::Tsc => tsc(root),
     };
+    let measured = || *MEASURED_HZ.get_or_init(|| calibrate::measure_hz(&ArchCounter));
     named
-        .or_else(|| calibrate::measure_hz(&ArchCounter).map(|hz| (hz, FrequencySource::Measured)))
+        .or_else(|| measured().map(|hz| (hz, FrequencySource::Measured)))
         .map(|(hz, source)| Frequency { hz, source })
         .ok_or(ClockError::StandsStill(kind.name()))
 }
