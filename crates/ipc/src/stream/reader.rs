@@ -5,7 +5,10 @@ use super::{
     look::Other,
     payload::{Fixed, Payload},
 };
-use crate::{layout::LINE_BYTES, region::Region};
+use crate::{
+    layout::{self, LINE_BYTES},
+    region::Region,
+};
 
 /// A record as read; its payload is in the caller's buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,6 +132,11 @@ impl<R: Region> Reader<R> {
         let read = self.next_to(&mut fixed);
         let length = if matches!(read, Read::Record(_)) { fixed.length() } else { 0 };
         (read, buffer.get(..length).unwrap_or_default())
+    }
+
+    /// The longest payload of this stream.
+    pub fn payload_bytes_max(&self) -> u64 {
+        layout::payload_bytes_max(self.segment.capacity_bytes())
     }
 
     /// Inlined into the caller: a separate call, with its result returned through memory, took a third of a

@@ -3,7 +3,7 @@
 //!
 //! Creating, starting and removing an instance disturbs every CPU: buffers are resized by work on each CPU,
 //! and tracepoints are switched by rewriting the kernel's code. So all of this happens before samplers start
-//! and after they have stopped. In between, [`Tracing::set_on`] and [`CpuPipe::drain`] affect only the CPU
+//! and after they have stopped. In between, [`Recording::set_on`] and [`CpuPipe::drain`] affect only the CPU
 //! they run on.
 
 mod dat;

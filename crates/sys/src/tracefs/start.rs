@@ -45,7 +45,7 @@ pub struct TraceOptions {
     pub clock: TraceClock,
 }
 
-/// A trace of chosen CPUs. It is removed when dropped; [`Tracing::finish`] reports whether that succeeded.
+/// A trace of chosen CPUs. It is removed when dropped; [`Recording::finish`] reports whether that succeeded.
 #[derive(Debug)]
 pub struct Tracing {
     recording: Recording,
@@ -58,7 +58,7 @@ pub struct Tracing {
 }
 
 impl Tracing {
-    /// Creates an instance and sets it up, with recording still off: [`Tracing::set_on`].
+    /// Creates an instance and sets it up, with recording still off: [`Recording::set_on`].
     ///
     /// # Errors
     /// [`TraceError`]; everything created until then is removed again.
