@@ -36,8 +36,9 @@ pub fn venv(name: &str, package: &str) -> Result<PathBuf, String> {
         ))
     };
     ran("python3 -m venv", Command::new("python3").args(["-m", "venv"]).arg(&place))?;
-    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", package];
-    ran("pip install", Command::new(place.join("bin/python3")).args(pip))?;
+    // A registry that does not answer must not hold the tests.
+    let pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "1", package];
+    ran("pip install", Command::new("timeout").arg("150").arg(place.join("bin/python3")).args(pip))?;
     fs::write(whole, wanted).map_err(|error| error.to_string())?;
     Ok(place)
 }
