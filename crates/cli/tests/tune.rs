@@ -16,11 +16,11 @@ impl Tree {
         let dir = tempfile::tempdir().unwrap();
         let (_, capture) = fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-stock").unwrap();
         let tree = Self { dir };
-        std::fs::create_dir(tree.root()).unwrap();
+        fs::create_dir(tree.root()).unwrap();
         let unpacked = Command::new("tar").arg("-xzf").arg(capture).arg("-C").arg(tree.root()).status();
         assert!(unpacked.expect("tar").success());
-        std::fs::create_dir_all(tree.root().join("usr/local/sbin")).unwrap();
-        std::fs::write(tree.root().join("usr/local/sbin/lowlat"), "binary").unwrap();
+        fs::create_dir_all(tree.root().join("usr/local/sbin")).unwrap();
+        fs::write(tree.root().join("usr/local/sbin/lowlat"), "binary").unwrap();
         tree
     }
 
@@ -55,7 +55,7 @@ impl Tree {
     }
 
     fn value(&self, path: &str) -> String {
-        std::fs::read_to_string(self.root().join(path)).unwrap().trim().to_owned()
+        fs::read_to_string(self.root().join(path)).unwrap().trim().to_owned()
     }
 }
 
@@ -85,14 +85,14 @@ fn applied_looked_at_and_taken_back() {
     let verified = text(&tree.tune(&["verify"]).stdout);
     assert!(verified.contains("no known boot loader found") && !verified.contains("waits for the reboot"));
     let boot_id = tree.root().join("proc/sys/kernel/random/boot_id");
-    std::fs::create_dir_all(boot_id.parent().unwrap()).unwrap();
-    std::fs::write(&boot_id, "another").unwrap();
+    fs::create_dir_all(boot_id.parent().unwrap()).unwrap();
+    fs::write(&boot_id, "another").unwrap();
     let verified = text(&tree.tune(&["verify"]).stdout);
     assert!(
         verified.contains("no known boot loader found") && !verified.contains("another entry"),
         "{verified}"
     );
-    std::fs::remove_file(&boot_id).unwrap();
+    fs::remove_file(&boot_id).unwrap();
     assert!(status["units"].as_array().unwrap().iter().any(|unit| unit["is_enabled"] == true));
 
     let (_, again) = tree.json(&["apply", "--yes", "--json"]);
@@ -182,10 +182,10 @@ fn a_saved_plan_is_refused_on_another_host_and_when_it_is_none() {
     let file = tree.dir.path().join("plan.json");
     let plan = file.to_str().unwrap();
     assert_eq!(tree.tune(&["plan", "--out", plan]).status.code(), Some(1));
-    let saved = std::fs::read_to_string(&file).unwrap();
+    let saved = fs::read_to_string(&file).unwrap();
     let mut other: Value = serde_json::from_str(&saved).unwrap();
     other["host"]["topology_digest"] = "0123456789abcdef".into();
-    std::fs::write(&file, other.to_string()).unwrap();
+    fs::write(&file, other.to_string()).unwrap();
     let output = tree.tune(&["apply", "--plan", plan, "--yes"]);
     let error = text(&output.stderr);
     assert_eq!(output.status.code(), Some(2));
@@ -195,12 +195,12 @@ fn a_saved_plan_is_refused_on_another_host_and_when_it_is_none() {
         ("[", "cannot parse the plan"),
         (&saved.replace("lowlat-plan", "x"), "found a \"x\""),
     ] {
-        std::fs::write(&file, broken).unwrap();
+        fs::write(&file, broken).unwrap();
         let output = tree.tune(&["apply", "--plan", plan, "--yes"]);
         assert_eq!(output.status.code(), Some(2));
         assert!(text(&output.stderr).contains(why), "{}", text(&output.stderr));
     }
-    std::fs::write(&file, saved).unwrap();
+    fs::write(&file, saved).unwrap();
     if is_root() {
         assert_eq!(tree.tune(&["apply", "--plan", plan, "--yes"]).status.code(), Some(1));
         assert_eq!(tree.swappiness(), "10");
