@@ -163,14 +163,14 @@ fn table(record: &C2cRecord, topology: &Topology) -> Markup {
         div class="card flush" {
             (data_table("Levels of latency", "numbers", &["Level", "Median", "Fastest", "Slowest", "Quartiles", "Pairs measured", "Groups"], &html! {
                 @for (place, level) in record.levels.iter().enumerate() {
-                                       tr {
-                                           th scope="row" { (name(record, topology, place)) }
-                                           td class="strong" { (micro(&duration_fine(level.median_ns))) }
-                                           td { (micro(&duration_fine(level.min_ns))) } td { (micro(&duration_fine(level.max_ns))) }
-                                           td { (spread(level).replace("+-", "±")) }
-                                           td { (count(level.pairs)) } td { (groups(level)) }
-                                       }
-                                   }
+                    tr {
+                        th scope="row" { (name(record, topology, place)) }
+                        td class="strong" { (micro(&duration_fine(level.median_ns))) }
+                        td { (micro(&duration_fine(level.min_ns))) } td { (micro(&duration_fine(level.max_ns))) }
+                        td { (spread(level).replace("+-", "±")) }
+                        td { (count(level.pairs)) } td { (groups(level)) }
+                    }
+                }
             }))
         }
     }

@@ -1,12 +1,13 @@
 //! The main job on the running host.
 
 use crate::common;
-use crate::jitter::runs::thread_of;
+use crate::jitter::runs::UnderWay;
 use lowlat_result::ResultDocument;
+use rustix::process::Signal;
 use std::{
     path::Path,
     process::{Command, Stdio},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 fn files_in(dir: &Path) -> Vec<String> {
@@ -55,18 +56,10 @@ fn writes_both_files_and_nothing_else() {
 #[test]
 fn ctrl_c_keeps_what_was_measured() {
     let dir = tempfile::tempdir().unwrap();
-    let child = assess(dir.path(), "10m").spawn().unwrap();
-    // It starts when calibration is over.
-    let began = Instant::now();
-    while thread_of(&child, "lowlat-collect").is_none() {
-        assert!(began.elapsed() < Duration::from_secs(120), "no sampler runs");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    std::thread::sleep(Duration::from_secs(1));
+    let run = UnderWay::start(&mut assess(dir.path(), "10m"));
     let sent = Instant::now();
-    let pid = rustix::process::Pid::from_child(&child);
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    let output = child.wait_with_output().unwrap();
+    run.signal(Signal::INT);
+    let output = run.wait();
     assert_eq!(
         output.status.code(),
         Some(130),

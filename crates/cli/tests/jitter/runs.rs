@@ -104,14 +104,6 @@ pub fn whole() -> &'static Whole {
     &WHOLE
 }
 
-/// The thread of that name of a process.
-pub fn thread_of(child: &Child, name: &str) -> Option<Pid> {
-    let tasks = fs::read_dir(format!("/proc/{}/task", child.id())).ok()?;
-    let is_it = |path: &PathBuf| fs::read_to_string(path.join("comm")).is_ok_and(|comm| comm.trim() == name);
-    let path = tasks.flatten().map(|entry| entry.path()).find(is_it)?;
-    Pid::from_raw(path.file_name()?.to_str()?.parse().ok()?)
-}
-
 /// A run under way.
 pub struct UnderWay {
     /// The process.
@@ -138,7 +130,11 @@ impl UnderWay {
 
     /// Its thread of that name.
     pub fn thread(&self, name: &str) -> Option<Pid> {
-        thread_of(&self.child, name)
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.child.id())).ok()?;
+        let is_it =
+            |path: &PathBuf| fs::read_to_string(path.join("comm")).is_ok_and(|comm| comm.trim() == name);
+        let path = tasks.flatten().map(|entry| entry.path()).find(is_it)?;
+        Pid::from_raw(path.file_name()?.to_str()?.parse().ok()?)
     }
 
     /// Sends a signal.

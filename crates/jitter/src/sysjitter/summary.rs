@@ -59,46 +59,57 @@ pub struct SysjitterCore {
     pub stop_ticks: u64,
 }
 
-/// One row: its name, and how a core's value is written.
+/// One row: its name, and where a core has its value.
 pub(super) struct Row {
     pub name: &'static str,
-    write: fn(&SysjitterCore) -> String,
+    pub place: fn(&mut SysjitterCore) -> Place<'_>,
 }
 
-macro_rules! row {
-    ($name:literal, $field:ident, whole) => {
-        Row { name: $name, write: |core| core.$field.to_string() }
-    };
-    ($name:literal, $field:ident, three_digits) => {
-        Row { name: $name, write: |core| format!("{:.3}", core.$field) }
-    };
-    ($name:literal, $field:ident, hex) => {
-        Row { name: $name, write: |core| format!("{:x}", core.$field) }
-    };
+/// The value of a core in a row.
+pub(super) enum Place<'a> {
+    Core(&'a mut CpuId),
+    Whole(&'a mut u64),
+    ThreeDigits(&'a mut f64),
+    Hex(&'a mut u64),
+}
+
+impl Display for Place<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Core(core) => write!(f, "{core}"),
+            Self::Whole(value) => write!(f, "{value}"),
+            Self::ThreeDigits(value) => write!(f, "{value:.3}"),
+            Self::Hex(value) => write!(f, "{value:x}"),
+        }
+    }
+}
+
+const fn row(name: &'static str, place: fn(&mut SysjitterCore) -> Place<'_>) -> Row {
+    Row { name, place }
 }
 
 /// The rows in sysjitter's order. The last [`VERBOSE_ROWS`] only with `--verbose`.
 pub(super) const ROWS: [Row; 20] = [
-    row!("core_i", core, whole),
-    row!("threshold(ns)", threshold_ns, whole),
-    row!("cpu_mhz", cpu_mhz, whole),
-    row!("runtime(ns)", runtime_ns, whole),
-    row!("runtime(s)", runtime_s, three_digits),
-    row!("int_n", interruption_count, whole),
-    row!("int_n_per_sec", interruptions_per_s, three_digits),
-    row!("int_min(ns)", length_ns_min, whole),
-    row!("int_median(ns)", length_ns_median, whole),
-    row!("int_mean(ns)", length_ns_mean, whole),
-    row!("int_90(ns)", length_ns_p90, whole),
-    row!("int_99(ns)", length_ns_p99, whole),
-    row!("int_999(ns)", length_ns_p99_9, whole),
-    row!("int_9999(ns)", length_ns_p99_99, whole),
-    row!("int_99999(ns)", length_ns_p99_999, whole),
-    row!("int_max(ns)", length_ns_max, whole),
-    row!("int_total(ns)", length_ns_total, whole),
-    row!("int_total(%)", total_percent, three_digits),
-    row!("frc_start", start_ticks, hex),
-    row!("frc_stop", stop_ticks, hex),
+    row("core_i", |core| Place::Core(&mut core.core)),
+    row("threshold(ns)", |core| Place::Whole(&mut core.threshold_ns)),
+    row("cpu_mhz", |core| Place::Whole(&mut core.cpu_mhz)),
+    row("runtime(ns)", |core| Place::Whole(&mut core.runtime_ns)),
+    row("runtime(s)", |core| Place::ThreeDigits(&mut core.runtime_s)),
+    row("int_n", |core| Place::Whole(&mut core.interruption_count)),
+    row("int_n_per_sec", |core| Place::ThreeDigits(&mut core.interruptions_per_s)),
+    row("int_min(ns)", |core| Place::Whole(&mut core.length_ns_min)),
+    row("int_median(ns)", |core| Place::Whole(&mut core.length_ns_median)),
+    row("int_mean(ns)", |core| Place::Whole(&mut core.length_ns_mean)),
+    row("int_90(ns)", |core| Place::Whole(&mut core.length_ns_p90)),
+    row("int_99(ns)", |core| Place::Whole(&mut core.length_ns_p99)),
+    row("int_999(ns)", |core| Place::Whole(&mut core.length_ns_p99_9)),
+    row("int_9999(ns)", |core| Place::Whole(&mut core.length_ns_p99_99)),
+    row("int_99999(ns)", |core| Place::Whole(&mut core.length_ns_p99_999)),
+    row("int_max(ns)", |core| Place::Whole(&mut core.length_ns_max)),
+    row("int_total(ns)", |core| Place::Whole(&mut core.length_ns_total)),
+    row("int_total(%)", |core| Place::ThreeDigits(&mut core.total_percent)),
+    row("frc_start", |core| Place::Hex(&mut core.start_ticks)),
+    row("frc_stop", |core| Place::Hex(&mut core.stop_ticks)),
 ];
 
 /// Rows that only `--verbose` adds.
@@ -110,8 +121,8 @@ impl Display for SysjitterSummary {
         let hidden = if self.is_verbose { 0 } else { VERBOSE_ROWS };
         for row in ROWS.iter().take(ROWS.len() - hidden) {
             write!(f, "{}:", row.name)?;
-            for core in &self.cores {
-                write!(f, " {}", (row.write)(core))?;
+            for mut core in self.cores.iter().copied() {
+                write!(f, " {}", (row.place)(&mut core))?;
             }
             f.write_char('\n')?;
         }

@@ -2,7 +2,7 @@
 
 use super::{
     RawHead, RawOrder, RawRow, SysjitterCore, SysjitterSummary,
-    summary::{ROWS, VERBOSE_ROWS},
+    summary::{Place, ROWS, VERBOSE_ROWS},
 };
 use lowlat_host::CPU_ID_MAX;
 use std::iter::Peekable;
@@ -40,43 +40,16 @@ impl SysjitterError {
 /// Maximum number of columns; more than a CPU list can name.
 const CORES_MAX: usize = CPU_ID_MAX as usize + 1;
 
-/// Reads the value of a row; `None` if it could not be parsed.
-fn read(core: &mut SysjitterCore, row: &str, text: &str) -> Option<()> {
-    if row == "core_i" {
-        core.core = text.parse().ok()?;
-        return Some(());
+/// Reads a value; `None` if it could not be parsed.
+fn read(place: Place<'_>, text: &str) -> Option<()> {
+    match place {
+        Place::Core(core) => *core = text.parse().ok()?,
+        Place::Whole(value) => *value = text.parse().ok()?,
+        Place::ThreeDigits(value) => {
+            *value = text.parse().ok().filter(|value: &f64| value.is_finite() && *value >= 0.0)?;
+        }
+        Place::Hex(value) => *value = u64::from_str_radix(text, 16).ok()?,
     }
-    let broken = match row {
-        "runtime(s)" => Some(&mut core.runtime_s),
-        "int_n_per_sec" => Some(&mut core.interruptions_per_s),
-        "int_total(%)" => Some(&mut core.total_percent),
-        _ => None,
-    };
-    if let Some(place) = broken {
-        *place = text.parse().ok().filter(|value: &f64| value.is_finite() && *value >= 0.0)?;
-        return Some(());
-    }
-    let radix = if row.starts_with("frc_") { 16 } else { 10 };
-    let whole = match row {
-        "frc_start" => &mut core.start_ticks,
-        "frc_stop" => &mut core.stop_ticks,
-        "threshold(ns)" => &mut core.threshold_ns,
-        "cpu_mhz" => &mut core.cpu_mhz,
-        "runtime(ns)" => &mut core.runtime_ns,
-        "int_n" => &mut core.interruption_count,
-        "int_min(ns)" => &mut core.length_ns_min,
-        "int_median(ns)" => &mut core.length_ns_median,
-        "int_mean(ns)" => &mut core.length_ns_mean,
-        "int_90(ns)" => &mut core.length_ns_p90,
-        "int_99(ns)" => &mut core.length_ns_p99,
-        "int_999(ns)" => &mut core.length_ns_p99_9,
-        "int_9999(ns)" => &mut core.length_ns_p99_99,
-        "int_99999(ns)" => &mut core.length_ns_p99_999,
-        "int_max(ns)" => &mut core.length_ns_max,
-        "int_total(ns)" => &mut core.length_ns_total,
-        _ => return None,
-    };
-    *whole = u64::from_str_radix(text, radix).ok()?;
     Some(())
 }
 
@@ -117,7 +90,7 @@ pub fn parse_summary(text: &str) -> Result<SysjitterSummary, SysjitterError> {
             return Err(wrong(format!("{} values, one per core of the row core_i", cores.len())));
         }
         for (core, value) in cores.iter_mut().zip(values) {
-            if read(core, row.name, value).is_none() {
+            if read((row.place)(core), value).is_none() {
                 return Err(wrong(format!("numbers (\"{value}\" is invalid in the row {})", row.name)));
             }
         }

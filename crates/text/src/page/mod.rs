@@ -155,7 +155,7 @@ pub fn section(id: &str, title: &str, lead: &Markup, body: &Markup) -> Markup {
 }
 
 /// Builds a table below a row of [`heads`]. `label` is its name for those who cannot see it; with one, it scrolls sideways where
-/// it is too wide. Of the class `tall`, it also scrolls down.
+/// it is too wide. If `class` ends in `tall`, it also scrolls down.
 pub fn data_table(label: &str, class: &str, of: &[&str], rows: &Markup) -> Markup {
     table_below(label, class, &heads(of), rows)
 }
@@ -176,11 +176,11 @@ pub fn heads(of: &[&str]) -> Markup {
 
 /// The same with heads of its own.
 pub fn table_below(label: &str, class: &str, heads: &Markup, rows: &Markup) -> Markup {
+    let (class, tall) = class.strip_suffix(" tall").map_or((class, ""), |class| (class, " tall"));
     let table = html! { table class=(class) { thead { tr { (heads) } } tbody { (rows) } } };
     if label.is_empty() {
         return table;
     }
-    let tall = if class.contains("tall") { " tall" } else { "" };
     html! { div class={ "scroll" (tall) } tabindex="0" role="region" aria-label=(label) { (table) } }
 }
 

@@ -6,7 +6,7 @@
 //! -> md ends when its schedule has ended -> orders and answers come to rest -> stop -> record
 //! ```
 //!
-//! [`run_with`] starts `lowlat` itself with the arguments of [`plan::programs`]; [`run_programs`] any other
+//! [`run`] starts `lowlat` itself with the arguments of [`plan::programs`]; [`run_programs`] any other
 //! processes that join as nodes like `md` and `td`: md ends when its schedule has ended, and they count in the
 //! areas `tally.md`, `tally.td` and `stages`.
 
@@ -134,7 +134,7 @@ pub struct Progress {
 
 /// Runs the pipeline with this `lowlat`. Blocks until it has ended, or soon after `stop` is set: then the
 /// record covers what was published until then, and says so.
-pub fn run_with(
+pub fn run(
     parameters: &PipelineParameters,
     options: &PipelineOptions,
     program: &Path,

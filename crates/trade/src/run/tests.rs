@@ -1,6 +1,6 @@
 //! What a run refuses, and when it warns.
 
-use super::{RunError, check, is_ours, outcome::of_figures, run_programs, run_with, tally::Tally};
+use super::{RunError, check, is_ours, outcome::of_figures, run, run_programs, tally::Tally};
 use crate::{
     address::RunFolder,
     master::{Master, Options, Program},
@@ -141,13 +141,13 @@ fn a_name_has_one_master() {
     let options = PipelineOptions { name: Some(name), ..PipelineOptions::default() };
     let program = std::path::Path::new("/bin/true");
     let stop = AtomicBool::new(false);
-    let error = run_with(&parameters(), &options, program, &mut |_| (), &stop).unwrap_err().to_string();
+    let error = run(&parameters(), &options, program, &mut |_| (), &stop).unwrap_err().to_string();
     let said = format!("process {} is its master\nhint: end it, or use another name", std::process::id());
     assert!(error.contains(&said), "{error}");
     assert!(folder.socket().exists(), "the first continues");
     drop(first);
     // Its processes end at once.
-    let error = run_with(&parameters(), &options, program, &mut |_| (), &stop).unwrap_err();
+    let error = run(&parameters(), &options, program, &mut |_| (), &stop).unwrap_err();
     assert!(matches!(error, RunError::Ended { .. }), "{error}");
     assert!(!folder.path().exists(), "and its folder is removed with it");
 }

@@ -57,7 +57,7 @@ impl Runner for Processes {
             progress(now);
         };
         let throttled = Throttled::read(&Root::live());
-        let mut record = run::run_with(parameters, &self.options, &self.program, &mut tell, &self.stop)?;
+        let mut record = run::run(parameters, &self.options, &self.program, &mut tell, &self.stop)?;
         record.runs_beside = came.difference(&self.beside).cloned().collect();
         record.warnings.extend(came_beside(&record));
         let ns = throttled.elapsed_ns(&Root::live()).into_known().filter(|ns| *ns > 0);

@@ -130,12 +130,8 @@ fn add_percentiles(out: &mut String, comparison: &Comparison, width: usize) {
         width,
     );
     add_heading(out, "Percentiles");
-    add_judged(
-        out,
-        &table,
-        rows.iter().map(|row| (row.verdict.word(), length_style(row.verdict))),
-        |_, _| (),
-    );
+    let ends = rows.iter().map(|row| (row.verdict.word(), length_style(row.verdict)));
+    add_judged(out, &table, ends, |_, _| ());
 }
 
 fn length_style(verdict: LengthVerdict) -> Style {
@@ -232,8 +228,8 @@ fn add_judged(
     let Some((head, lines)) = table.split_first() else { return };
     out.push_str(&format!("{}\n", paint(DIM, head)));
     for (at, (line, (word, style))) in lines.iter().zip(ends).enumerate() {
-        let start = line.strip_suffix(word).unwrap_or(line);
-        out.push_str(&format!("{start}{}\n", paint(style, line.strip_prefix(start).unwrap_or_default())));
+        let (start, end) = line.strip_suffix(word).map_or((line.as_str(), ""), |start| (start, word));
+        out.push_str(&format!("{start}{}\n", paint(style, end)));
         after(out, at);
     }
 }
