@@ -23,7 +23,7 @@ use std::{
 
 fn main() -> ExitCode {
     output::set_panic_hook();
-    lowlat_sys::output::report_size_limit();
+    lowlat_sys::output::set_signals();
     let word = std::env::args_os().nth(1);
     if word.is_none() {
         return show_standing();

@@ -2,6 +2,7 @@
 
 use crate::common::{lowlat, programs::write_program, text};
 use std::{
+    io::{BufRead as _, BufReader},
     process::{Child, Command, Stdio},
     thread,
     time::Duration,
@@ -206,34 +207,127 @@ fn copies_end_with_a_run_that_is_killed() {
     panic!("{pids:?} are left");
 }
 
+const TERM: u32 = 15;
+
+/// A command that names each signal that it gets, and ends with code 5 after SIGTERM.
+const TELLER: &str = "import os, signal\n\
+    kept = {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD}\n\
+    got = signal.valid_signals() - kept\n\
+    signal.pthread_sigmask(signal.SIG_BLOCK, got)\n\
+    print('ready', os.getpid(), flush=True)\n\
+    while True:\n\
+    \x20   info = signal.sigtimedwait(got, 60)\n\
+    \x20   if not info: os._exit(9)\n\
+    \x20   print(info.si_signo, flush=True)\n\
+    \x20   if info.si_signo == signal.SIGTERM: os._exit(5)";
+
 #[test]
-fn signals_are_passed_on() {
+fn every_signal_that_would_end_lowlat_is_passed_on() {
+    for copies in [&[][..], &["1"]] {
+        let mut run = Command::new(crate::common::binary())
+            .args([&["run", "--quiet"], copies, &["--", "python3", "-c", TELLER]].concat())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map(Result::unwrap);
+        assert!(lines.next().unwrap().starts_with("ready "));
+        // Faults, SIGKILL, SIGPIPE, SIGCHLD and those of job control; 32 and 33 are the C library's.
+        let kept = [4, 5, 6, 7, 8, 9, 11, 13, 17, 19, 20, 21, 22, 31, 32, 33];
+        let signals = (1..=64).filter(|number| !kept.contains(number) && *number != TERM);
+        // It ends the command, so it comes last.
+        for signal in signals.chain([TERM]) {
+            let line = format!("kill -{signal} {}", run.id());
+            assert!(Command::new("sh").args(["-c", &line]).status().unwrap().success(), "{line}");
+            assert_eq!(lines.next(), Some(signal.to_string()), "{copies:?}");
+        }
+        assert_eq!(run.wait().unwrap().code(), Some(5));
+    }
+}
+
+/// Ctrl-C and Ctrl-Z reach the command once, in a terminal whose foreground is lowlat's process group.
+#[test]
+fn a_terminal_interrupts_and_stops_the_command() {
+    let script = "import os, pty, signal, sys, time\n\
+        leader, terminal = pty.fork()\n\
+        if leader == 0:\n\
+        \x20   child = os.fork()\n\
+        \x20   if child == 0:\n\
+        \x20       os.setpgid(0, 0)\n\
+        \x20       signal.signal(signal.SIGTTOU, signal.SIG_IGN)\n\
+        \x20       os.tcsetpgrp(0, os.getpid())\n\
+        \x20       signal.signal(signal.SIGTTOU, signal.SIG_DFL)\n\
+        \x20       os.execv(sys.argv[1], sys.argv[1:])\n\
+        \x20   while True:\n\
+        \x20       _, status = os.waitpid(child, os.WUNTRACED)\n\
+        \x20       if not os.WIFSTOPPED(status): os._exit(os.waitstatus_to_exitcode(status))\n\
+        \x20       state = lambda pid: open(f'/proc/{pid}/stat').read().rsplit(') ')[1][0]\n\
+        \x20       below = open(f'/proc/{child}/task/{child}/children').read().split()\n\
+        \x20       end = time.time() + 60\n\
+        \x20       while any(state(pid) != 'T' for pid in below) and time.time() < end: time.sleep(0.01)\n\
+        \x20       print('stopped', len(below), ''.join(map(state, below)), flush=True)\n\
+        \x20       os.killpg(child, signal.SIGCONT)\n\
+        said = b''\n\
+        keys = [(b'ready', b'\\x1a'), (b'stopped 1 T', b''), (b'goes on', b'\\x03'), (b'interrupted', b'\\x1c')]\n\
+        try:\n\
+        \x20   while True:\n\
+        \x20       while keys and keys[0][0] in said: os.write(terminal, keys.pop(0)[1])\n\
+        \x20       said += os.read(terminal, 1000)\n\
+        except OSError: pass\n\
+        print(said.decode())\n\
+        sys.exit(os.waitstatus_to_exitcode(os.waitpid(leader, 0)[1]))";
+    let command = "import os, signal\n\
+        count = 0\n\
+        def interrupted(*_):\n\
+        \x20   global count\n\
+        \x20   count += 1\n\
+        \x20   print('interrupted', flush=True)\n\
+        signal.signal(signal.SIGINT, interrupted)\n\
+        signal.signal(signal.SIGCONT, lambda *_: print('goes on', flush=True))\n\
+        signal.signal(signal.SIGQUIT, lambda *_: os._exit(40 + count))\n\
+        print('ready', flush=True)\n\
+        while True: signal.pause()";
+    let output = Command::new("timeout")
+        .args(["60", "python3", "-c", script])
+        .arg(crate::common::binary())
+        .args(["run", "--quiet", "--", "python3", "-c", command])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(41), "{}{}", text(&output.stdout), text(&output.stderr));
+}
+
+/// Who starts lowlat may ignore SIGCHLD. The kernel then waits for children, and their exit codes are lost.
+#[test]
+fn ignored_signals_stay_so_and_the_code_passes() {
+    let script = "import os, signal, sys\n\
+        for number in (signal.SIGPIPE, signal.SIGXFSZ): signal.signal(number, signal.SIG_DFL)\n\
+        for number in (signal.SIGCHLD, signal.SIGHUP): signal.signal(number, signal.SIG_IGN)\n\
+        os.execv(sys.argv[1], sys.argv[1:])";
+    let output = Command::new("timeout")
+        .args(["60", "python3", "-c", script])
+        .arg(crate::common::binary())
+        .args(["run", "--quiet", "--", "sh", "-c", "cat /proc/self/status; exit 7"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(7), "{}", text(&output.stderr));
+    let status = text(&output.stdout);
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    // Bit 0 is SIGHUP; those above 31 are whatever the test itself ignores.
+    assert_eq!(&ignored.trim()[9..], "0000001");
+}
+
+#[test]
+fn a_command_ends_with_a_run_that_is_killed() {
     let mut run = Command::new(crate::common::binary())
-        .args([
-            "run",
-            "--quiet",
-            "--",
-            "sh",
-            "-c",
-            "trap 'exit 5' TERM; echo ready; while :; do sleep 0.02; done",
-        ])
+        .args(["run", "--quiet", "--", "python3", "-c", TELLER])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut line = String::new();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(run.stdout.take().unwrap()), &mut line).unwrap();
-    assert_eq!(line, "ready\n");
-    let pid = rustix::process::Pid::from_child(&run);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    for _ in 0..500 {
-        if let Some(status) = run.try_wait().unwrap() {
-            assert_eq!(status.code(), Some(5));
-            return;
-        }
-        thread::sleep(Duration::from_millis(20));
-    }
+    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.next().unwrap().starts_with("ready "));
     run.kill().unwrap();
-    panic!("the command did not get the signal");
+    assert_eq!(lines.next(), Some(TERM.to_string()));
+    assert_eq!(lines.next(), None, "the command has ended");
+    run.wait().unwrap();
 }
 
 #[test]

@@ -139,7 +139,8 @@ fn declare(command: Command) -> Command {
         .about("Run a command on chosen CPUs, with the scheduling, memory and network stack it needs")
         .after_help(format!(
             "Before it starts the command, lowlat checks that the CPUs exist and that each spinning thread has a core. It \
-             warns about CPUs that are not isolated or that handle interrupts. Signals are passed on.\n\
+             warns about CPUs that are not isolated or that handle interrupts. Signals are passed on, and the command gets \
+             SIGTERM if lowlat is killed.\n\
              cluster-spread uses one CPU of each cluster (shared L2 cache) before a second of any, over NUMA nodes and \
              last-level caches in turn. cluster-pack fills a cluster before the next, for threads that share data. SMT \
              siblings come last. Threads that start later get the next CPUs.\n\n\

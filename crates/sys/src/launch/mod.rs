@@ -178,7 +178,9 @@ impl Running<'_> {
             }
             let is_early = self.launch.copies.is_none() && self.started.elapsed() < EARLY;
             match signals.wait(if is_early { LOOK_EARLY } else { LOOK_LATE }) {
-                Event::Pass(signal) => self.children.iter().for_each(|child| signals::send(child, signal)),
+                Event::Pass { signal, is_of_terminal } => {
+                    self.children.iter().for_each(|child| signals::send(child, signal, is_of_terminal));
+                }
                 Event::Child | Event::Nothing => {}
             }
         }
@@ -243,7 +245,7 @@ impl Running<'_> {
     }
 
     fn stop(&mut self, signals: &Signals) {
-        self.children.iter().for_each(|child| signals::send(child, libc::SIGTERM));
+        self.children.iter().for_each(|child| signals::send(child, libc::SIGTERM, false));
         let stopped = Instant::now();
         while !self.children.is_empty() && stopped.elapsed() < PATIENCE {
             let _ = signals.wait(LOOK_EARLY);
@@ -270,12 +272,14 @@ fn start(
     let scheduling = scheduling(launch);
     let mut starting = Command::new(&program);
     starting.args(words).envs(launch.environment.iter().map(|(name, value)| (name, value)));
-    let (memory, is_copy) = (launch.memory, launch.copies.is_some());
+    let memory = launch.memory;
+    let parent = std::process::id();
     let set = move || {
         mask.restore();
-        if is_copy {
-            // Copies are of no use to anybody without the process that waits for them.
-            set_parent_process_death_signal(Some(Signal::TERM))?;
+        // Nobody pins the threads of a command that outlives lowlat, or passes signals to it.
+        set_parent_process_death_signal(Some(Signal::TERM))?;
+        if std::os::unix::process::parent_id() != parent {
+            return Err(io::Error::other("lowlat has ended"));
         }
         let this = std::process::id();
         set_affinity(this, &first.map_or_else(|| all.clone(), CpuSet::of))?;

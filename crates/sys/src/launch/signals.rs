@@ -2,16 +2,20 @@
 
 use std::{mem::MaybeUninit, process::Child, ptr, time::Duration};
 
-/// Signals that end, stop or inform a command. Others keep their usual effect on lowlat.
-const PASSED: [libc::c_int; 8] = [
-    libc::SIGINT,
-    libc::SIGTERM,
-    libc::SIGHUP,
-    libc::SIGQUIT,
-    libc::SIGUSR1,
-    libc::SIGUSR2,
-    libc::SIGCONT,
-    libc::SIGWINCH,
+/// Signals that keep their usual effect on lowlat: faults of its own, those of job control, which the terminal sends to
+/// the command too, and SIGPIPE. All others that can be blocked are passed on.
+const KEPT: [libc::c_int; 11] = [
+    libc::SIGILL,
+    libc::SIGTRAP,
+    libc::SIGABRT,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGSEGV,
+    libc::SIGSYS,
+    libc::SIGPIPE,
+    libc::SIGTSTP,
+    libc::SIGTTIN,
+    libc::SIGTTOU,
 ];
 
 /// Blocked signals, which wait to be received. Unblocked again when dropped.
@@ -23,8 +27,13 @@ pub struct Signals {
 /// What was received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// Pass this signal to the command.
-    Pass(libc::c_int),
+    /// Pass this signal to the command. The terminal sends its signals to all processes of lowlat's process group.
+    Pass {
+        /// Its number.
+        signal: libc::c_int,
+        /// The kernel sent it, not a process.
+        is_of_terminal: bool,
+    },
     /// A child has changed its state.
     Child,
     /// Nothing within the time.
@@ -37,12 +46,12 @@ impl Signals {
     pub fn block() -> Self {
         let mut set = MaybeUninit::uninit();
         let mut before = MaybeUninit::uninit();
-        // SAFETY: `sigemptyset` initialises the set before anything reads it; `pthread_sigmask` reads the set and
+        // SAFETY: `sigfillset` initialises the set before anything reads it; `pthread_sigmask` reads the set and
         // initialises `before`. Both are alive through the calls.
         unsafe {
-            libc::sigemptyset(set.as_mut_ptr());
-            for signal in PASSED.into_iter().chain([libc::SIGCHLD]) {
-                libc::sigaddset(set.as_mut_ptr(), signal);
+            libc::sigfillset(set.as_mut_ptr());
+            for signal in KEPT {
+                libc::sigdelset(set.as_mut_ptr(), signal);
             }
             libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), before.as_mut_ptr());
             Self { set: set.assume_init(), before: before.assume_init() }
@@ -69,8 +78,7 @@ impl Signals {
         let code = unsafe { info.assume_init() }.si_code;
         match signal {
             libc::SIGCHLD => Event::Child,
-            // The terminal sends its signals to the command too: both are in the foreground.
-            signal if signal > 0 && code != libc::SI_KERNEL => Event::Pass(signal),
+            signal if signal > 0 => Event::Pass { signal, is_of_terminal: code == libc::SI_KERNEL },
             _ => Event::Nothing,
         }
     }
@@ -94,9 +102,14 @@ impl Mask {
     }
 }
 
-/// Sends a signal to a child that has not been waited for.
-pub fn send(child: &Child, signal: libc::c_int) {
+/// Sends a signal to a child that has not been waited for; one of the terminal only if the child has left lowlat's
+/// process group, to which the terminal sent it.
+pub fn send(child: &Child, signal: libc::c_int, is_of_terminal: bool) {
     let Ok(pid) = libc::pid_t::try_from(child.id()) else { return };
-    // SAFETY: the call takes numbers only. The process id belongs to the child until it is waited for.
-    unsafe { libc::kill(pid, signal) };
+    // SAFETY: the calls take numbers only. The process id belongs to the child until it is waited for.
+    unsafe {
+        if !is_of_terminal || libc::getpgid(pid) != libc::getpgrp() {
+            libc::kill(pid, signal);
+        }
+    }
 }

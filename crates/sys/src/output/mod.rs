@@ -328,12 +328,16 @@ impl Drop for Unfinished<'_> {
     }
 }
 
-/// Makes a write beyond the process's file size limit an error. By default the kernel kills the process, and
-/// the results not yet printed are lost.
-pub fn report_size_limit() {
-    // SAFETY: SIG_IGN installs no handler, so nothing runs in a signal's context, and SIGXFSZ may be ignored.
+/// Puts two signals in the state that lowlat needs, whoever started it. Commands that it starts are not affected.
+///
+/// A write beyond the process's file size limit becomes an error: by default the kernel kills the process, and the
+/// results not yet printed are lost. The ends of children are reported: where SIGCHLD is ignored, exit codes are lost.
+pub fn set_signals() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // SAFETY: the handler touches nothing. Unlike SIG_IGN it ends with exec.
     unsafe {
-        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+        libc::signal(libc::SIGXFSZ, nothing as *const () as libc::sighandler_t);
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
     }
 }
 
