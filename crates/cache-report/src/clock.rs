@@ -31,8 +31,16 @@ pub fn clock_text(record: &ClockRecord, width: usize) -> String {
 fn headline(record: &ClockRecord) -> String {
     match (record.mhz_kept(), record.is_steady()) {
         (None, _) => "Nothing was measured.".to_owned(),
-        (Some(mhz), true) => format!("Every CPU kept {}, and no clock moved by more than 1 %.", in_mhz(mhz)),
-        (Some(mhz), false) => format!("Every CPU kept {}; at times some ran faster.", in_mhz(mhz)),
+        (Some(mhz), None) => {
+            format!(
+                "The slowest figure is {}; the figures are too few to show whether clocks move.",
+                in_mhz(mhz)
+            )
+        }
+        (Some(mhz), Some(true)) => {
+            format!("Every CPU kept {}, and no clock moved by more than 1 %.", in_mhz(mhz))
+        }
+        (Some(mhz), Some(false)) => format!("Every CPU kept {}; at times some ran faster.", in_mhz(mhz)),
     }
 }
 
@@ -70,14 +78,14 @@ fn table(record: &ClockRecord) -> Vec<Column> {
 fn meaning(record: &ClockRecord) -> Vec<String> {
     let Some(limit) = record.limit_mhz() else { return Vec::new() };
     let mut sentences = Vec::new();
-    if record.is_steady() {
-        sentences.push("A limit of the boost clock would change nothing here.".to_owned());
-    } else {
-        sentences.push(format!(
+    match record.is_steady() {
+        None => sentences.push("Measure for a second or longer.".to_owned()),
+        Some(true) => sentences.push("A limit of the boost clock would change nothing here.".to_owned()),
+        Some(false) => sentences.push(format!(
             "A limit of the boost clock at {} (AMD Fmax Boost Limit, or scaling_max_freq) is one that every CPU kept. \
              Measure again with it, and with your own load: vector instructions lower clocks further.",
             in_mhz(limit)
-        ));
+        )),
     }
     let too_fast: CpuSet = record.too_fast().into_iter().collect();
     if !too_fast.is_empty() {
@@ -112,7 +120,11 @@ mod tests {
 
     #[test]
     fn a_steady_clock_needs_none() {
-        let text = clock_text(&record(&[3_885.0, 3_886.0]), 80);
+        let few = clock_text(&record(&[3_885.0, 3_886.0]), 80);
+        assert!(few.contains("too few to show") && !few.contains("would change nothing"), "{few}");
+        let mut record = record(&[3_885.0; 10]);
+        record.cpus[0].mhz = vec![3_895.0; 10];
+        let text = clock_text(&record, 80);
         assert!(text.contains("no clock moved") && text.contains("would change nothing"), "{text}");
         assert!(clock_text(&ClockRecord::default(), 80).contains("Nothing was measured."));
     }

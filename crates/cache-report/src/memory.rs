@@ -1,90 +1,219 @@
 //! Latency and bandwidth of memory, as text.
 
-use lowlat_cache::memory::{MemoryPath, MemoryRecord, Pages, Spread};
-use lowlat_host::{Reading, memory::MemoryKind};
-use lowlat_text::columns::{self, Column};
-use lowlat_text::text::{BOLD, add_detail, add_result, add_sentences, usable};
-use lowlat_text::units::{duration_fine, plural, size};
+use lowlat_cache::memory::{
+    ByPause, MemoryPath, MemoryRecord, MemoryRound, NodePlan, Pages, differs_from_one, median,
+};
+use lowlat_host::{Reading, memory::MemoryKind, statistics::MedianInterval};
+use lowlat_text::columns::{self, Column, NONE};
+use lowlat_text::text::{BOLD, add_detail, add_heading, add_result, add_sentences, usable};
+use lowlat_text::units::{duration, duration_fine, plural, size};
 
-/// Formats a measurement of memory.
+/// Share of waiting above which figures are those of a busy host.
+const WAITED_SHARE_MAX: f64 = 0.02;
+
+/// Formats a measurement of memory, or what would be measured.
 pub fn memory_text(record: &MemoryRecord, width: usize) -> String {
     let width = usable(width);
     let mut out = String::new();
     add_result(&mut out, &headline(record), width);
     add_detail(&mut out, &set_up(record), width);
-    if !record.paths.is_empty() {
-        out.push('\n');
-        out.push_str(&columns::table(table(record), width));
-    }
+    let mut tables = |heading: &str, columns: Vec<Column>| {
+        if columns.iter().any(|column| !column.cells.is_empty()) {
+            if heading.is_empty() {
+                out.push('\n');
+            } else {
+                add_heading(&mut out, heading);
+            }
+            out.push_str(&columns::table(columns, width));
+        }
+    };
+    tables("", paths(record));
+    tables("A load by the size of what is chased", by_size(record));
+    tables("A load while the other CPUs read with pauses", by_pause(record));
+    tables("Several chases at once on one CPU", by_chains(record));
+    let mut doubts: Vec<String> =
+        record.waited_share.filter(|share| *share > WAITED_SHARE_MAX).map(busy).into_iter().collect();
+    doubts.extend(record.plan.doubts());
+    add_sentences(&mut out, (BOLD, "Doubts"), &doubts, width);
+    add_sentences(&mut out, (BOLD, "Buffers"), &buffers(record), width);
     add_sentences(&mut out, (BOLD, "Memory of this host"), &facts(record), width);
     add_sentences(&mut out, (BOLD, "Not measured"), &record.left_out, width);
     out
 }
 
-/// "Memory takes 92.1 ns; node 1's takes 1.7 times as long from node 0".
+fn busy(share: f64) -> String {
+    format!(
+        "Other programs used these CPUs: the measuring threads waited for {:.0} % of their time. Bandwidth is too low, and \
+         latency holds what others left in the caches. Measure again on an idle host.",
+        share * 100.0
+    )
+}
+
+/// "A load from memory takes 92.1 ns, and 1.70 times as long from node 0 to node 1."
 fn headline(record: &MemoryRecord) -> String {
     let own = record.paths.iter().find(|path| path.from == path.to).or(record.paths.first());
-    let Some(idle) = own.and_then(MemoryPath::idle_ns) else { return "Nothing was measured.".to_owned() };
+    let Some(idle) = own.and_then(|path| median(path.rounds.iter().map(|round| round.idle.ns))) else {
+        return "Nothing was measured.".to_owned();
+    };
     let mut text = format!("A load from memory takes {}", duration_fine(idle.median));
     if let Some((path, ratio)) = record.farthest() {
-        text += &if ratio.differs_from_one() {
+        text += &if differs_from_one(&ratio) {
             format!(", and {:.2} times as long from node {} to node {}", ratio.median, path.from, path.to)
         } else {
             "; no difference between nodes shown".to_owned()
         };
     }
-    text += &match record.huge_against_small() {
-        Some(ratio) if ratio.differs_from_one() => {
-            format!(". With huge pages it takes {:.2} times as long", ratio.median)
+    let compared = |(bytes, ratio): &(u64, MedianInterval)| {
+        let over = size(*bytes);
+        if differs_from_one(ratio) {
+            format!("{:.2} times as long over {over}", ratio.median)
+        } else {
+            format!("no other time shown over {over}")
         }
-        Some(_) => ". No difference between huge and small pages shown".to_owned(),
-        None => String::new(),
     };
+    let huge: Vec<String> = record.huge_against_small().iter().map(compared).collect();
+    if !huge.is_empty() {
+        text += &format!(". In huge pages: {}", huge.join(", "));
+    }
     text + "."
 }
 
 fn set_up(record: &MemoryRecord) -> String {
-    let rounds = record.paths.iter().map(|path| path.rounds.len()).max().unwrap_or(0);
-    let cache = if record.llc_bytes == 0 {
-        "the size of the caches is not known".to_owned()
-    } else {
-        format!("the largest cache has {}", size(record.llc_bytes))
-    };
-    // Half a buffer is chased.
-    let doubt = if record.buffer_bytes / 2 < record.llc_bytes {
-        " Half a buffer fits in that cache, so these are not the times of memory alone."
-    } else {
-        ""
-    };
-    format!(
-        "Buffers of {}; {cache}.{doubt} Medians of {} over all paths in turn. Loaded: while the other CPUs of the node read.",
-        size(record.buffer_bytes),
-        plural(rounds, "round")
-    )
+    let sizes =
+        format!("{} are chased, {} are read", size(record.plan.chased_bytes), size(record.plan.read_bytes));
+    match record.paths.iter().map(|path| path.rounds.len()).max() {
+        None => format!("In each buffer {sizes}."),
+        Some(rounds) => format!(
+            "In each buffer {sizes}. Medians of {} over all paths in turn, and p99 of blocks of 20 us. Loaded: while the \
+             other CPUs of the node read. A copy counts what is read and what is written.",
+            plural(rounds, "round")
+        ),
+    }
 }
 
-fn table(record: &MemoryRecord) -> Vec<Column> {
+fn buffers(record: &MemoryRecord) -> Vec<String> {
+    let of = |node: &NodePlan| {
+        let caches = match &node.llc_bytes {
+            Reading::Known(bytes) if node.llc_count == 1 => {
+                format!("its last-level cache has {}", size(*bytes))
+            }
+            Reading::Known(bytes) => {
+                format!("its {} last-level caches have {} together", node.llc_count, size(*bytes))
+            }
+            unknown => format!("the size of its last-level caches is {}", unknown.as_ref().map(|_| "")),
+        };
+        format!("Node {}: {:#} read {} each; {caches}.", node.node, node.cpus, size(node.bytes_per_cpu))
+    };
+    record.plan.nodes.iter().map(of).collect()
+}
+
+fn shown(value: Option<f64>, format: impl Fn(f64) -> String) -> String {
+    value.map_or_else(|| NONE.to_owned(), format)
+}
+
+/// The median of what each round has; "-" if none has it.
+fn middle<T>(rounds: &[T], of: impl Fn(&T) -> Option<f64>) -> Option<f64> {
+    median(rounds.iter().filter_map(of)).map(|of| of.median)
+}
+
+fn gb_per_s(bytes: f64) -> String {
+    format!("{:.1}", bytes / 1e9)
+}
+
+fn paths(record: &MemoryRecord) -> Vec<Column> {
     let of =
         |cell: &dyn Fn(&MemoryPath) -> String| -> Vec<String> { record.paths.iter().map(cell).collect() };
-    let time = |spread: Option<Spread>| spread.map_or_else(|| "-".to_owned(), |of| duration_fine(of.median));
-    let quartiles = |path: &MemoryPath| {
-        path.idle_ns().map_or_else(|| "-".to_owned(), |of| format!("{:.1}-{:.1}", of.low, of.high))
+    let time = |of_round: fn(&MemoryRound) -> Option<f64>| {
+        of(&|path| shown(middle(&path.rounds, of_round), duration_fine))
     };
-    let bandwidth = |path: &MemoryPath| {
-        path.bytes_per_s().map_or_else(|| "-".to_owned(), |of| format!("{:.1} GB/s", of.median / 1e9))
+    let bandwidth = |of_round: fn(&MemoryRound) -> f64| {
+        of(&|path| shown(middle(&path.rounds, |round| Some(of_round(round))), gb_per_s))
+    };
+    let interval = |path: &MemoryPath| {
+        let interval =
+            median(path.rounds.iter().map(|round| round.idle.ns)).filter(MedianInterval::is_interval);
+        interval.map_or_else(|| NONE.to_owned(), |of| format!("{:.1}-{:.1}", of.low, of.high))
     };
     vec![
-        Column::words("CPUs of", 0, of(&|path| format!("node {}", path.from))),
-        Column::words("memory of", 0, of(&|path| format!("node {}{}", path.to, kind(record, path.to)))),
-        Column::words(
-            "pages",
+        Column::words("from", 0, of(&|path| format!("node {}", path.from))),
+        Column::words("to", 0, of(&|path| format!("node {}{}", path.to, kind(record, path.to)))),
+        Column::words("pages", 0, of(&|path| pages(path.pages).to_owned())),
+        Column::figures("idle", 0, time(|round| Some(round.idle.ns))),
+        Column::figures("p99", 1, time(|round| round.idle.ns_p99)),
+        Column::figures("95 % interval", 4, of(&interval)),
+        Column::figures("loaded", 0, time(|round| Some(round.loaded?.ns))),
+        Column::figures("p99", 3, time(|round| round.loaded?.ns_p99)),
+        Column::figures("GB/s read", 0, bandwidth(|round| round.read_bytes_per_s)),
+        Column::figures("write", 1, bandwidth(|round| round.write_bytes_per_s)),
+        Column::figures("copy", 1, bandwidth(|round| round.copy_bytes_per_s)),
+    ]
+}
+
+fn pages(pages: Pages) -> &'static str {
+    match pages {
+        Pages::Small => "small",
+        Pages::Huge => "huge",
+    }
+}
+
+fn by_size(record: &MemoryRecord) -> Vec<Column> {
+    let mut sizes: Vec<u64> = record.by_size.iter().map(|point| point.bytes).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let time = |pages: Pages| {
+        let of = |bytes: &u64| {
+            let point = record.by_size.iter().find(|point| (point.bytes, point.pages) == (*bytes, pages));
+            shown(point.and_then(|point| middle(&point.ns, |ns| Some(*ns))), duration_fine)
+        };
+        sizes.iter().map(of).collect()
+    };
+    // One size is in the first sentence.
+    if sizes.len() < 2 {
+        return Vec::new();
+    }
+    vec![
+        Column::figures("size", 0, sizes.iter().map(|bytes| size(*bytes)).collect()),
+        Column::figures("small pages", 0, time(Pages::Small)),
+        Column::figures("huge pages", 0, time(Pages::Huge)),
+    ]
+}
+
+fn by_pause(record: &MemoryRecord) -> Vec<Column> {
+    let points = &record.by_pause;
+    let column = |cell: &dyn Fn(&ByPause) -> String| points.iter().map(cell).collect();
+    vec![
+        Column::figures("pause per 4 KiB", 0, column(&|point| duration(point.pause_ns))),
+        Column::figures(
+            "they read",
             0,
-            of(&|path| if path.pages == Pages::Huge { "huge" } else { "small" }.to_owned()),
+            column(&|point| shown(middle(&point.bytes_per_s, |of| Some(*of)), gb_per_s)),
         ),
-        Column::figures("idle", 0, of(&|path| time(path.idle_ns()))),
-        Column::figures("quartiles", 1, of(&quartiles)),
-        Column::figures("loaded", 0, of(&|path| time(path.loaded_ns()))),
-        Column::figures("bandwidth", 0, of(&bandwidth)),
+        Column::figures(
+            "load",
+            0,
+            column(&|point| shown(middle(&point.times, |of| Some(of.ns)), duration_fine)),
+        ),
+        Column::figures(
+            "p99",
+            0,
+            column(&|point| shown(middle(&point.times, |of| of.ns_p99), duration_fine)),
+        ),
+    ]
+}
+
+fn by_chains(record: &MemoryRecord) -> Vec<Column> {
+    let points = &record.by_chains;
+    let time = |ns: &[f64]| middle(ns, |ns| Some(*ns));
+    let one = points.first().and_then(|point| time(&point.ns));
+    let gain = |ns: &[f64]| shown(one.zip(time(ns)).map(|(one, ns)| one / ns), |gain| format!("{gain:.1}"));
+    vec![
+        Column::figures("chases", 0, points.iter().map(|point| point.chains.to_string()).collect()),
+        Column::figures(
+            "time per load",
+            0,
+            points.iter().map(|point| shown(time(&point.ns), duration_fine)).collect(),
+        ),
+        Column::figures("loads in the time of one", 0, points.iter().map(|point| gain(&point.ns)).collect()),
     ]
 }
 
@@ -122,24 +251,34 @@ fn facts(record: &MemoryRecord) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_cache::memory::MemoryRound;
+    use lowlat_cache::memory::{ByChains, BySize, LoadTime, MemoryPlan};
     use lowlat_host::{
         CpuSet,
         memory::{CxlDevice, MemoryNodes, NodeMemory},
     };
 
+    const ROUNDS: [f64; 6] = [1.0, 1.1, 0.95, 1.0, 1.0, 1.0];
+
     fn path(to: u32, pages: Pages, idle_ns: f64) -> MemoryPath {
+        let time = |ns: f64| LoadTime { ns, ns_p99: Some(ns * 1.5) };
         let round = |factor: f64| MemoryRound {
-            idle_ns: idle_ns * factor,
-            loaded_ns: (to == 0).then_some(idle_ns * 2.0),
-            bytes_per_s: 2.5e10,
+            idle: time(idle_ns * factor),
+            loaded: (to == 0).then(|| time(idle_ns * 2.0)),
+            read_bytes_per_s: 2.5e10,
+            write_bytes_per_s: 1.1e10,
+            copy_bytes_per_s: 1.9e10,
         };
-        let rounds = [1.0, 1.1, 0.95, 1.0].map(round).to_vec();
-        MemoryPath { from: 0, cpus: CpuSet::first(4), to, pages, huge_share: 0.0, rounds }
+        MemoryPath {
+            from: 0,
+            cpus: CpuSet::first(4),
+            to,
+            pages,
+            huge_share: 0.0,
+            rounds: ROUNDS.map(round).to_vec(),
+        }
     }
 
-    #[test]
-    fn far_memory_is_named_with_its_factor() {
+    fn record() -> MemoryRecord {
         let node = |node, kind| NodeMemory {
             node,
             kind,
@@ -147,37 +286,91 @@ mod tests {
             tier: Reading::Known(if node == 0 { 4 } else { 22 }),
             ..NodeMemory::default()
         };
-        let record = MemoryRecord {
+        let plan = NodePlan {
+            cpus: CpuSet::first(4),
+            llc_count: 2,
+            llc_bytes: Reading::Known(16 << 20),
+            bytes_per_cpu: 16 << 20,
+            bytes_per_cpu_min: 8 << 20,
+            ..NodePlan::default()
+        };
+        let by_size =
+            |pages, bytes, ns: f64| BySize { bytes, pages, ns: ROUNDS.map(|round| round * ns).to_vec() };
+        MemoryRecord {
             memory: MemoryNodes {
                 nodes: vec![node(0, MemoryKind::Main), node(1, MemoryKind::Cxl)],
                 cxl_devices: vec![CxlDevice { name: "mem0".into(), volatile_bytes: Reading::Known(8 << 30) }],
                 is_demotion_enabled: Reading::Known(false),
             },
-            buffer_bytes: 64 << 20,
-            llc_bytes: 16 << 20,
+            plan: MemoryPlan { chased_bytes: 64 << 20, read_bytes: 64 << 20, nodes: vec![plan] },
             paths: vec![
                 path(0, Pages::Small, 90.0),
                 path(0, Pages::Huge, 72.0),
                 path(1, Pages::Small, 270.0),
             ],
+            by_size: vec![
+                by_size(Pages::Small, 16 << 10, 1.3),
+                by_size(Pages::Small, 1 << 30, 150.0),
+                by_size(Pages::Huge, 1 << 30, 90.0),
+            ],
+            by_pause: vec![ByPause {
+                pause_ns: 1_000,
+                times: vec![LoadTime { ns: 99.0, ns_p99: Some(123.0) }],
+                bytes_per_s: vec![3.3e9],
+            }],
+            by_chains: [(1, 90.0), (8, 15.0)].map(|(chains, ns)| ByChains { chains, ns: vec![ns] }).to_vec(),
+            waited_share: Some(0.31),
             left_out: vec!["Node 1, huge pages: not measured: no room.".into()],
-        };
-        let text = anstream::adapter::strip_str(&memory_text(&record, 80)).to_string();
+        }
+    }
+
+    fn flat(record: &MemoryRecord) -> String {
+        let text = anstream::adapter::strip_str(&memory_text(record, 80)).to_string();
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn all_that_was_measured_is_shown() {
+        let text = flat(&record());
         for wanted in [
-            "3.00 times as long from node 0 to node 1",
-            "With huge pages it takes 0.80 times as long",
+            "A load from memory takes 90.0 ns, and 3.00 times as long from node 0 to node 1",
+            "In huge pages: 0.80 times as long over 64 MiB, 0.60 times as long over 1 GiB",
             "node 1, CXL",
-            "25.0 GB/s",
+            "from to pages idle p99 loaded GB/s read write copy",
+            "node 0 small 90.0 ns 135 ns 180 ns 25.0 11.0 19.0",
+            "16 KiB 1.3 ns -",
+            "1 GiB 150 ns 90.0 ns",
+            "1.00 us 3.3 99.0 ns 123 ns",
+            "8 15.0 ns 6.0",
+            "waited for 31 % of their time",
+            "CPUs 0-3 read 16 MiB each; its 2 last-level caches have 16 MiB together",
             "Node 1: 8 GiB of CXL memory, memory tier 22.",
             "demotion is off",
             "no room",
         ] {
-            let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            assert!(flat.contains(wanted), "{wanted}: {text}");
+            assert!(text.contains(wanted), "{wanted}: {text}");
         }
-        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-        assert!(memory_text(&MemoryRecord::default(), 80).contains("Nothing was measured"));
-        let small = MemoryRecord { buffer_bytes: 16 << 20, ..record };
-        assert!(memory_text(&small, 200).contains("Half a buffer fits"));
+    }
+
+    #[test]
+    fn one_round_shows_no_difference_and_none_shows_the_plan() {
+        let mut record = record();
+        for path in &mut record.paths {
+            path.rounds.truncate(1);
+        }
+        record.by_size.clear();
+        let text = flat(&record);
+        assert!(
+            text.contains(
+                "no difference between nodes shown. In huge pages: no other time shown over 64 MiB"
+            ),
+            "{text}"
+        );
+        let plan = flat(&MemoryRecord { paths: Vec::new(), waited_share: None, ..record });
+        assert!(
+            plan.starts_with("Nothing was measured. In each buffer 64 MiB are chased, 64 MiB are read."),
+            "{plan}"
+        );
     }
 }

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 /// Widest range of a clock that counts as steady, in percent of the median.
 const STEADY_PERCENT_MAX: f64 = 1.0;
 
+/// Fewest figures of a CPU that show whether its clock moves: those of a second.
+const FIGURES_MIN: usize = 10;
+
 /// The steps in which firmware takes limits of the clock.
 const LIMIT_STEP_MHZ: f64 = 25.0;
 
@@ -83,9 +86,13 @@ impl ClockRecord {
         self.mhz_kept().map(|mhz| (mhz * 1.001 / LIMIT_STEP_MHZ).floor() * LIMIT_STEP_MHZ)
     }
 
-    /// Whether the clock of each CPU hardly moved.
-    pub fn is_steady(&self) -> bool {
-        self.cpus.iter().filter_map(CpuClock::range).all(|range| range.is_steady())
+    /// Whether the clock of each CPU hardly moved; `None` if a CPU has too few figures for that.
+    pub fn is_steady(&self) -> Option<bool> {
+        if self.cpus.iter().filter_map(CpuClock::range).any(|range| !range.is_steady()) {
+            return Some(false);
+        }
+        let is_known = |cpu: &CpuClock| cpu.mhz.len() >= FIGURES_MIN;
+        (!self.cpus.is_empty() && self.cpus.iter().all(is_known)).then_some(true)
     }
 
     /// CPUs that seem faster than their driver's maximum: there an addition does not take one cycle, or the driver is
@@ -114,10 +121,17 @@ mod tests {
         let boosted = record(&[&[3_893.0, 3_900.0, 3_871.0], &[3_820.0, 3_899.0, 3_899.0]]);
         assert_eq!(boosted.mhz_kept(), Some(3_820.0));
         assert_eq!(boosted.limit_mhz(), Some(3_800.0));
-        assert!(!boosted.is_steady(), "the second varies by 2 %");
-        let held = record(&[&[3_699.2, 3_700.4], &[3_700.1, 3_699.8]]);
+        assert_eq!(boosted.is_steady(), Some(false), "the second varies by 2 %");
+        let held = record(&[&[3_699.2; 10], &[3_700.1; 10]]);
         assert_eq!(held.limit_mhz(), Some(3_700.0));
-        assert!(held.is_steady());
+        assert_eq!(held.is_steady(), Some(true));
+    }
+
+    #[test]
+    fn few_figures_show_no_steady_clock() {
+        for few in [&[&[3_700.0_f64; 1][..], &[3_700.0; 10]][..], &[&[3_700.0; 9][..]], &[]] {
+            assert_eq!(record(few).is_steady(), None, "{few:?}");
+        }
     }
 
     #[test]

@@ -33,7 +33,7 @@ pub fn isolated_first(
 }
 
 /// The CPUs that somebody bound this process to, as `taskset -c 1 lowlat jitter` does.
-fn bound(snapshot: &HostSnapshot) -> Option<Chosen> {
+pub fn bound(snapshot: &HostSnapshot) -> Option<Chosen> {
     let isolated = isolated_by_kernel(snapshot);
     let cpus = affinity::chosen(&snapshot.topology.online, &isolated)?;
     let note = Some(format!(

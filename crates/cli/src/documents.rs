@@ -9,7 +9,7 @@ use lowlat_jitter::RemedyContext;
 use lowlat_result::{Measurement, ResultDocument};
 use lowlat_settings::audit::Audit;
 use std::{
-    io::Read as _,
+    io::{self, Read as _},
     path::Path,
     sync::atomic::{AtomicBool, Ordering},
     time::Instant,
@@ -105,6 +105,21 @@ pub fn read(path: &Path) -> anyhow::Result<ResultDocument> {
     kind.read(path)
 }
 
+/// Returns the content of a file that the user named. Devices and pipes that do not end have a limit like files.
+pub fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > BYTES_MAX {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 1 GiB"));
+    }
+    Ok(bytes)
+}
+
+/// The same as text.
+pub fn text_of(path: &Path) -> io::Result<String> {
+    String::from_utf8(bytes_of(path)?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
 /// A kind of documents.
 pub struct Kind {
     /// What its field `document` holds.
@@ -122,13 +137,7 @@ impl Kind {
     pub fn read<T: serde::de::DeserializeOwned>(&self, path: &Path) -> anyhow::Result<T> {
         let Self { document, version, is, hint } = self;
         let shown = path.display();
-        let mut bytes = Vec::new();
-        let file =
-            std::fs::File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes));
-        file.with_context(|| format!("cannot read {shown}\nhint: {hint}"))?;
-        if bytes.len() as u64 > BYTES_MAX {
-            bail!("cannot read {shown}: it is larger than 1 GiB\nhint: {hint}");
-        }
+        let bytes = bytes_of(path).with_context(|| format!("cannot read {shown}\nhint: {hint}"))?;
         let head: Head =
             serde_json::from_slice(&bytes).with_context(|| format!("{shown} is not {is}\nhint: {hint}"))?;
         if head.document != *document {

@@ -1,7 +1,7 @@
 //! Which role a host is judged by: the one that the user names, else that of the plan in force, else /etc/lowlat/role.toml,
 //! else the isolation that the host already has, else lowlat's own choice.
 
-use crate::output;
+use crate::{documents, output};
 use anyhow::{Context as _, bail};
 use lowlat_catalogue::CATALOGUE;
 use lowlat_host::{Allocation, CpuSet, HostSnapshot, Reading, Role, RoleError, RoleFile, RoleSource};
@@ -146,7 +146,7 @@ pub fn text(path: &Path) -> anyhow::Result<String> {
     let built_in = ROLES.iter().find(|(name, _)| path.as_os_str() == *name && !path.exists());
     match built_in {
         Some((_, text)) => Ok((*text).to_owned()),
-        None => std::fs::read_to_string(path).with_context(|| {
+        None => documents::text_of(path).with_context(|| {
             format!(
                 "cannot read role file {}\nhint: name a TOML file, or a built-in role: guide-57037, trading",
                 path.display()

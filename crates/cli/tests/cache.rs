@@ -46,19 +46,94 @@ fn what_cannot_be_measured_is_an_error_with_a_hint() {
 
 #[test]
 fn memory_is_measured_with_a_small_buffer() {
-    let output = common::lowlat(&["cache", "memory", "--buffer", "8M", "--rounds", "3", "--json"]);
+    let small =
+        ["cache", "memory", "--buffer", "8M", "--largest", "8M", "--rounds", "3", "--curves", "--json"];
+    let output = common::lowlat(&small);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let record: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(record["buffer_bytes"], 8 << 20);
-    let paths = record["paths"].as_array().unwrap();
-    let left_out = record["left_out"].as_array().unwrap();
-    assert!(!paths.is_empty() || !left_out.is_empty(), "{record}");
-    for path in paths {
-        assert!(path["rounds"][2]["idle_ns"].as_f64().unwrap() > 0.0, "{path}");
+    assert_eq!(record["plan"]["chased_bytes"], 4 << 20);
+    for path in record["paths"].as_array().unwrap() {
+        assert!(path["rounds"][2]["idle"]["ns"].as_f64().unwrap() > 0.0, "{path}");
+    }
+    for point in record["by_size"].as_array().unwrap().iter().chain(record["by_chains"].as_array().unwrap()) {
+        assert!(point["ns"][2].as_f64().unwrap() > 0.0, "{point}");
     }
     let output = common::lowlat(&["cache", "memory", "--buffer", "16T"]);
     let shown = text(&output.stdout);
     assert!(shown.contains("Nothing was measured") && shown.contains("Not measured"), "{shown}");
+    assert_eq!(output.status.code(), Some(4), "{shown}");
+}
+
+/// Eight cores with an L3 of 16 MiB each: a buffer of four times one of them would stay in all of them.
+#[test]
+fn a_captured_host_gets_a_plan_beyond_all_its_caches() {
+    let host = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/hosts/epyc-7f32-2x8.tar.gz");
+    let plan = |arguments: &[&str]| {
+        let output = common::lowlat(&[&["cache", "memory", "--root", host, "--json"], arguments].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()["plan"].clone()
+    };
+    let all = plan(&[]);
+    for node in all["nodes"].as_array().unwrap() {
+        let llc_bytes = node["llc_bytes"]["known"].as_u64().unwrap();
+        assert!(llc_bytes > 16 << 20, "{node}");
+        assert!(all["chased_bytes"].as_u64() >= Some(2 * llc_bytes), "{all}");
+        assert!(node["bytes_per_cpu"].as_u64() >= node["bytes_per_cpu_min"].as_u64(), "{node}");
+    }
+    assert_eq!(plan(&["--cpus", "3"])["nodes"].as_array().unwrap().len(), 1);
+    let shown = text(&common::lowlat(&["cache", "memory", "--root", host]).stdout);
+    assert!(shown.contains("Nothing was measured") && shown.contains("last-level caches have"), "{shown}");
+}
+
+/// Whoever binds lowlat to CPUs means them.
+#[test]
+fn a_measurement_stays_on_the_cpus_that_it_was_bound_to() {
+    let Some(cpu) = lowlat_measure::affinity::current().unwrap().highest().filter(|cpu| *cpu > 0) else {
+        eprintln!("skipped: a_measurement_stays_on_the_cpus_that_it_was_bound_to: there is one CPU");
+        return;
+    };
+    let bound = |arguments: &[&str]| {
+        std::process::Command::new("taskset")
+            .args(["-c", &cpu.to_string()])
+            .arg(common::binary())
+            .arg("cache")
+            .args(arguments)
+            .output()
+            .unwrap()
+    };
+    let output = bound(&["memory", "--buffer", "8M", "--largest", "8M", "--rounds", "1", "--json"]);
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(record["paths"][0]["cpus"], cpu.to_string(), "{}", text(&output.stderr));
+    let output = bound(&["clock", "--duration", "100ms", "--json"]);
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let cpus: Vec<u64> =
+        record["cpus"].as_array().unwrap().iter().map(|of| of["cpu"].as_u64().unwrap()).collect();
+    assert_eq!(cpus, [u64::from(cpu)]);
+    for two in ["c2c", "false-sharing"] {
+        let output = bound(&[two]);
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains("take"), "{two}: {said}");
+    }
+}
+
+/// A device that never ends is refused, and the memory stays the host's.
+#[test]
+fn a_file_without_end_is_refused() {
+    for arguments in [
+        &["report", "fleet", "/dev/zero"][..],
+        &["audit", "--role", "/dev/zero"],
+        &["cache", "c2c", "--from", "/dev/zero"],
+        &["net", "compare", "--import", "/dev/zero"],
+        &["pipeline", "run", "--pins", "/dev/zero"],
+        &["import", "tuned", "/dev/zero"],
+    ] {
+        // More than the limit, less than the memory of most hosts.
+        let line = format!("ulimit -v 6000000; exec {} {}", common::binary().display(), arguments.join(" "));
+        let output = std::process::Command::new("sh").args(["-c", &line]).output().unwrap();
+        let said = text(&output.stderr);
+        assert!(said.contains("larger than 1 GiB"), "{arguments:?}: {said}");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    }
 }
 
 #[test]
@@ -67,7 +142,7 @@ fn clusters_are_judged_on_captures_and_compared_or_explained_here() {
         common::fixtures().into_iter().find(|(name, _)| name == "xeon6-e-2x4-modules").unwrap();
     let output = common::lowlat(&["cache", "clusters", "--root", capture.to_str().unwrap()]);
     let shown = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
     for part in [
         "This kernel spreads load over clusters",
         "CPUs 0-3 have a scheduling domain",
@@ -91,14 +166,15 @@ fn clusters_are_judged_on_captures_and_compared_or_explained_here() {
         "--report",
         page.to_str().unwrap(),
     ]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     let record = &document["measurements"][0]["record"];
     let rounds = record["rounds"].as_array().unwrap().len();
+    let code = Some(if rounds == 0 { 4 } else { 0 });
+    assert_eq!(output.status.code(), code, "{}", text(&output.stderr));
     assert!(rounds == 2 || record["why_not"].as_str().unwrap().starts_with("There is no choice"), "{record}");
     assert!(std::fs::read_to_string(page).unwrap().contains("CONFIG_SCHED_CLUSTER"));
     let again = common::lowlat(&["cache", "clusters", "--from", file]);
-    assert_eq!(again.status.code(), Some(0));
+    assert_eq!(again.status.code(), code);
     assert!(text(&again.stdout).contains("last-level caches"), "{}", text(&again.stdout));
     let wrong = common::lowlat(&["cache", "clusters", "--cpus", "0,8000"]);
     assert!(text(&wrong.stderr).contains("cannot measure CPUs 8000"), "{}", text(&wrong.stderr));

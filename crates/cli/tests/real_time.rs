@@ -91,3 +91,39 @@ fn a_real_time_thread_hangs_no_measurement() {
         }
     }
 }
+
+/// Threads of this priority on every CPU let nothing else run: each must look at its own deadline.
+#[test]
+fn a_measurement_with_real_time_priority_ends() {
+    if !Command::new("chrt").args(["-f", "5", "true"]).status().is_ok_and(|status| status.success()) {
+        eprintln!("skipped: a_measurement_with_real_time_priority_ends: chrt -f 5 is not permitted here");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    for command in [
+        "cache c2c",
+        "cache clock --duration 1s",
+        "cache clusters --rounds 1",
+        "cache false-sharing --rounds 1",
+        "cache memory --buffer 8M --largest 8M --rounds 1 --curves",
+        "jitter --duration 1s",
+        "workload run sem-posix",
+        "workload run integer-base",
+        "pipeline run --strategies 2 --duration 1s",
+    ] {
+        let mut child = Command::new("chrt");
+        child.args(["-f", "5", env!("CARGO_BIN_EXE_lowlat")]).args(command.split(' '));
+        let mut child = child
+            .current_dir(folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap();
+        let ended = end_of(&mut child, ON_SIGNAL);
+        if ended.is_none() {
+            child.kill().unwrap();
+            panic!("{command}: still running after {ON_SIGNAL:?}");
+        }
+    }
+}

@@ -44,8 +44,9 @@ pub struct NodeMemory {
     pub kind: MemoryKind,
     /// MemTotal of the node.
     pub total_bytes: Reading<u64>,
-    /// MemFree of the node.
-    pub free_bytes: Reading<u64>,
+    /// What the kernel gives without taking it from programs: MemFree and Inactive(file) of the node, or MemAvailable of a
+    /// kernel without nodes.
+    pub available_bytes: Reading<u64>,
     /// The kernel's memory tier: lower is faster.
     pub tier: Reading<u32>,
 }

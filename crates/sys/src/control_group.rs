@@ -38,6 +38,69 @@ impl OwnGroups {
             Reading::Known(Self { is_version_1, folders })
         })
     }
+
+    /// The least of a group's limit and those of the groups above it. The root group has no limits; a group without the
+    /// file has none of its own.
+    pub fn least<T: PartialOrd + Copy>(
+        &self,
+        limit: impl Fn(&str) -> Reading<Option<T>>,
+    ) -> Reading<Option<T>> {
+        let mut least = None;
+        for folder in &self.folders {
+            match limit(folder) {
+                Reading::Known(Some(found)) => {
+                    if least.is_none_or(|least| found < least) {
+                        least = Some(found);
+                    }
+                }
+                Reading::Known(None) | Reading::Absent => {}
+                other => return other,
+            }
+        }
+        Reading::Known(least)
+    }
+}
+
+/// Version 1 has a limit of this size where there is none: the largest number of whole pages.
+const NO_LIMIT_BYTES: u64 = 1 << 62;
+
+/// The memory that this process's group and those above it leave it, in bytes; the inner one is none without a limit.
+pub fn memory_left_bytes(root: &Root) -> Reading<Option<u64>> {
+    OwnGroups::of(root, "memory").and_then(|groups| {
+        let files = if groups.is_version_1 {
+            ["memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"]
+        } else {
+            ["memory.max", "memory.current", "inactive_file"]
+        };
+        groups.least(|folder| memory(root, folder, files))
+    })
+}
+
+/// The memory that a group leaves; the inner one is none without a limit.
+fn memory(root: &Root, folder: &str, [limit, usage, reclaimable]: [&str; 3]) -> Reading<Option<u64>> {
+    let limit = match root.read(&format!("{folder}/{limit}")) {
+        Reading::Known(text) if text.trim() == "max" => return Reading::Known(None),
+        read => number(read, &format!("{folder}/{limit}")),
+    };
+    limit.and_then(|limit| {
+        if limit >= NO_LIMIT_BYTES {
+            return Reading::Known(None);
+        }
+        let used = number(root.read(&format!("{folder}/{usage}")), &format!("{folder}/{usage}"));
+        // Pages of files that the kernel drops before it kills; unknown counts as none.
+        let stat = root.read(&format!("{folder}/memory.stat"));
+        let line = stat.known().and_then(|text| {
+            text.lines().find_map(|line| line.strip_prefix(reclaimable)?.trim().parse::<u64>().ok())
+        });
+        used.map(|used| Some(limit.saturating_sub(used.saturating_sub(line.unwrap_or(0)))))
+    })
+}
+
+fn number(read: Reading<String>, path: &str) -> Reading<u64> {
+    read.and_then(|text| match text.trim().parse() {
+        Ok(number) => Reading::Known(number),
+        Err(_) => Reading::unparsable(path, &text, "a number of bytes"),
+    })
 }
 
 /// For how long quotas had stopped this process's control group, at a moment.

@@ -57,7 +57,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
     let tool = arguments.tool;
     let shown = arguments.file.display();
-    std::fs::read(&arguments.file)
+    crate::documents::bytes_of(&arguments.file)
         .with_context(|| format!("cannot read {shown}\nhint: pass {}", tool.format()))?;
     let file = std::path::absolute(&arguments.file)?;
     let mut host = arguments.host.read_silently()?;

@@ -58,7 +58,7 @@ fn assessed() -> anyhow::Result<Option<Assessed>> {
             continue;
         }
         // A file that is not a document, or not this user's to read, is no assessment.
-        let Ok(bytes) = std::fs::read(entry.path()) else { continue };
+        let Ok(bytes) = crate::documents::bytes_of(&entry.path()) else { continue };
         let Ok(document) = serde_json::from_slice::<ResultDocument>(&bytes) else { continue };
         if latest.as_ref().is_none_or(|latest| latest.started_at < document.started_at) {
             latest = Some(Assessed {

@@ -35,8 +35,13 @@ pub fn memory_nodes(root: &Root, topology: &Topology) -> MemoryNodes {
             kind,
             total_bytes: node.memory_bytes.clone(),
             // A kernel without NUMA has no node directories.
-            free_bytes: read_meminfo_bytes(root, &meminfo, "MemFree")
-                .or(|| read_meminfo_bytes(root, "/proc/meminfo", "MemFree")),
+            available_bytes: match read_meminfo_bytes(root, &meminfo, "MemFree") {
+                Reading::Absent => read_meminfo_bytes(root, "/proc/meminfo", "MemAvailable"),
+                free => free.map(|free| {
+                    let files = read_meminfo_bytes(root, &meminfo, "Inactive(file)");
+                    free + files.known().copied().unwrap_or(0)
+                }),
+            },
             tier: node.memory_tier.clone(),
         }
     });
@@ -94,7 +99,10 @@ mod tests {
     #[test]
     fn cxl_gpu_and_other_memory_is_told_apart() {
         let meminfo = |node: u32, kib: u64| {
-            format!("Node {node} MemTotal:       {kib} kB\nNode {node} MemFree:        {} kB\n", kib / 2)
+            format!(
+                "Node {node} MemTotal: {kib} kB\nNode {node} MemFree: {} kB\nNode {node} Inactive(file): 1024 kB\n",
+                kib / 2 - 1_024.min(kib / 2)
+            )
         };
         let mut tree = TestTree::new();
         for (node, cpus) in [(0, "0-3"), (1, ""), (2, ""), (3, ""), (4, ""), (5, "")] {
@@ -129,7 +137,7 @@ mod tests {
             ]
         );
         assert_eq!(memory.nodes[1].tier, Reading::Known(22));
-        assert_eq!(memory.nodes[1].free_bytes, Reading::Known(4 << 30));
+        assert_eq!(memory.nodes[1].available_bytes, Reading::Known(4 << 30));
         let device = CxlDevice { name: "mem0".into(), volatile_bytes: Reading::Known(1 << 30) };
         assert_eq!(memory.cxl_devices, [device]);
         assert_eq!(memory.is_demotion_enabled, Reading::Known(true));
@@ -139,10 +147,10 @@ mod tests {
     fn a_kernel_without_nodes_has_one() {
         let tree = TestTree::new()
             .file("/sys/devices/system/cpu/online", "0-1\n")
-            .file("/proc/meminfo", "MemTotal:       4096 kB\nMemFree:        1024 kB\n");
+            .file("/proc/meminfo", "MemTotal:       4096 kB\nMemAvailable:   1024 kB\n");
         let memory = read(&tree.root());
         assert_eq!(memory.nodes.len(), 1);
-        assert_eq!(memory.nodes[0].free_bytes, Reading::Known(1 << 20));
+        assert_eq!(memory.nodes[0].available_bytes, Reading::Known(1 << 20));
         assert_eq!(memory.is_demotion_enabled, Reading::Absent);
     }
 }

@@ -2,10 +2,14 @@
 
 use serde::de::DeserializeOwned;
 use std::{
-    io,
+    fs::File,
+    io::{self, Read as _},
     path::{Path, PathBuf},
 };
 use thiserror::Error;
+
+/// Largest file that is read.
+const JSON_BYTES_MAX: u64 = 1 << 30;
 
 /// What is wrong with a file that somebody wrote.
 #[derive(Debug, Error)]
@@ -52,8 +56,13 @@ pub fn read_json<T: DeserializeOwned>(
     path: &Path,
     check: impl Fn(&T) -> Result<(), Fault>,
 ) -> Result<T, InputError> {
-    let text =
-        std::fs::read_to_string(path).map_err(|source| InputError::Read { path: path.to_owned(), source })?;
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(JSON_BYTES_MAX + 1).read_to_string(&mut text));
+    let read = read.and_then(|bytes| match bytes as u64 {
+        0..=JSON_BYTES_MAX => Ok(()),
+        _ => Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 1 GiB")),
+    });
+    read.map_err(|source| InputError::Read { path: path.to_owned(), source })?;
     parse_json(path, &text, check)
 }
 

@@ -12,7 +12,7 @@ use crate::{
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use jiff::Timestamp;
 use lowlat_cache::c2c::{C2cMeasurement, Limits, Method};
-use lowlat_host::CpuSet;
+use lowlat_host::{CpuSet, HostSnapshot};
 use lowlat_measure::cache::c2c;
 use lowlat_result::ResultDocument;
 use lowlat_settings::audit::Audit;
@@ -71,7 +71,8 @@ fn declare(command: Command) -> Command {
              twentieth on hosts of 512 CPUs, and random pairs show how well the others are predicted.\n\
              Both CPUs of a pair are busy for some milliseconds, so other programs on them disturb the figures, and are \
              disturbed.\n\n\
-             Exit codes: 0 clean, 1 the kernel's topology differs from what was measured, 2 error, 130 interrupted.\n\n{}",
+             Exit codes: 0 clean, 1 the kernel's topology differs from what was measured, 2 error, 4 nothing was \
+             measured, 130 interrupted.\n\n{}",
             examples(&[
                 ("lowlat cache c2c", "Measure all CPUs."),
                 ("lowlat cache c2c --cpus 2-9 --method cas", "Measure compare-exchange between eight CPUs."),
@@ -95,6 +96,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     Ok(match (document.is_interrupted, differs) {
         (true, _) => Exit::Interrupted,
         (false, true) => Exit::Findings,
+        (false, false) if record.levels.is_empty() => Exit::NotJudged,
         (false, false) => Exit::Clean,
     })
 }
@@ -104,7 +106,7 @@ fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
     let progress = Progress::new();
     progress.say("reading the host");
     let host = arguments.host.read_live("latencies")?;
-    let measured = chosen(arguments.cpus.as_ref(), &host.snapshot.topology.online)?;
+    let measured = chosen(arguments.cpus.as_ref(), &host.snapshot)?;
     let audit = Audit::of(&host.context());
     let stop = signals::stop_flag()?;
     let mut limits = Limits::default();
@@ -125,8 +127,8 @@ fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
 }
 
 /// The CPUs to measure, two at least.
-fn chosen(asked: Option<&CpuSet>, online: &CpuSet) -> anyhow::Result<CpuSet> {
-    let usable = super::usable(asked, online)?;
+fn chosen(asked: Option<&CpuSet>, host: &HostSnapshot) -> anyhow::Result<CpuSet> {
+    let usable = super::usable(asked, host)?;
     anyhow::ensure!(
         usable.len() >= CPUS_MIN,
         "cannot measure CPUs {usable}: a pair takes two CPUs\nhint: name more with --cpus"

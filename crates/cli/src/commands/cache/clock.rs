@@ -37,7 +37,7 @@ fn declare(command: Command) -> Command {
             "Shows which limit of the boost clock every core can keep: AMD Fmax Boost Limit of guide 57037. The load is a \
              chain of additions, which needs no performance counters. It is not your load: vector instructions lower \
              clocks further.\n\n\
-             Exit codes: 0 clean, 2 error, 130 interrupted.\n\n{}",
+             Exit codes: 0 clean, 2 error, 4 nothing was measured, 130 interrupted.\n\n{}",
             examples(&[
                 ("lowlat cache clock", "Measure every CPU for 10 s."),
                 ("lowlat cache clock --cpus 1-7,9-15 --duration 5m", "Measure the isolated CPUs until they are warm."),
@@ -50,7 +50,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let progress = Progress::new();
     progress.say("reading the host");
     let host = arguments.host.read_live("clocks")?;
-    let usable = super::usable(arguments.cpus.as_ref(), &host.snapshot.topology.online)?;
+    let usable = super::usable(arguments.cpus.as_ref(), &host.snapshot)?;
     let options = ClockOptions { cpus: usable, duration: arguments.duration };
     let stop = signals::stop_flag()?;
     progress.say("measuring clocks");
@@ -63,5 +63,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         output::print(&lowlat_cache_report::clock_text(&record, output::width()))?;
     }
     // Relaxed: set by the signal handler; the threads have been joined.
-    Ok(if stop.load(Ordering::Relaxed) { Exit::Interrupted } else { Exit::Clean })
+    Ok(match (stop.load(Ordering::Relaxed), record.mhz_kept()) {
+        (true, _) => Exit::Interrupted,
+        (false, None) => Exit::NotJudged,
+        (false, Some(_)) => Exit::Clean,
+    })
 }

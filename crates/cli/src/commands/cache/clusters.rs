@@ -41,7 +41,7 @@ fn declare(command: Command) -> Command {
              one cluster each: random reads and updates of memory that fits in the cache alone but not together, and arithmetic \
              as a control. Hosts without clusters compare SMT siblings or last-level caches. With --root, only the kernel \
              is judged.\n\n\
-             Exit codes: 0 clean, 2 error, 130 interrupted.\n\n{}",
+             Exit codes: 0 clean, 2 error, 4 nothing was compared, 130 interrupted.\n\n{}",
             examples(&[
                 ("lowlat cache clusters", "Judge the kernel, and measure."),
                 ("lowlat cache clusters --root capture.tar.gz", "Judge the kernel of a captured host."),
@@ -61,7 +61,11 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     };
     let text = lowlat_cache_report::clusters_text(&measurement.record, &document.snapshot, output::width());
     outputs.write(&document, &text)?;
-    Ok(if document.is_interrupted { Exit::Interrupted } else { Exit::Clean })
+    Ok(match (document.is_interrupted, measurement.record.rounds.is_empty()) {
+        (true, _) => Exit::Interrupted,
+        (false, true) => Exit::NotJudged,
+        (false, false) => Exit::Clean,
+    })
 }
 
 fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
@@ -74,7 +78,7 @@ fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
     run.started_at = Timestamp::now();
     let topology = &host.snapshot.topology;
     let chosen = if host.root.is_live() {
-        Filling::choose(topology, &super::usable(arguments.cpus.as_ref(), &topology.online)?)
+        Filling::choose(topology, &super::usable(arguments.cpus.as_ref(), &host.snapshot)?)
     } else {
         Err(format!("{} is not the running host.", host.root.label()))
     };

@@ -11,7 +11,7 @@ use crate::{
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches, value_parser};
 use lowlat_host::{CpuId, CpuSet, topology::Topology};
-use lowlat_measure::{affinity, cache::sharing};
+use lowlat_measure::cache::sharing;
 use std::{sync::atomic::Ordering, time::Duration};
 
 pub const COMMAND: Subcommand = Subcommand { name: "false-sharing", declare, run };
@@ -54,7 +54,7 @@ fn declare(command: Command) -> Command {
              This needs no performance counters, so it works in virtual machines. The program runs on, and waits for lowlat \
              for up to a quarter of the time; while it is watched, no debugger can attach to it. Where the processor counts \
              cache traffic, `perf c2c` also sees reads, kernel memory and memory shared between processes.\n\n\
-             Exit codes: 0 clean, 1 false sharing found, 2 error, 130 interrupted.\n\n{}",
+             Exit codes: 0 clean, 1 false sharing found, 2 error, 4 nothing was measured, 130 interrupted.\n\n{}",
             examples(&[
                 ("lowlat cache false-sharing", "Measure two CPUs of different cores."),
                 ("lowlat cache false-sharing --cpus 2,3,10,11", "Measure four threads across two clusters."),
@@ -77,7 +77,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     progress.say("reading the host");
     let host = arguments.host.read_live("false sharing")?;
     let topology = &host.snapshot.topology;
-    let usable = affinity::settable(arguments.cpus.as_ref().unwrap_or(&topology.online))?;
+    let usable = super::usable(arguments.cpus.as_ref(), &host.snapshot)?;
     let chosen: Vec<CpuId> = match &arguments.cpus {
         Some(asked) => asked.iter().collect(),
         None => two(&usable, topology),
@@ -98,7 +98,11 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         output::print(&lowlat_cache_report::sharing_text(&record, output::width()))?;
     }
     // Relaxed: set by the signal handler; the threads have been joined.
-    Ok(if stop.load(Ordering::Relaxed) { Exit::Interrupted } else { Exit::Clean })
+    Ok(match (stop.load(Ordering::Relaxed), record.rounds.is_empty()) {
+        (true, _) => Exit::Interrupted,
+        (false, true) => Exit::NotJudged,
+        (false, false) => Exit::Clean,
+    })
 }
 
 /// The first CPU and one on another core; any other one if all share a core.

@@ -22,9 +22,18 @@ struct Arguments {
     /// Read with these CPUs only [default: all]
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     cpus: Option<CpuSet>,
-    /// Take buffers of this size, such as 512M [default: four times the largest cache, at least 64M]
+    /// Take buffers of this size, such as 512M [default: four times the last-level caches of a node, at least 64M]
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     buffer: Option<u64>,
+    /// Compare huge and small pages up to this size
+    #[arg(long, value_name = "SIZE", value_parser = bytes, default_value = "1G")]
+    largest: u64,
+    /// Measure time by size, by load and by chases at once too
+    #[arg(long)]
+    curves: bool,
+    /// Print the sizes of buffers, and measure nothing; always so with --root
+    #[arg(long)]
+    plan: bool,
     /// Measure every pair of nodes this many times
     #[arg(long, value_name = "N", default_value_t = 9, value_parser = value_parser!(u32).range(1..=1_000))]
     rounds: u32,
@@ -38,12 +47,14 @@ fn declare(command: Command) -> Command {
         .about("Measure latency and bandwidth of memory, from each node to each node")
         .after_help(format!(
             "Latency is the time of a load that depends on the load before, in random order: first with the other CPUs of \
-             the node idle, then while they read as fast as they can. Bandwidth is what all CPUs of the node read together. \
-             Each is measured in small and in huge pages.\n\
+             the node idle, then while they read as fast as they can. Bandwidth is what all CPUs of the node read, write or \
+             copy together. Each is measured in small and in huge pages. Buffers exceed all last-level caches of a node, and \
+             take no more than half of the memory that the host and the control group have left.\n\
              CXL, device-dax and GPU memory is named if the kernel or its driver reports it.\n\n\
-             Exit codes: 0 clean, 2 error, 130 interrupted.\n\n{}",
+             Exit codes: 0 clean, 2 error, 4 nothing was measured, 130 interrupted.\n\n{}",
             examples(&[
                 ("lowlat cache memory", "Measure every pair of nodes."),
+                ("lowlat cache memory --curves", "Show what each cache adds, and what load and several misses at once do."),
                 ("lowlat cache memory --cpus 2-9 --buffer 1G", "Read 1 GiB from CPUs 2 to 9."),
             ])
         ))
@@ -53,12 +64,27 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
     let progress = Progress::new();
     progress.say("reading the host");
-    let host = arguments.host.read_live("memory")?;
-    let topology = &host.snapshot.topology;
-    let usable = super::usable(arguments.cpus.as_ref(), &topology.online)?;
-    let options = MemoryOptions { cpus: usable, buffer_bytes: arguments.buffer, rounds: arguments.rounds };
+    let host = arguments.host.read()?;
+    let online = &host.snapshot.topology.online;
+    let usable = match &arguments.cpus {
+        // The affinity of this process says nothing about another host.
+        asked if !host.root.is_live() => asked.as_ref().unwrap_or(online).intersection(online),
+        asked => super::usable(asked.as_ref(), &host.snapshot)?,
+    };
+    let options = MemoryOptions {
+        cpus: usable,
+        buffer_bytes: arguments.buffer,
+        largest_bytes: arguments.largest,
+        rounds: arguments.rounds,
+        has_curves: arguments.curves,
+    };
+    let is_plan = arguments.plan || !host.root.is_live();
     let stop = signals::stop_flag()?;
-    let record = memory::run(&host.root, topology, &options, &stop, &mut |text| progress.say(text));
+    let record = if is_plan {
+        memory::plan(&host.root, &host.snapshot, &options)
+    } else {
+        memory::run(&host.root, &host.snapshot, &options, &stop, &mut |text| progress.say(text))
+    };
     progress.finish();
     let record = record?;
     if arguments.json {
@@ -67,5 +93,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         output::print(&lowlat_cache_report::memory_text(&record, output::width()))?;
     }
     // Relaxed: set by the signal handler; the threads have been joined.
-    Ok(if stop.load(Ordering::Relaxed) { Exit::Interrupted } else { Exit::Clean })
+    Ok(match (stop.load(Ordering::Relaxed), record.paths.is_empty() && !is_plan) {
+        (true, _) => Exit::Interrupted,
+        (false, true) => Exit::NotJudged,
+        (false, false) => Exit::Clean,
+    })
 }

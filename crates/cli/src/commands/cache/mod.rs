@@ -9,9 +9,12 @@ mod memory;
 mod partition;
 
 use super::{Subcommand, examples, group, run_member};
-use crate::output::Exit;
+use crate::{
+    choose,
+    output::{self, Exit},
+};
 use clap::{ArgMatches, Command};
-use lowlat_host::CpuSet;
+use lowlat_host::{CpuSet, HostSnapshot};
 use lowlat_measure::affinity;
 
 pub const COMMAND: Subcommand = Subcommand { name: "cache", declare, run };
@@ -50,8 +53,16 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     run_member("cache", MEMBERS, matches)
 }
 
-/// The CPUs to measure: those asked for, all of which must be usable, or all usable ones.
-fn usable(asked: Option<&CpuSet>, online: &CpuSet) -> anyhow::Result<CpuSet> {
+/// The CPUs to measure: those asked for, all of which must be usable; else those to which somebody bound this process; else
+/// all usable ones.
+fn usable(asked: Option<&CpuSet>, host: &HostSnapshot) -> anyhow::Result<CpuSet> {
+    let online = &host.topology.online;
+    if asked.is_none()
+        && let Some(bound) = choose::bound(host)
+    {
+        bound.note.iter().for_each(|note| output::talk(note));
+        return Ok(bound.cpus);
+    }
     let usable = affinity::settable(asked.unwrap_or(online))?;
     if let Some(asked) = asked {
         let missing = asked.difference(&usable);

@@ -170,7 +170,7 @@ fn imported(files: &[PathBuf]) -> anyhow::Result<CompareRecord> {
 fn read(file: &Path) -> anyhow::Result<(Tool, ToolOutput)> {
     let shown = file.display();
     let hint = format!("hint: name output of {}, or a document of lowlat net pingpong", Tool::names());
-    let bytes = std::fs::read(file).with_context(|| format!("cannot read {shown}\n{hint}"))?;
+    let bytes = documents::bytes_of(file).with_context(|| format!("cannot read {shown}\n{hint}"))?;
     if bytes.starts_with(b"{") {
         let document = documents::read(file)?;
         let record = &document

@@ -2,23 +2,15 @@
 
 use lowlat_host::Reading;
 use lowlat_pipeline::check::GroupLimits;
-use lowlat_sys::{Root, control_group::OwnGroups};
-
-/// Version 1 has a limit of this size where there is none: the largest number of whole pages.
-const NO_LIMIT_BYTES: u64 = 1 << 62;
+use lowlat_sys::{
+    Root,
+    control_group::{self, OwnGroups},
+};
 
 /// Reads the limits of the group and all groups above it.
 pub fn read(root: &Root) -> GroupLimits {
-    let memory = OwnGroups::of(root, "memory").and_then(|groups| {
-        let files = if groups.is_version_1 {
-            ["memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"]
-        } else {
-            ["memory.max", "memory.current", "inactive_file"]
-        };
-        least(&groups, |folder| memory(root, folder, files))
-    });
     let cpus = OwnGroups::of(root, "cpu").and_then(|groups| {
-        least(&groups, |folder| {
+        groups.least(|folder| {
             if groups.is_version_1 {
                 let [quota, period] = ["cpu.cfs_quota_us", "cpu.cfs_period_us"]
                     .map(|name| root.read(&format!("{folder}/{name}")));
@@ -28,27 +20,7 @@ pub fn read(root: &Root) -> GroupLimits {
             root.read(&format!("{folder}/cpu.max")).and_then(|text| share(&text, format!("{folder}/cpu.max")))
         })
     });
-    GroupLimits { memory_left_bytes: memory, cpus }
-}
-
-/// The memory that a group leaves; the inner one is none without a limit.
-fn memory(root: &Root, folder: &str, [limit, usage, reclaimable]: [&str; 3]) -> Reading<Option<u64>> {
-    let limit = match root.read(&format!("{folder}/{limit}")) {
-        Reading::Known(text) if text.trim() == "max" => return Reading::Known(None),
-        read => number(read, &format!("{folder}/{limit}")),
-    };
-    limit.and_then(|limit| {
-        if limit >= NO_LIMIT_BYTES {
-            return Reading::Known(None);
-        }
-        let used = number(root.read(&format!("{folder}/{usage}")), &format!("{folder}/{usage}"));
-        // Pages of files that the kernel drops before it kills; unknown counts as none.
-        let stat = root.read(&format!("{folder}/memory.stat"));
-        let line = stat.known().and_then(|text| {
-            text.lines().find_map(|line| line.strip_prefix(reclaimable)?.trim().parse::<u64>().ok())
-        });
-        used.map(|used| Some(limit.saturating_sub(used.saturating_sub(line.unwrap_or(0)))))
-    })
+    GroupLimits { memory_left_bytes: control_group::memory_left_bytes(root), cpus }
 }
 
 /// The CPU time of "QUOTA PERIOD", in CPUs; the inner one is none without a quota.
@@ -58,33 +30,6 @@ fn share(text: &str, path: String) -> Reading<Option<f64>> {
         quota => Some(Some(quota.parse::<f64>().ok()? / period.trim().parse::<f64>().ok()?)),
     });
     found.map_or_else(|| Reading::unparsable(path, text, "a quota and a period in us"), Reading::Known)
-}
-
-/// The least of a group and those above it. The root group has no limits; a group without the file has none of its own.
-fn least<T: PartialOrd + Copy>(
-    groups: &OwnGroups,
-    limit: impl Fn(&str) -> Reading<Option<T>>,
-) -> Reading<Option<T>> {
-    let mut least = None;
-    for folder in &groups.folders {
-        match limit(folder) {
-            Reading::Known(Some(found)) => {
-                if least.is_none_or(|least| found < least) {
-                    least = Some(found);
-                }
-            }
-            Reading::Known(None) | Reading::Absent => {}
-            other => return other,
-        }
-    }
-    Reading::Known(least)
-}
-
-fn number(read: Reading<String>, path: &str) -> Reading<u64> {
-    read.and_then(|text| match text.trim().parse() {
-        Ok(number) => Reading::Known(number),
-        Err(_) => Reading::unparsable(path, &text, "a number of bytes"),
-    })
 }
 
 #[cfg(test)]

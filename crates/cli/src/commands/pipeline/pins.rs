@@ -72,7 +72,7 @@ pub fn read(path: &Path) -> anyhow::Result<Pins> {
         placement: Placement,
     }
     let shown = path.display();
-    let bytes = std::fs::read(path).with_context(|| {
+    let bytes = crate::documents::bytes_of(path).with_context(|| {
         format!("cannot read {shown}\nhint: name a file written by lowlat pipeline size --placement")
     })?;
     let placement = serde_json::from_slice::<SizedPlacement>(&bytes)

@@ -12,7 +12,6 @@ use lowlat_host::IsolateBy;
 use lowlat_plan::export::{ExportedFile, FORMATS, Format};
 use lowlat_sys::output::{Access, OutputDirectory, OutputError, OutputFile};
 use std::{
-    fs,
     io::ErrorKind,
     path::{Path, PathBuf},
 };
@@ -113,7 +112,7 @@ fn write_all(files: &[ExportedFile], out: &Path, is_forced: bool) -> anyhow::Res
         if !path.symlink_metadata().is_ok_and(|found| found.is_file()) {
             continue;
         }
-        match fs::read(&path) {
+        match crate::documents::bytes_of(&path) {
             Ok(found) if found != file.text.as_bytes() && !is_forced => {
                 bail!(
                     "cannot write {}: it exists with different content\nhint: --force replaces it",

@@ -10,36 +10,49 @@ use std::{
 };
 
 /// A cache line that names the next one.
+#[derive(Clone, Copy)]
 #[repr(C, align(64))]
-struct Line {
-    next: u64,
-    rest: [u64; 7],
+pub struct Line {
+    /// Offset of the next line from the ring's first, in bytes.
+    next: usize,
+    pub rest: [u64; 7],
 }
 
-/// Lines in a ring: each of the first half names another one, in random order.
+impl Line {
+    /// A line beside the rings.
+    pub fn filled(word: u64) -> Self {
+        Self { next: 0, rest: [word; 7] }
+    }
+}
+
+/// Lines in rings, in random order, and lines beside them.
 pub struct Buffer {
     lines: NonNull<Line>,
     count: usize,
+    /// Lines of each ring, from the first line on.
+    rings: Vec<usize>,
     /// Share in huge pages.
     pub huge_share: f64,
 }
 
-// SAFETY: the mapping belongs to this value alone, and after `new` nobody writes to it.
+// SAFETY: the mapping belongs to this value alone.
 unsafe impl Send for Buffer {}
-// SAFETY: as above: threads only read.
-unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// Fills `bytes` of this node's memory; of any node if none is named.
+    /// Fills this node's memory, or any node's if none is named, with rings of so many bytes each and `rest` bytes of
+    /// other lines.
     ///
     /// # Errors
     /// The system's error if the memory cannot be had.
-    pub fn new(root: &Root, node: Option<u32>, bytes: usize, pages: Pages) -> io::Result<Self> {
+    pub fn new(root: &Root, node: Option<u32>, rings: &[u64], rest: u64, pages: Pages) -> io::Result<Self> {
+        let lines = |bytes: u64| usize::try_from(bytes).map_or(usize::MAX, |bytes| bytes / size_of::<Line>());
+        let rings: Vec<usize> = rings.iter().map(|bytes| lines(*bytes)).collect();
+        let count = rings.iter().fold(lines(rest), |sum, ring| sum.saturating_add(*ring));
         let fill = || -> io::Result<Self> {
             // The policy is the thread's, and so ends with it.
             node.map_or(Ok(()), allocate_on)?;
-            let mut buffer = Self::map(bytes, pages)?;
-            buffer.link();
+            let mut buffer = Self::map(count, rings, pages)?;
+            buffer.fill();
             Ok(buffer)
         };
         let joined = thread::scope(|scope| scope.spawn(fill).join());
@@ -50,16 +63,15 @@ impl Buffer {
         Ok(buffer)
     }
 
-    fn map(bytes: usize, pages: Pages) -> io::Result<Self> {
-        let count = bytes / size_of::<Line>();
-        let length = count * size_of::<Line>();
+    fn map(count: usize, rings: Vec<usize>, pages: Pages) -> io::Result<Self> {
+        let length = count.checked_mul(size_of::<Line>()).ok_or(io::ErrorKind::OutOfMemory)?;
         // SAFETY: a new mapping at an address of the kernel's choice touches no other memory.
         let start = unsafe {
             mmap_anonymous(null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)?
         };
         let lines = NonNull::new(start.cast::<Line>()).ok_or(io::ErrorKind::OutOfMemory)?;
         // From here on, dropping the value unmaps.
-        let buffer = Self { lines, count, huge_share: 0.0 };
+        let buffer = Self { lines, count, rings, huge_share: 0.0 };
         let advice = match pages {
             Pages::Small => Advice::LinuxNoHugepage,
             Pages::Huge => Advice::LinuxHugepage,
@@ -73,49 +85,44 @@ impl Buffer {
         }
     }
 
-    /// Makes one ring of the first half, by Sattolo's algorithm, and touches the second.
-    fn link(&mut self) {
-        // SAFETY: the mapping holds `count` lines, is zeroed, for which every value is valid, aligned to a page, and
-        // borrowed mutably through `self`.
-        let lines = unsafe { slice::from_raw_parts_mut(self.lines.as_ptr(), self.count) };
-        let (ring, rest) = lines.split_at_mut(self.count / 2);
-        for (line, place) in ring.iter_mut().zip(0..) {
-            line.next = place;
-        }
+    /// Makes the rings, by Sattolo's algorithm, and touches the rest.
+    fn fill(&mut self) {
         let mut random = fastrand::Rng::with_seed(7);
-        for place in (1..ring.len()).rev() {
-            let other = random.usize(..place);
-            let (low, high) = ring.split_at_mut(place);
-            if let (Some(low), Some(high)) = (low.get_mut(other), high.first_mut()) {
-                std::mem::swap(&mut low.next, &mut high.next);
+        let (rings, rest) = self.split_mut();
+        for ring in rings {
+            for (line, place) in ring.iter_mut().zip(0..) {
+                line.next = place * size_of::<Line>();
+            }
+            for place in (1..ring.len()).rev() {
+                let other = random.usize(..place);
+                let (low, high) = ring.split_at_mut(place);
+                if let (Some(low), Some(high)) = (low.get_mut(other), high.first_mut()) {
+                    std::mem::swap(&mut low.next, &mut high.next);
+                }
             }
         }
         for line in rest {
-            line.rest[0] = 1;
+            *line = Line::filled(1);
         }
     }
 
-    fn lines(&self) -> &[Line] {
-        // SAFETY: the mapping holds `count` initialized lines, lives as long as `self`, and nobody writes to it.
-        unsafe { slice::from_raw_parts(self.lines.as_ptr(), self.count) }
-    }
-
-    /// Follows the ring for some steps, and returns the place it came to. Each load waits for the one before.
-    #[inline(never)]
-    pub fn chase(&self, from: usize, steps: u64) -> usize {
-        let ring = self.lines();
-        let mut place = from;
-        for _ in 0..steps {
-            place = ring.get(place).map_or(0, |line| usize::try_from(line.next).unwrap_or(0));
+    fn split_mut(&mut self) -> (Vec<&mut [Line]>, &mut [Line]) {
+        // SAFETY: the mapping holds `count` lines, is zeroed or filled, every value is valid, it is aligned to a page, and
+        // borrowed mutably through `self`.
+        let mut rest = unsafe { slice::from_raw_parts_mut(self.lines.as_ptr(), self.count) };
+        let mut rings = Vec::with_capacity(self.rings.len());
+        for count in &self.rings {
+            let (ring, others) = rest.split_at_mut((*count).min(rest.len()));
+            rings.push(ring);
+            rest = others;
         }
-        place
+        (rings, rest)
     }
 
-    /// Parts of the second half, one for each reader.
-    pub fn parts(&self, readers: usize) -> Vec<Part<'_>> {
-        let half = self.lines().get(self.count / 2..).unwrap_or_default();
-        let size = half.len().div_ceil(readers.max(1)).max(1);
-        half.chunks(size).map(Part).collect()
+    /// The rings, and the lines beside them, which may be written.
+    pub fn split(&mut self) -> (Vec<Ring<'_>>, &mut [Line]) {
+        let (rings, rest) = self.split_mut();
+        (rings.into_iter().map(|lines| Ring { lines }).collect(), rest)
     }
 }
 
@@ -127,36 +134,73 @@ impl Drop for Buffer {
     }
 }
 
-/// Lines that one thread reads in order.
-pub struct Part<'a>(&'a [Line]);
+/// Lines that each name the next one; the last names the first.
+#[derive(Clone, Copy)]
+pub struct Ring<'a> {
+    lines: &'a [Line],
+}
 
-/// Lines read between two looks at the clock: 64 KiB.
-const LINES_PER_LOOK: usize = 1_024;
+impl<'a> Ring<'a> {
+    /// Number of lines.
+    pub fn len(self) -> u64 {
+        self.lines.len() as u64
+    }
 
-impl Part<'_> {
-    /// Reads over and over until told to stop, and returns the bytes that were read.
-    pub fn read_until(&self, is_over: impl Fn() -> bool) -> u64 {
-        let mut bytes = 0;
-        let mut sum: u64 = 0;
-        loop {
-            for lines in self.0.chunks(LINES_PER_LOOK) {
-                if is_over() {
-                    // Nobody may leave the loads out.
-                    std::hint::black_box(sum);
-                    return bytes;
-                }
-                for line in lines {
-                    sum = line
-                        .rest
-                        .iter()
-                        .fold(sum.wrapping_add(line.next), |sum, word| sum.wrapping_add(*word));
-                }
-                bytes += size_of_val(lines) as u64;
-            }
-            if self.0.is_empty() {
-                return 0;
+    /// `N` chases through the ring, each as far behind the one before: a line that one has loaded is loaded by the next
+    /// only after as many loads as the ring has lines.
+    pub fn chase<const N: usize>(self) -> Chase<'a, N> {
+        let mut places = [0; N];
+        let mut walk = Chase { ring: self, places: [0] };
+        for place in &mut places {
+            [*place] = walk.places;
+            if N > 1 {
+                walk.advance(self.len() / N as u64);
             }
         }
+        Chase { ring: self, places }
+    }
+}
+
+/// Where chases through one ring are.
+#[derive(Clone, Copy)]
+pub struct Chase<'a, const N: usize> {
+    ring: Ring<'a>,
+    /// Offsets of lines, in bytes: 0, or read from a line.
+    places: [usize; N],
+}
+
+impl<'a, const N: usize> Chase<'a, N> {
+    /// The ring.
+    pub fn ring(&self) -> Ring<'a> {
+        self.ring
+    }
+
+    /// `M` of them, as far apart as they can be.
+    pub fn some<const M: usize>(&self) -> Chase<'a, M> {
+        let mut places = [0; M];
+        for (place, from) in places.iter_mut().zip(self.places.iter().step_by((N / M.max(1)).max(1))) {
+            *place = *from;
+        }
+        Chase { ring: self.ring, places }
+    }
+
+    /// Lets each go some steps. Each load waits for the one before it in the same chase.
+    #[inline(never)]
+    pub fn advance(&mut self, steps: u64) {
+        let lines = self.ring.lines;
+        if lines.is_empty() {
+            return;
+        }
+        let first = lines.as_ptr();
+        let mut places = self.places;
+        for _ in 0..steps {
+            for place in &mut places {
+                // SAFETY: 0, and what `Buffer::fill` wrote to every line of a ring, are offsets of lines of the same
+                // ring, which the borrow keeps alive and unchanged.
+                *place = unsafe { (*first.byte_add(*place)).next };
+            }
+        }
+        self.places = places;
     }
 }
 
@@ -181,30 +225,35 @@ fn huge_share(smaps: &str, address: usize) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::cell::Cell;
 
     #[test]
-    fn the_ring_holds_every_line_of_the_first_half() {
-        let buffer = Buffer::new(&Root::live(), None, 4_096 * 64, Pages::Small).unwrap();
-        let half = 2_048;
-        let mut place = 0;
-        let mut seen = vec![false; half];
-        for _ in 0..half {
-            assert!(!std::mem::replace(&mut seen[place], true), "{place} twice");
-            place = buffer.chase(place, 1);
+    fn each_ring_holds_all_its_lines() {
+        let mut buffer =
+            Buffer::new(&Root::live(), None, &[64 * 2_048, 64 * 100], 4_096, Pages::Small).unwrap();
+        let (rings, rest) = buffer.split();
+        assert_eq!((rings.len(), rest.len()), (2, 64));
+        for (ring, count) in rings.into_iter().zip([2_048, 100]) {
+            let mut chase = ring.chase::<1>();
+            let mut seen = vec![false; count];
+            for _ in 0..count {
+                let place = chase.places[0] / 64;
+                assert!(!std::mem::replace(&mut seen[place], true), "{place} twice");
+                chase.advance(1);
+            }
+            assert_eq!(chase.places, [0]);
+            // The second starts where the first will be after half the ring.
+            let mut both = ring.chase::<2>();
+            let [first, second] = both.places;
+            both.advance(count as u64 / 2);
+            assert_eq!(both.places, [second, first]);
         }
-        assert_eq!(place, 0);
-        assert_eq!(buffer.chase(0, half as u64), 0);
     }
 
     #[test]
-    fn readers_share_the_second_half() {
-        let buffer = Buffer::new(&Root::live(), None, 4_096 * 64, Pages::Small).unwrap();
-        let parts = buffer.parts(3);
-        assert_eq!(parts.iter().map(|part| part.0.len()).sum::<usize>(), 2_048);
-        let looks = Cell::new(0);
-        let bytes = parts[0].read_until(|| looks.replace(looks.get() + 1) == 3);
-        assert_eq!(bytes, 3 * 683 * 64);
+    fn an_empty_ring_is_not_followed() {
+        let mut buffer = Buffer::new(&Root::live(), None, &[0], 4_096, Pages::Small).unwrap();
+        let (rings, _) = buffer.split();
+        rings[0].chase::<4>().advance(9);
     }
 
     #[test]

@@ -7,6 +7,9 @@ use std::{
     path::Path,
 };
 
+/// Largest file that is read as a whole: a day of a large exchange has less.
+const BYTES_MAX: u64 = 16 << 30;
+
 /// Opens a file.
 pub fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
     let mut file = BufReader::new(File::open(path)?);
@@ -15,9 +18,12 @@ pub fn open(path: &Path) -> io::Result<Box<dyn BufRead>> {
 }
 
 /// The bytes of a file, and a sentence if they end early: compressed ones may be cut off or damaged.
-pub fn read_all(mut file: impl Read) -> io::Result<(Vec<u8>, Option<String>)> {
+pub fn read_all(file: impl Read) -> io::Result<(Vec<u8>, Option<String>)> {
     let mut bytes = Vec::new();
-    match file.read_to_end(&mut bytes) {
+    match file.take(BYTES_MAX + 1).read_to_end(&mut bytes) {
+        Ok(_) if bytes.len() as u64 > BYTES_MAX => {
+            Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 16 GiB"))
+        }
         Err(error) if bytes.is_empty() || error.raw_os_error().is_some() => Err(error),
         end => Ok((bytes, end.err().map(|error| format!("the compressed file is damaged ({error})")))),
     }

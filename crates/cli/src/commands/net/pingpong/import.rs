@@ -1,7 +1,10 @@
 //! Logs of sfnt-pingpong.
 
 use super::arguments::{Arguments, Format};
-use crate::output::{self, Exit};
+use crate::{
+    documents,
+    output::{self, Exit},
+};
 use anyhow::Context;
 use lowlat_net::sfnt::{self, SfntLog, reference};
 use std::path::Path;
@@ -34,7 +37,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Exit> {
 fn read(file: &Path) -> anyhow::Result<Vec<SfntLog>> {
     let shown = file.display();
     let hint = "hint: name a file with the output of sfnt-pingpong";
-    let bytes = std::fs::read(file).with_context(|| format!("cannot read {shown}\n{hint}"))?;
+    let bytes = documents::bytes_of(file).with_context(|| format!("cannot read {shown}\n{hint}"))?;
     sfnt::parse(&lowlat_net::plain(&bytes))
         .map_err(|error| anyhow::anyhow!("cannot read {shown}: {error}\n{hint}"))
 }
