@@ -161,8 +161,11 @@ fn levels(record: &C2cRecord, topology: &Topology) -> Vec<Column> {
     ]
 }
 
-/// Half the distance between the quartiles of one pair: "+-4 %".
+/// Half the distance between the quartiles of one pair: "+-4 %"; nothing where they are not known apart.
 pub(super) fn spread(level: &Level) -> String {
+    if level.quartile_ratio <= 1.0 {
+        return columns::NONE.to_owned();
+    }
     format!("+-{}", percent(50.0 * (level.quartile_ratio - 1.0).max(0.0)))
 }
 
@@ -176,6 +179,7 @@ pub(super) fn name(record: &C2cRecord, topology: &Topology, level: usize) -> Str
     match below {
         Some(kind) if is_last => format!("across {}", kind.many),
         _ if is_last => "all others".to_owned(),
+        _ if topology.online.is_empty() => format!("level {}", level + 1),
         _ => "unknown to the kernel".to_owned(),
     }
 }

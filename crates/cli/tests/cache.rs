@@ -116,6 +116,27 @@ fn a_measurement_stays_on_the_cpus_that_it_was_bound_to() {
     }
 }
 
+#[test]
+fn a_published_matrix_is_grouped() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("two-caches.csv");
+    let cell = |row: u32, column: u32| match (row > column, row / 2 == column / 2) {
+        (false, _) => String::new(),
+        (true, true) => "19.5".to_owned(),
+        (true, false) => format!("8{row}.25"),
+    };
+    let line = |row| (0..4).map(|column| cell(row, column)).collect::<Vec<_>>().join(",");
+    std::fs::write(&file, (0..4).map(|row| line(row) + "\n").collect::<String>()).unwrap();
+    let file = file.to_str().unwrap();
+    let output = common::lowlat(&["cache", "c2c", "--import", file]);
+    let shown = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert!(shown.contains("Latency between 4 CPUs: 2 levels"), "{shown}");
+    assert!(shown.contains("compare-exchange") && !shown.contains("differs"), "{shown}");
+    let output = common::lowlat(&["cache", "c2c", "--import", "/dev/null"]);
+    assert!(text(&output.stderr).contains("it has no time between two CPUs"), "{}", text(&output.stderr));
+}
+
 /// A device that never ends is refused, and the memory stays the host's.
 #[test]
 fn a_file_without_end_is_refused() {

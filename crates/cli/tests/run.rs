@@ -84,6 +84,39 @@ fn every_thread_is_pinned_as_it_appears() {
 }
 
 #[test]
+fn names_that_never_appear_and_threads_that_move_are_told() {
+    let cpus = allowed();
+    let [first, .., last] = cpus[..] else {
+        eprintln!("skipped: names_that_never_appear_and_threads_that_move_are_told: there is one CPU");
+        return;
+    };
+    let map = format!("md={last},x*={last}");
+    let code = "import os, sys, time\n\
+        open('/proc/self/comm', 'w').write('xyz')\n\
+        time.sleep(0.5)\n\
+        os.sched_setaffinity(0, {int(sys.argv[1])})\n\
+        time.sleep(0.5)\n\
+        sys.exit(0 if os.sched_getaffinity(0) == {int(sys.argv[1])} else 9)";
+    let run = ["run", "--mode", "interrupt", "--cpus", &first.to_string(), "--per-thread", &map, "--"];
+    let output = lowlat(&[&run[..], &["python3", "-c", code, &first.to_string()]].concat());
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("no thread named md was seen"), "{said}");
+    let moved = said.lines().find(|line| line.contains("moved threads itself")).unwrap_or_default();
+    assert!(moved.contains("xyz (") && moved.ends_with(&format!("chose CPU {first}")), "{said}");
+    // Nothing of this where the command stays where it is put.
+    let output = lowlat(&["run", "--cpus", &first.to_string(), "--", "sleep", "0.3"]);
+    let said = text(&output.stderr);
+    assert!(!said.contains("moved threads") && !said.contains("no thread named"), "{said}");
+}
+
+#[test]
+fn an_interface_without_a_device_chooses_no_cpu() {
+    let said = text(&lowlat(&["run", "--place", "near:lo", "--", "true"]).stderr);
+    assert!(said.contains("no CPU is nearer to lo than others: it has no device"), "{said}");
+}
+
+#[test]
 fn copies_get_a_cpu_each_and_the_worst_code_passes() {
     let folder = tempfile::tempdir().unwrap();
     let cpus = allowed();
@@ -358,6 +391,8 @@ fn a_dry_run_prints_the_shell_line_only() {
     let output = lowlat(&["run", "./md"]);
     let said = text(&output.stderr);
     assert!(said.contains("expected a number of copies, then -- and the command"), "{said}");
+    let output = lowlat(&["run", "--mode", "interrupt", "4294967295", "--", "true"]);
+    assert!(text(&output.stderr).contains("at most 65536 copies"), "{}", text(&output.stderr));
 }
 
 /// A launcher that preloads nothing stands for Onload on a host where it cannot accelerate.

@@ -94,6 +94,13 @@ pub enum Refusal {
 pub enum Warning {
     /// CPUs on which the kernel runs other threads.
     NotIsolated(CpuSet),
+    /// An interface near which no CPU is.
+    NearNothing {
+        /// The interface.
+        name: String,
+        /// "it has no device".
+        why: String,
+    },
     /// Interrupts on the CPUs.
     Interrupts {
         /// "47 eth0-rx-3".
@@ -138,6 +145,12 @@ impl fmt::Display for Warning {
                 write!(
                     f,
                     "not isolated: {cpus:#}. Other threads may run there; `lowlat tune plan` shows how to isolate CPUs"
+                )
+            }
+            Self::NearNothing { name, why } => {
+                write!(
+                    f,
+                    "no CPU is nearer to {name} than others: {why}. The CPUs were chosen as for compact"
                 )
             }
             Self::Interrupts { labels, cpus } => {

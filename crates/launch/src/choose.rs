@@ -1,7 +1,7 @@
 //! Which CPUs a request gets.
 
-use crate::{CpuChoice, Mode, Place, Refusal, Request, Surroundings, order};
-use lowlat_host::{CpuId, CpuSet, HostSnapshot};
+use crate::{CpuChoice, Mode, Place, Refusal, Request, Surroundings, Warning, order};
+use lowlat_host::{CpuId, CpuSet, HostSnapshot, Reading};
 
 /// Returns the CPUs of threads or copies, in the order in which they are filled.
 ///
@@ -77,10 +77,23 @@ fn candidates(place: &Place, host: &HostSnapshot, around: &Surroundings) -> Resu
     found.ok_or_else(|| Refusal::NoCpuNear { name: name.to_owned(), node })
 }
 
+/// Returns why an interface says nothing about CPUs; `None` if it does, or if all CPUs are near it.
+pub fn near_nothing(name: &str, host: &HostSnapshot) -> Option<Warning> {
+    let nic = host.nics.iter().find(|nic| nic.name == name)?;
+    let why = match &nic.node {
+        Reading::Known(node) if *node >= 0 || host.topology.nodes.len() == 1 => return None,
+        Reading::Known(_) => "its device has no NUMA node".to_owned(),
+        Reading::Absent => "it has no device".to_owned(),
+        unread => format!("its NUMA node was not read: {}", unread.as_ref().map(|_| "")),
+    };
+    Some(Warning::NearNothing { name: name.to_owned(), why })
+}
+
 /// Returns the interface's node with its CPUs; `None` if it is near all of them.
 fn near<'a>(name: &'a str, host: &HostSnapshot) -> Result<Option<(&'a str, u32, CpuSet)>, Refusal> {
     let Some(nic) = host.nics.iter().find(|nic| nic.name == name) else {
-        let known = host.nics.iter().map(|nic| nic.name.as_str()).collect::<Vec<_>>().join(", ");
+        let names: Vec<&str> = host.nics.iter().map(|nic| nic.name.as_str()).collect();
+        let known = if names.is_empty() { "none that was read".to_owned() } else { names.join(", ") };
         return Err(Refusal::NoInterface { name: name.to_owned(), known });
     };
     let id = nic.node.known().and_then(|node| u32::try_from(*node).ok());

@@ -1,8 +1,8 @@
 //! The request checked against a host.
 
 use crate::{
-    Accelerator, Memory, Mode, Refusal, Request, ThreadMap, Warning,
-    choose::{cpus, shared_core},
+    Accelerator, CpuChoice, Memory, Mode, Place, Refusal, Request, ThreadMap, Warning,
+    choose::{cpus, near_nothing, shared_core},
 };
 use lowlat_host::{CpuId, CpuSet, HostSnapshot, Reading, snapshot::SchedPolicy};
 use std::num::NonZeroU32;
@@ -88,6 +88,9 @@ impl Launch {
             warnings: Vec::new(),
         };
         launch.warnings = launch.warnings_of_cpus(host);
+        if let CpuChoice::Place(Place::Near(name)) = &request.cpus {
+            launch.warnings.extend(near_nothing(name, host));
+        }
         launch.warnings.extend(overridden);
         Ok(launch)
     }
@@ -263,6 +266,21 @@ mod tests {
         let of_role = Surroundings { of_role: Some(set("2,5")), ..around() };
         let compact = request(CpuChoice::Place(Place::Compact), 2);
         assert_eq!(Launch::plan(&compact, &host(), &of_role).unwrap().cpus, [2, 5]);
+    }
+
+    #[test]
+    fn an_interface_that_is_near_nothing_is_told() {
+        let near = |node: Reading<i32>| {
+            let mut host = host();
+            host.nics[0].node = node;
+            let near = request(CpuChoice::Place(Place::Near("eth1".into())), 1);
+            let warnings = Launch::plan(&near, &host, &around()).unwrap().warnings;
+            warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+        };
+        assert_eq!(near(Reading::Known(1)), "");
+        assert!(near(Reading::Known(-1)).contains("no NUMA node"));
+        assert!(near(Reading::Absent).contains("no CPU is nearer to eth1 than others: it has no device"));
+        assert!(near(Reading::Denied).contains("was not read: "));
     }
 
     #[test]

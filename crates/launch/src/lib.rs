@@ -25,4 +25,4 @@ pub use launch::{Launch, Surroundings};
 pub use placement::{Place, order};
 pub use request::{CpuChoice, Memory, Mode, Request};
 pub use shell::shell_lines;
-pub use threads::{Pins, ThreadMap};
+pub use threads::{Pins, Thread, ThreadMap, Update};

@@ -1,7 +1,7 @@
 //! Which CPU each thread gets, as threads appear.
 
 use lowlat_host::{CpuId, CpuSet, snapshot::component_matches};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// CPUs of threads by name. The first pattern that matches applies.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -31,13 +31,15 @@ impl ThreadMap {
         self.0.iter().flat_map(|(_, cpus)| cpus.iter()).collect()
     }
 
-    fn get(&self, name: &str) -> Option<&CpuSet> {
-        self.0.iter().find(|(pattern, _)| component_matches(pattern, name)).map(|(_, cpus)| cpus)
+    /// The first pattern that matches a name, by its place, with its CPUs.
+    fn get(&self, name: &str) -> Option<(usize, &CpuSet)> {
+        let place = self.0.iter().position(|(pattern, _)| component_matches(pattern, name))?;
+        Some((place, &self.0.get(place)?.1))
     }
 }
 
 /// Assigns CPUs to the threads of one process in order of appearance.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Pins {
     cpus: Vec<CpuId>,
     map: ThreadMap,
@@ -45,40 +47,94 @@ pub struct Pins {
     places: Vec<Option<u32>>,
     /// Threads that the map named.
     named: BTreeSet<u32>,
+    /// Patterns of the map that matched a thread, by their place.
+    matched: BTreeSet<usize>,
+    /// CPUs of each running thread that has some.
+    given: BTreeMap<u32, CpuSet>,
+}
+
+/// A running thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Thread {
+    /// Its number.
+    pub tid: u32,
+    /// Its name.
+    pub name: String,
+    /// The CPUs on which it may run, if it still exists.
+    pub cpus: Option<CpuSet>,
+}
+
+/// What to do about the threads that run now.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Update {
+    /// Threads to pin, each with its CPUs.
+    pub to_pin: Vec<(u32, CpuSet)>,
+    /// Threads that have chosen other CPUs themselves. They are left there.
+    pub moved: Vec<Thread>,
 }
 
 impl Pins {
     /// Assigns these CPUs, in their order.
     pub fn new(cpus: Vec<CpuId>, map: ThreadMap) -> Self {
-        Self { cpus, map, places: Vec::new(), named: BTreeSet::new() }
+        Self { cpus, map, ..Self::default() }
     }
 
-    /// Takes the running threads with their names, and returns those to pin now, each with its CPUs. A new thread gets
-    /// the CPU with the fewest threads; the CPU of an ended thread is free again. A thread that is renamed to a name
-    /// of the map moves there.
-    pub fn update(&mut self, running: &[(u32, String)]) -> Vec<(u32, CpuSet)> {
-        let is_running = |tid: u32| running.iter().any(|(running, _)| *running == tid);
+    /// Takes the running threads. A new thread gets the CPU with the fewest threads; the CPU of an ended thread is free
+    /// again. A thread that is renamed to a name of the map moves there. A thread is new only if it may run where its
+    /// creator did, or on all CPUs: else it has chosen its CPUs itself.
+    pub fn update(&mut self, running: &[Thread]) -> Update {
+        let is_running = |tid: u32| running.iter().any(|thread| thread.tid == tid);
+        let all: CpuSet = self.cpus.iter().copied().chain(self.map.cpus().iter()).collect();
+        let inherited: BTreeSet<Vec<CpuId>> = self.given.values().map(|cpus| cpus.iter().collect()).collect();
+        self.given.retain(|tid, _| is_running(*tid));
         self.named.retain(|tid| is_running(*tid));
         for place in &mut self.places {
             *place = place.filter(|tid| is_running(*tid));
         }
-        let mut to_pin = Vec::new();
-        for (tid, name) in running {
+        let mut update = Update::default();
+        for thread in running {
+            let Thread { tid, name, cpus } = thread;
+            let has_moved = |cpus: &CpuSet| {
+                if let Some(given) = self.given.get(tid) {
+                    return !cpus.is_subset(given);
+                }
+                // The first thread starts on the first CPU, or on all.
+                let first = self.cpus.first().copied().map(CpuSet::of);
+                let is_inherited =
+                    Some(cpus) == first.as_ref() || inherited.contains(&cpus.iter().collect::<Vec<_>>());
+                !is_inherited && !all.is_subset(cpus)
+            };
+            if cpus.as_ref().is_some_and(has_moved) {
+                update.moved.push(thread.clone());
+                continue;
+            }
             if self.named.contains(tid) {
                 continue;
             }
             let at = self.places.iter().position(|place| *place == Some(*tid));
-            if let Some(cpus) = self.map.get(name) {
+            let to_pin = if let Some((place, cpus)) = self.map.get(name) {
+                self.matched.insert(place);
+                let cpus = cpus.clone();
                 if let Some(at) = at {
                     self.places[at] = None;
                 }
                 self.named.insert(*tid);
-                to_pin.push((*tid, cpus.clone()));
+                cpus
             } else if at.is_none() && !self.cpus.is_empty() {
-                to_pin.push((*tid, CpuSet::of(self.place(*tid))));
-            }
+                CpuSet::of(self.place(*tid))
+            } else {
+                continue;
+            };
+            self.given.insert(*tid, to_pin.clone());
+            update.to_pin.push((*tid, to_pin));
         }
-        to_pin
+        update
+    }
+
+    /// Names of the map that no thread had so far.
+    pub fn unmatched(&self) -> Vec<String> {
+        let names = self.map.0.iter().enumerate();
+        names.filter(|(place, _)| !self.matched.contains(place)).map(|(_, (name, _))| name.clone()).collect()
     }
 
     /// Returns the number of threads that share a CPU with another, without those of the map.
@@ -102,12 +158,34 @@ impl Pins {
 mod tests {
     use super::*;
 
-    fn threads(list: &[(u32, &str)]) -> Vec<(u32, String)> {
-        list.iter().map(|(tid, name)| (*tid, (*name).to_owned())).collect()
+    fn threads(list: &[(u32, &str)]) -> Vec<Thread> {
+        list.iter().map(|(tid, name)| Thread { tid: *tid, name: (*name).to_owned(), cpus: None }).collect()
     }
 
     fn pinned(pins: &mut Pins, list: &[(u32, &str)]) -> Vec<(u32, String)> {
-        pins.update(&threads(list)).into_iter().map(|(tid, cpus)| (tid, cpus.to_list())).collect()
+        pins.update(&threads(list)).to_pin.into_iter().map(|(tid, cpus)| (tid, cpus.to_list())).collect()
+    }
+
+    #[test]
+    fn a_thread_that_chose_its_cpus_is_left_there() {
+        let thread =
+            |tid, cpus: &str| Thread { tid, name: "x".into(), cpus: Some(CpuSet::parse_list(cpus).unwrap()) };
+        let mut pins = Pins::new(vec![3, 5], ThreadMap::default());
+        let first = pins.update(&[thread(10, "3"), thread(11, "3"), thread(12, "0-7"), thread(13, "4")]);
+        let tids: Vec<u32> = first.to_pin.iter().map(|(tid, _)| *tid).collect();
+        assert_eq!((tids, first.moved), (vec![10, 11, 12], vec![thread(13, "4")]));
+        // Whoever inherits the CPU of a thread that was pinned has not moved; a thread that leaves its own has.
+        let later = pins.update(&[thread(10, "3"), thread(11, "0-7"), thread(14, "5")]);
+        assert_eq!((later.to_pin.len(), later.moved), (1, vec![thread(11, "0-7")]));
+    }
+
+    #[test]
+    fn names_that_no_thread_had_are_known() {
+        let mut pins = Pins::new(vec![3], ThreadMap::parse("md=7,td*=1").unwrap());
+        pinned(&mut pins, &[(10, "td-1")]);
+        assert_eq!(pins.unmatched(), ["md"]);
+        pinned(&mut pins, &[(10, "td-1"), (11, "md")]);
+        assert_eq!(pins.unmatched(), [""; 0]);
     }
 
     #[test]

@@ -55,6 +55,10 @@ fn restricted(groups: &[&CpuSet], cpus: &CpuSet) -> Vec<CpuSet> {
 
 /// Compares the groups that were measured with the kernel's. One sentence for each level that differs.
 pub fn differences(record: &C2cRecord, topology: &Topology) -> Vec<String> {
+    // Of a host whose topology is not known.
+    if topology.online.is_empty() {
+        return Vec::new();
+    }
     let known = partitions(topology).into_iter();
     let not_units =
         known.filter_map(|(kind, groups)| not_units(record, kind, &restricted(&groups, &record.cpus)));

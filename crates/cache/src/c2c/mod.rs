@@ -2,12 +2,14 @@
 
 mod differences;
 mod levels;
+mod matrix;
 mod places;
 mod record;
 mod survey;
 mod tree;
 
 pub use differences::{Kind, differences, partitions};
+pub use matrix::{Matrix, MatrixError};
 pub use record::{C2cMeasurement, C2cRecord, Level, Method, PairTime, Prediction, SpotCheck};
 pub use survey::{Limits, Missed, Sample, survey};
 

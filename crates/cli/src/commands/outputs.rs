@@ -40,7 +40,7 @@ impl FileArgs {
 pub struct OutputArgs {
     /// Print JSON on stdout
     #[arg(long)]
-    json: bool,
+    pub json: bool,
     #[command(flatten)]
     pub files: FileArgs,
     /// Show a document that --result wrote

@@ -21,6 +21,11 @@ pub const COMMAND: Subcommand = Subcommand { name: "run", declare, run };
 /// Folders of Onload's profiles, below the user's own in $HOME/.openonload/profiles.
 const PROFILES: [&str; 2] = ["/usr/libexec/onload/profiles", "/usr/libexec/openonload/profiles"];
 
+/// Most copies: eight for each CPU of the largest hosts.
+const COPIES_MAX: u32 = 65_536;
+/// Most threads that a warning names.
+const MOVED_MAX: usize = 4;
+
 #[derive(Debug, Args)]
 struct Arguments {
     /// How the command waits: spin needs a CPU for each thread, interrupt lets threads share
@@ -106,7 +111,9 @@ fn place(text: &str) -> Result<Place, String> {
 }
 
 fn copies(text: &str) -> Result<NonZeroU32, String> {
-    text.parse().map_err(|_| "expected a number of copies, then -- and the command".to_owned())
+    let copies: NonZeroU32 =
+        text.parse().map_err(|_| "expected a number of copies, then -- and the command".to_owned())?;
+    if copies.get() > COPIES_MAX { Err(format!("expected at most {COPIES_MAX} copies")) } else { Ok(copies) }
 }
 
 fn policy(text: &str) -> Result<(SchedPolicy, u32), String> {
@@ -259,6 +266,25 @@ fn report(planned: &Launch, ran: &launch::Ran) {
     }
     for thread in &ran.unpinned {
         output::talk(&format!("warning: cannot pin thread {thread}"));
+    }
+    if !ran.unmatched.is_empty() && planned.copies.is_none() {
+        let names = ran.unmatched.join(", ");
+        output::talk(&format!(
+            "warning: no thread named {names} was seen\nhint: names are those of /proc/PID/task/*/comm, at most 15 characters"
+        ));
+    }
+    // The kernel moves threads whose CPU is gone.
+    if !ran.moved.is_empty() && ran.cpus_lost.is_empty() {
+        let moved: Vec<&str> = ran.moved.values().take(MOVED_MAX).map(String::as_str).collect();
+        let more = match ran.moved.len().saturating_sub(MOVED_MAX) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        output::talk(&format!(
+            "warning: the command moved threads itself, and lowlat left them there: {}{more}\nhint: let either the command \
+             or lowlat choose CPUs",
+            moved.join(", ")
+        ));
     }
     if !ran.cpus_lost.is_empty() {
         output::talk(&format!(

@@ -13,13 +13,14 @@ use crate::{
     idle_hold::{self, IdleHold},
     programs::exit_code,
     scheduling::{Scheduling, set_affinity, set_scheduling},
-    task_stat::TaskStat,
+    task_stat::{TaskStat, cpus_allowed},
 };
 use lowlat_host::{CpuId, CpuSet, Reading, snapshot::SchedPolicy};
-use lowlat_launch::{Acceleration, KernelSocket, Launch, Memory, Pins};
+use lowlat_launch::{Acceleration, KernelSocket, Launch, Memory, Pins, Thread};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use signals::{Event, Mask, Signals};
 use std::{
+    collections::BTreeMap,
     io,
     os::unix::process::CommandExt,
     process::{Child, Command},
@@ -95,6 +96,10 @@ pub struct Ran {
     pub crowded_max: usize,
     /// Threads that could not be pinned, with the system's error: "1234: Invalid argument".
     pub unpinned: Vec<String>,
+    /// Threads that chose other CPUs themselves: "md (1234) chose CPU 5".
+    pub moved: BTreeMap<u32, String>,
+    /// Names of the thread map that no thread had.
+    pub unmatched: Vec<String>,
     /// CPUs that went offline. The kernel moved their threads.
     pub cpus_lost: CpuSet,
     /// What the command showed of its acceleration, at the last look.
@@ -136,6 +141,7 @@ pub fn run(
     if outcome.is_err() {
         running.stop(&signals);
     }
+    running.ran.unmatched = running.pins.unmatched();
     outcome.map(|()| running.ran)
 }
 
@@ -202,14 +208,20 @@ impl Running<'_> {
         let Some(child) = self.children.first() else { return };
         let folder = format!("/proc/{}/task", child.id());
         let Reading::Known(tids) = self.root.list(&folder) else { return };
-        let threads: Vec<(u32, String)> = tids
+        let threads: Vec<Thread> = tids
             .iter()
             .filter_map(|tid| {
                 let stat = TaskStat::read(self.root, &format!("{folder}/{tid}/stat")).into_known()?;
-                Some((tid.parse().ok()?, stat.comm))
+                let cpus = cpus_allowed(self.root, &format!("{folder}/{tid}/status")).into_known();
+                Some(Thread { tid: tid.parse().ok()?, name: stat.comm, cpus })
             })
             .collect();
-        for (tid, cpus) in self.pins.update(&threads) {
+        let update = self.pins.update(&threads);
+        for Thread { tid, name, cpus } in update.moved {
+            let cpus = cpus.unwrap_or_default();
+            self.ran.moved.entry(tid).or_insert_with(|| format!("{name} ({tid}) chose {cpus:#}"));
+        }
+        for (tid, cpus) in update.to_pin {
             match set_affinity(tid, &cpus) {
                 // The thread has ended.
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}

@@ -3,19 +3,21 @@
 use crate::{
     arguments::cpus,
     commands::{Subcommand, examples, outputs::OutputArgs},
-    documents::Run,
+    documents::{self, Run},
     host::HostArgs,
     output::{self, Exit},
     progress::Progress,
     signals,
 };
+use anyhow::Context as _;
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use jiff::Timestamp;
-use lowlat_cache::c2c::{C2cMeasurement, Limits, Method};
-use lowlat_host::{CpuSet, HostSnapshot};
+use lowlat_cache::c2c::{C2cMeasurement, C2cRecord, Limits, Matrix, Method};
+use lowlat_host::{CpuSet, HostSnapshot, topology::Topology};
 use lowlat_measure::cache::c2c;
 use lowlat_result::ResultDocument;
 use lowlat_settings::audit::Audit;
+use std::path::{Path, PathBuf};
 
 pub const COMMAND: Subcommand = Subcommand { name: "c2c", declare, run };
 
@@ -29,12 +31,15 @@ struct Arguments {
     /// Measure these CPUs [default: all that this process may use]
     #[arg(long, value_name = "LIST", value_parser = cpus, conflicts_with = "from")]
     cpus: Option<CpuSet>,
-    /// Pass the cache line this way
-    #[arg(long, value_enum, default_value_t = Way::Store, conflicts_with = "from")]
-    method: Way,
+    /// Pass the cache line this way [default: store; cas for --import]
+    #[arg(long, value_enum, conflicts_with = "from")]
+    method: Option<Way>,
     /// Measure every pair, however many CPUs there are
     #[arg(long, conflicts_with = "from")]
     all: bool,
+    /// Group the times of this file instead: a matrix that core-to-core-latency --csv printed on any host
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "cpus", "all", "result", "report"])]
+    import: Option<PathBuf>,
     #[command(flatten)]
     outputs: OutputArgs,
 }
@@ -76,6 +81,7 @@ fn declare(command: Command) -> Command {
             examples(&[
                 ("lowlat cache c2c", "Measure all CPUs."),
                 ("lowlat cache c2c --cpus 2-9 --method cas", "Measure compare-exchange between eight CPUs."),
+                ("lowlat cache c2c --import epyc.csv", "Group the CPUs of a matrix that somebody published."),
                 ("lowlat cache c2c --report c2c.html", "Write a page with a heat map."),
             ])
         ))
@@ -83,6 +89,9 @@ fn declare(command: Command) -> Command {
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
+    if let Some(file) = &arguments.import {
+        return import(file, &arguments);
+    }
     let outputs = arguments.outputs.prepare()?;
     let document = arguments.outputs.document_or(|| measure(&arguments))?;
     let Some(measurement) = document.c2c() else {
@@ -101,6 +110,26 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     })
 }
 
+/// Shows the groups of a matrix. It is compared with a host's topology only if the user names that host.
+fn import(file: &Path, arguments: &Arguments) -> anyhow::Result<Exit> {
+    let shown = file.display();
+    let hint = "hint: name a file that `core-to-core-latency --csv` printed";
+    let text = documents::text_of(file).with_context(|| format!("cannot read {shown}\n{hint}"))?;
+    let matrix =
+        Matrix::parse(&text).map_err(|error| anyhow::anyhow!("cannot read {shown}: {error}\n{hint}"))?;
+    let is_named = arguments.host.root != Path::new("/");
+    let topology = if is_named { arguments.host.read()?.snapshot.topology } else { Topology::default() };
+    let record =
+        C2cRecord { method: arguments.method.unwrap_or(Way::Cas).into(), ..matrix.survey(&topology) };
+    if arguments.outputs.json {
+        output::print_json(&output::Document::of("lowlat-cache-c2c", &record))?;
+    } else {
+        output::print(&lowlat_cache_report::c2c_text(&record, &topology, output::width()))?;
+    }
+    let differs = is_named && !lowlat_cache::c2c::differences(&record, &topology).is_empty();
+    Ok(if differs { Exit::Findings } else { Exit::Clean })
+}
+
 fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
     let mut run = Run::begin(C2cMeasurement::COMMAND, &arguments.outputs.files.language.labels);
     let progress = Progress::new();
@@ -116,12 +145,12 @@ fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
     progress.say(format!("measuring {} CPUs", measured.len()));
     run.started_at = Timestamp::now();
     let topology = &host.snapshot.topology;
-    let record =
-        c2c::run(&host.root, (&measured, topology), arguments.method.into(), limits, &stop, &mut |tries| {
-            if tries.is_multiple_of(100) {
-                progress.say(format!("measured {tries} times"));
-            }
-        });
+    let method = arguments.method.unwrap_or(Way::Store).into();
+    let record = c2c::run(&host.root, (&measured, topology), method, limits, &stop, &mut |tries| {
+        if tries.is_multiple_of(100) {
+            progress.say(format!("measured {tries} times"));
+        }
+    });
     progress.finish();
     Ok(run.document(host, audit, vec![C2cMeasurement::from(record?).into()], &stop))
 }

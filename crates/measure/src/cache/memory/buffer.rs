@@ -9,6 +9,9 @@ use std::{
     slice, thread,
 };
 
+/// include/uapi/asm-generic/mman-common.h; musl has no name for it.
+const MADV_COLLAPSE: libc::c_int = 25;
+
 /// A cache line that names the next one.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
@@ -58,8 +61,15 @@ impl Buffer {
         let joined = thread::scope(|scope| scope.spawn(fill).join());
         let mut buffer =
             joined.unwrap_or_else(|_| Err(io::Error::other("the thread that fills it failed")))?;
-        let smaps = root.read("/proc/self/smaps").into_known().unwrap_or_default();
-        buffer.huge_share = huge_share(&smaps, buffer.lines.addr().get()).unwrap_or(0.0);
+        let share = |buffer: &Self| {
+            let smaps = root.read("/proc/self/smaps").into_known().unwrap_or_default();
+            huge_share(&smaps, buffer.lines.addr().get()).unwrap_or(0.0)
+        };
+        buffer.huge_share = share(&buffer);
+        if pages == Pages::Huge && buffer.huge_share < 1.0 {
+            buffer.collapse();
+            buffer.huge_share = share(&buffer);
+        }
         Ok(buffer)
     }
 
@@ -83,6 +93,13 @@ impl Buffer {
             Err(error) if pages == Pages::Huge => Err(error.into()),
             _ => Ok(buffer),
         }
+    }
+
+    /// Asks the kernel to join small pages, which it had to give where memory is in pieces. Kernels before 6.1 cannot.
+    fn collapse(&self) {
+        let length = self.count * size_of::<Line>();
+        // SAFETY: the range is the mapping of this value; the advice keeps its contents.
+        unsafe { libc::madvise(self.lines.as_ptr().cast(), length, MADV_COLLAPSE) };
     }
 
     /// Makes the rings, by Sattolo's algorithm, and touches the rest.

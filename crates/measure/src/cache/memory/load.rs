@@ -28,8 +28,9 @@ const LINES_PER_LOOK: usize = 1_024;
 const LINES_PER_PAUSE: usize = 64;
 /// Length of a block of loads: short, so that an interruption spoils few of them.
 const BLOCK_NS: u64 = 20_000;
-/// Loads after which the time of one is estimated.
-const STEPS_TO_ESTIMATE: u64 = 2_000;
+/// Loads after which the time of one is estimated, and how often: an interruption makes it longer, never shorter.
+const STEPS_TO_ESTIMATE: u64 = 500;
+const ESTIMATES: u32 = 9;
 
 /// What is done with lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -218,7 +219,8 @@ fn load_time<const N: usize>(chase: &mut Chase<'_, N>, figure: Duration, scale: 
         chase.advance(steps);
         scale.ns(ArchCounter.now().saturating_sub(begun))
     };
-    let steps = (BLOCK_NS * STEPS_TO_ESTIMATE / timed(STEPS_TO_ESTIMATE).max(1)).max(1);
+    let estimated_ns = (0..ESTIMATES).map(|_| timed(STEPS_TO_ESTIMATE)).min().unwrap_or(0);
+    let steps = (BLOCK_NS * STEPS_TO_ESTIMATE / estimated_ns.max(1)).max(1);
     let mut blocks = Vec::new();
     let begun = Instant::now();
     while blocks.is_empty() || begun.elapsed() < figure {
