@@ -4,9 +4,16 @@
 //! address of a descriptor: first and last instruction of a sequence, and where to go on if the thread is
 //! preempted, moved or interrupted by a signal within it. glibc registers an area for each thread since 2.35; where it did not,
 //! this module registers one.
+//!
+//! A thread's address of a descriptor is zero outside a sequence: the kernel would otherwise read it at the next
+//! preemption, and end the process if the library that held it has been unloaded since.
+//!
+//! Other processors than x86-64 add atomically: the sequence would have to be written and proven on each. On aarch64 with
+//! LSE an atomic addition to a line that no other CPU uses is one instruction, and emulators that run aarch64 programs
+//! have no rseq, so that nothing would show a mistake there before a count is wrong.
 
 use super::Part;
-use std::{arch::asm, cell::Cell, ptr};
+use std::{arch::asm, cell::Cell, ffi::c_void, ptr, sync::atomic::AtomicI64};
 
 /// `struct rseq` as of Linux 4.18. Later fields are behind it.
 #[repr(C, align(32))]
@@ -61,11 +68,39 @@ fn register(area: *mut Area, flags: i32) -> bool {
     result == 0
 }
 
+/// Addresses of glibc's `__rseq_size` and `__rseq_offset`; null where they do not exist.
+///
+/// dlsym, and not weak symbols as below: a linker that finds these in glibc may bind the program to that version.
+#[cfg(not(all(target_env = "gnu", target_feature = "crt-static")))]
+fn symbols_of_glibc() -> [*const c_void; 2] {
+    // SAFETY: both names are literals that end with a zero byte.
+    [c"__rseq_size", c"__rseq_offset"]
+        .map(|name| unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }.cast_const())
+}
+
+/// As above. In a static program dlsym finds nothing.
+#[cfg(all(target_env = "gnu", target_feature = "crt-static"))]
+fn symbols_of_glibc() -> [*const c_void; 2] {
+    let (size, offset): (*const c_void, *const c_void);
+    // SAFETY: it reads two words of the global offset table, which the linker fills with the symbols' addresses, or with
+    // zero for a weak symbol that is missing.
+    unsafe {
+        asm!(
+            ".weak __rseq_size",
+            ".weak __rseq_offset",
+            "mov {size}, qword ptr [rip + __rseq_size@GOTPCREL]",
+            "mov {offset}, qword ptr [rip + __rseq_offset@GOTPCREL]",
+            size = out(reg) size,
+            offset = out(reg) offset,
+            options(nostack, preserves_flags, pure, readonly),
+        );
+    }
+    [size, offset]
+}
+
 /// The area that glibc registered for this thread.
 fn of_glibc() -> Option<*mut Area> {
-    // SAFETY: both names are literals that end with a zero byte.
-    let [size, offset] = [c"__rseq_size", c"__rseq_offset"]
-        .map(|name| unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) });
+    let [size, offset] = symbols_of_glibc();
     if size.is_null() || offset.is_null() {
         return None;
     }
@@ -117,10 +152,10 @@ pub fn is_registered() -> bool {
     cpu < CPUS_MAX
 }
 
-/// Adds to the part of the CPU on which this thread runs, and returns what it holds then. `None` without restartable
+/// Adds to the part of the CPU on which this thread runs, and returns that part. `None` without restartable
 /// sequences, or for a CPU without a part.
 #[inline]
-pub fn add(parts: &[Part], value: i64) -> Option<i64> {
+pub fn add(parts: &[Part], value: i64) -> Option<&Part> {
     let area = current();
     for _ in 0..RESTARTS_MAX {
         // SAFETY: `current` returns the area of this thread, which lives as long as the thread, or the static. The kernel
@@ -128,26 +163,27 @@ pub fn add(parts: &[Part], value: i64) -> Option<i64> {
         let cpu = unsafe { (&raw const (*area).cpu_id_start).read_volatile() };
         let part = parts.get(usize::try_from(cpu).ok()?)?;
         // SAFETY: the area is that of this thread, and the part is that of `cpu`, which only sequences on that CPU change.
-        if let Some(held) = unsafe { add_on(area, cpu, part.0.as_ptr(), value) } {
-            return Some(held);
+        if unsafe { add_on(area, cpu, &part.value, value) } {
+            return Some(part);
         }
     }
     None
 }
 
-/// Adds to a value if this thread is on `cpu` from the first to the last instruction. Returns the new value, or `None`
-/// if the thread was elsewhere, or was preempted, moved or interrupted meanwhile, with nothing changed.
+/// Adds to a value if this thread is on `cpu` from the first to the last instruction. Returns whether it was; if not, or
+/// if it was preempted or interrupted meanwhile, nothing has changed.
 ///
 /// # Safety
-/// `area` must be this thread's registered area, or one that names no CPU. `value_at` must be valid and
-/// aligned, and changed only by this function with the same `cpu`.
+/// `area` must be this thread's registered area, or one that names no CPU. Only this function with the same `cpu` may
+/// change `value_of`.
 #[inline]
-unsafe fn add_on(area: *mut Area, cpu: u32, value_at: *mut i64, value: i64) -> Option<i64> {
-    let (done, held): (u32, i64);
+unsafe fn add_on(area: *mut Area, cpu: u32, value_of: &AtomicI64, value: i64) -> bool {
     // SAFETY: the sequence (21 to 22) reads and writes only the area and the value, both valid by the caller's promise. Its
     // last instruction is the only one that changes the value, so an abort before it has no effect. The
-    // kernel jumps to 24 alone, which the signature precedes, with all registers as they were; `done` is zero there. The
-    // descriptor is constant, and its section is mapped as long as the code. Nothing is pushed on the stack.
+    // kernel jumps to 24 alone, which the signature precedes, with all registers as they were. The
+    // descriptor is constant, and its section is mapped as long as the code: its address is taken back before this code
+    // is left, by whichever way. A preemption before that is harmless, and so is a signal whose handler adds, because
+    // the sequence begins with the instruction behind the one that sets the address. Nothing is pushed on the stack.
     unsafe {
         asm!(
             ".pushsection __rseq_cs, \"aw\"",
@@ -156,34 +192,33 @@ unsafe fn add_on(area: *mut Area, cpu: u32, value_at: *mut i64, value: i64) -> O
             ".long 0, 0",
             ".quad 21f, 22f - 21f, 24f",
             ".popsection",
-            "xor {done:e}, {done:e}",
             "lea {held}, [rip + 20b]",
             "mov qword ptr [{area} + 8], {held}",
             "21:",
             "cmp dword ptr [{area} + 4], {cpu:e}",
-            "jne 25f",
+            "jne 24f",
             "mov {held}, qword ptr [{value_at}]",
             "add {held}, {value}",
             "mov qword ptr [{value_at}], {held}",
             "22:",
-            "inc {done:e}",
-            "25:",
+            "mov qword ptr [{area} + 8], 0",
             ".pushsection __rseq_failure, \"ax\"",
             // An undefined instruction whose operand is the signature.
             ".byte 0x0f, 0xb9, 0x3d",
             ".long {signature}",
             "24:",
-            "jmp 25b",
+            "mov qword ptr [{area} + 8], 0",
+            "jmp {failed}",
             ".popsection",
             area = in(reg) area,
             cpu = in(reg) cpu,
-            value_at = in(reg) value_at,
+            value_at = in(reg) value_of.as_ptr(),
             value = in(reg) value,
-            done = out(reg) done,
-            held = out(reg) held,
+            held = out(reg) _,
             signature = const SIGNATURE,
+            failed = label { return false },
             options(nostack),
         );
     }
-    (done == 1).then_some(held)
+    true
 }

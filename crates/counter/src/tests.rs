@@ -129,7 +129,7 @@ fn a_cpu_without_a_part_and_one_that_is_gone_count() {
     // What a CPU had gathered before it went offline stays in its part.
     let counter = Counter::new();
     if let Some(part) = counter.own.last() {
-        part.0.store(9, Ordering::Relaxed);
+        part.value.store(9, Ordering::Relaxed);
         assert_eq!(counter.sum(), 9);
     }
 }
