@@ -35,25 +35,10 @@ pub fn text(record: &WorkloadRecord, width: usize) -> String {
     out
 }
 
-/// Pairs of cells that both have runs: they follow each other in the record.
+/// Pairs of cells that both have counts.
 pub fn pairs(record: &WorkloadRecord) -> Vec<Pair> {
-    let mut pairs = Vec::new();
-    for (workload, copies) in record.rows() {
-        let cells: Vec<usize> = (0..record.cells.len())
-            .filter(|place| {
-                record
-                    .cells
-                    .get(*place)
-                    .is_some_and(|cell| (cell.workload.as_str(), cell.copies) == (workload, copies))
-            })
-            .collect();
-        if let [a, b] = cells.as_slice()
-            && let Some(ratio) = record.ratio(*b, *a)
-        {
-            pairs.push(Pair { a: *a, b: *b, ratio });
-        }
-    }
-    pairs
+    let of = |[a, b]: [usize; 2]| Some(Pair { a, b, ratio: record.ratio(b, a)? });
+    record.pairs().into_iter().filter_map(of).collect()
 }
 
 /// "A: place=spread".
@@ -77,6 +62,7 @@ pub fn headline(record: &WorkloadRecord) -> String {
         (Verdict::Slower, "B is slower"),
         (Verdict::NoDifferenceShown, "No difference shown"),
         (Verdict::TooFewRounds, "Too few rounds for a verdict"),
+        (Verdict::NothingCounted, "No verdict, because a side counted nothing in many rounds"),
     ];
     let parts = all.iter().map(|(wanted, words)| (words, of(*wanted))).filter(|(_, list)| !list.is_empty());
     parts.map(|(words, list)| format!("{words}: {}", list.join(", "))).collect::<Vec<_>>().join(". ")
@@ -145,6 +131,44 @@ mod tests {
         assert!(
             text(&WorkloadRecord { purpose: Purpose::Compare, ..WorkloadRecord::default() }, 80)
                 .contains("Nothing was compared")
+        );
+    }
+
+    #[test]
+    fn empty_sides_equal_cpus_and_two_humps_are_said() {
+        let mut of = record([45_000.0, 45_000.0], 15);
+        for run in of.runs.iter_mut().filter(|run| run.cell == 0 && run.round < 9) {
+            run.per_s = 0.0;
+        }
+        let a_is_empty = text(&of, 80);
+        let none = "No verdict, because a side counted nothing in many rounds: pipe, 1 copy ";
+        assert!(a_is_empty.replace('\n', " ").contains(&format!("{none}∞ [")), "{a_is_empty}");
+        for run in &mut of.runs {
+            run.cell = 1 - run.cell;
+        }
+        let b_is_empty = text(&of, 80);
+        assert!(b_is_empty.replace('\n', " ").contains(&format!("{none}0.00")), "{b_is_empty}");
+        let said = |of: &WorkloadRecord| text(of, 80).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            said(&of).contains("pipe, 1 copy with place=one counted nothing in 9 of 15 rounds"),
+            "{}",
+            said(&of)
+        );
+        assert!(
+            said(&record([1.0, 1.0], 9))
+                .contains("on the same CPU (of 0-1), so a setting was compared with itself")
+        );
+        let mut other = record([1.0, 1.0], 9);
+        other.cells[1].setting.policy = lowlat_workload::Policy::Fifo;
+        assert!(!said(&other).contains("itself"), "the policies differ");
+        let mut humps = record([100.0, 100.0], 9);
+        for run in humps.runs.iter_mut().filter(|run| run.round % 3 == 0 && run.cell == 1) {
+            run.per_s *= 0.8;
+        }
+        assert!(
+            said(&humps).contains("place=one has two humps, near 81.6 and 102 per second"),
+            "{}",
+            said(&humps)
         );
     }
 }

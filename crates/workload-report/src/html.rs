@@ -3,7 +3,7 @@
 use crate::{
     article::{self, LEGEND, factor, gains, sentences, title},
     compare, run,
-    words::{bytes, cpus, interval, judged, not_measured, per_second, ratio},
+    words::{bytes, caveats, cpus, interval, judged, not_measured, per_second, ratio},
 };
 use lowlat_text::page::svg::px;
 use lowlat_text::page::{Section, data_table, micro, section as page_section};
@@ -30,7 +30,7 @@ pub fn section(record: &WorkloadRecord, has_clusters: bool) -> Section {
     };
     let body = html! {
         (notes("Not measured", &not_measured(record)))
-        (notes("Caveats", &record.warnings))
+        (notes("Caveats", &caveats(record)))
         @match record.purpose {
             Purpose::Run => { (figures(record)) }
             Purpose::Compare => { (comparison(record)) }

@@ -21,7 +21,7 @@ mod words;
 pub use list::{Listed, list_text};
 pub use view::view as workload_view;
 
-use lowlat_workload::{Purpose, WorkloadRecord};
+use lowlat_workload::{Purpose, Verdict, WorkloadRecord, verdict};
 
 /// Formats a record: figures, a comparison, or the article's tables. `has_clusters`: whether cores of the host share
 /// second-level caches.
@@ -30,6 +30,17 @@ pub fn workload_text(record: &WorkloadRecord, has_clusters: bool, width: usize) 
         Purpose::Run => run::text(record, width),
         Purpose::Compare => compare::text(record, width),
         Purpose::Article => article::text(record, has_clusters, width),
+    }
+}
+
+/// Whether a record has anything to show: a figure, a ratio of what was counted, or a row of the article's tables.
+pub fn has_result(record: &WorkloadRecord) -> bool {
+    match record.purpose {
+        Purpose::Run => !run::measured(record).is_empty(),
+        Purpose::Compare => {
+            compare::pairs(record).iter().any(|pair| verdict(&pair.ratio) != Verdict::NothingCounted)
+        }
+        Purpose::Article => article::gains(record).iter().any(|(_, explained)| !explained.is_empty()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     article, compare, headline, html, run,
-    words::{how, per_second, ratio},
+    words::{caveats, how, per_second, ratio},
     workload_text,
 };
 use lowlat_result::ResultDocument;
@@ -41,7 +41,7 @@ impl View for WorkloadView<'_> {
     }
 
     fn doubts(&self) -> Vec<String> {
-        self.record.warnings.clone()
+        caveats(self.record)
     }
 
     fn add_summary(&self, out: &mut String, width: usize) {

@@ -3,7 +3,9 @@
 use lowlat_host::statistics::MedianInterval;
 use lowlat_text::text::{YELLOW, add_sentences};
 use lowlat_text::units::{count, plural, rate, size};
-use lowlat_workload::{Cell, Idle, Place, Setting, Verdict, WorkloadRecord, verdict};
+use lowlat_workload::{
+    Cell, Idle, Place, Purpose, SameCpus, Setting, UNBOUNDED, Verdict, WorkloadRecord, verdict,
+};
 
 /// "10.4 [9.9, 10.8]", or the ratio alone if there are too few rounds for an interval.
 pub fn ratio(of: &MedianInterval) -> String {
@@ -18,7 +20,8 @@ pub fn times(of: &MedianInterval) -> String {
 fn with_interval(of: &MedianInterval, unit: &str) -> String {
     // Two digits that count, also of a ratio such as 0.031.
     let small = [9.995, 0.1, 0.01, 0.001].into_iter().take_while(|bound| of.median < *bound).count();
-    let number = |value: f64| format!("{value:.*}", small + 1);
+    let number =
+        |value: f64| if value > UNBOUNDED { "∞".to_owned() } else { format!("{value:.*}", small + 1) };
     if of.is_interval() {
         format!("{}{unit} [{}, {}]", number(of.median), number(of.low), number(of.high))
     } else {
@@ -30,6 +33,7 @@ fn with_interval(of: &MedianInterval, unit: &str) -> String {
 pub fn judged(of: &MedianInterval) -> String {
     match verdict(of) {
         Verdict::NoDifferenceShown => format!("{}, no difference shown", ratio(of)),
+        Verdict::NothingCounted => format!("{}, no verdict", ratio(of)),
         Verdict::Faster | Verdict::Slower | Verdict::TooFewRounds => ratio(of),
     }
 }
@@ -88,7 +92,45 @@ pub fn how(record: &WorkloadRecord) -> String {
 /// Adds what is missing and what is doubtful.
 pub fn add_notes(out: &mut String, record: &WorkloadRecord, width: usize) {
     add_sentences(out, (YELLOW, "Not measured"), &not_measured(record), width);
-    add_sentences(out, (YELLOW, "Caveats"), &record.warnings, width);
+    add_sentences(out, (YELLOW, "Caveats"), &caveats(record), width);
+}
+
+/// What makes the figures doubtful: what the measurement saw, then what the record shows.
+pub fn caveats(record: &WorkloadRecord) -> Vec<String> {
+    let mut found = record.warnings.clone();
+    let named = |cell: &Cell| named(&cell.workload, cell.copies);
+    for (place, cell) in record.cells.iter().enumerate() {
+        let (name, under) = (named(cell), cell.setting);
+        let [empty, all] = record.empty_rounds(place);
+        if empty > 0 {
+            found.push(format!("{name} with {under} counted nothing in {empty} of {all} rounds."));
+        }
+        if let Some([lower, upper]) = record.humps(place) {
+            let [lower, upper] = [lower, upper].map(per_second);
+            found.push(format!(
+                "{name} with {under} has two humps, near {lower} and {upper} per second: a ratio depends on how many rounds \
+                 meet which; find what alternates, or measure more rounds."
+            ));
+        }
+    }
+    if record.purpose == Purpose::Compare {
+        for pair in record.pairs() {
+            let [Some(a), Some(b)] = pair.map(|place| record.cells.get(place)) else { continue };
+            let is_place_alone = (a.setting.idle, a.setting.policy) == (b.setting.idle, b.setting.policy);
+            found.extend(match a.same_cpus(b) {
+                Some(SameCpus::Exactly) if is_place_alone => Some(format!(
+                    "{}: both sides put each process on the same CPU (of {}), so a setting was compared with itself.",
+                    named(a),
+                    cpus(a)
+                )),
+                Some(SameCpus::Reordered) if is_place_alone => {
+                    Some(format!("{}: both sides use the same CPUs ({}), in another order.", named(a), cpus(a)))
+                }
+                _ => None,
+            });
+        }
+    }
+    found
 }
 
 /// One sentence for each reason.
@@ -138,5 +180,7 @@ mod tests {
         assert_eq!(times(&of(1.5)), "1.50x [0.75, 3.00]");
         assert_eq!(ratio(&of(0.03)), "0.030 [0.015, 0.060]");
         assert_eq!(times(&MedianInterval { rounds: 5, ..of(2.0) }), "2.00x");
+        let unbounded = MedianInterval { median: f64::MAX, low: 1.25, high: f64::MAX, rounds: 7 };
+        assert_eq!(ratio(&unbounded), "∞ [1.2, ∞]");
     }
 }

@@ -15,4 +15,4 @@ mod study;
 pub use place::{cpus_of, why_not};
 pub use record::{Cell, CellRun, Missing, Purpose, WorkloadMeasurement, WorkloadRecord};
 pub use setting::{Idle, Place, Policy, Setting, SettingError};
-pub use study::{Verdict, verdict};
+pub use study::{SameCpus, UNBOUNDED, Verdict, verdict};

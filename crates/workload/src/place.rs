@@ -4,12 +4,12 @@ use crate::Place;
 use lowlat_host::{CpuId, CpuSet, topology::Topology};
 use lowlat_launch::{Place as Rule, order};
 
-/// Returns the CPU of each process; empty if the kernel chooses, or if there are no CPUs. With more processes than CPUs,
+/// Returns the CPU of each process; empty if the kernel can choose, or if there are no CPUs. With more processes than CPUs,
 /// the order starts again.
 pub fn cpus_of(place: Place, topology: &Topology, usable: &CpuSet, processes: usize) -> Vec<CpuId> {
     let ordered = match place {
-        Place::Kernel => return Vec::new(),
-        Place::One => usable.iter().take(1).collect(),
+        Place::Kernel if usable.len() != 1 => return Vec::new(),
+        Place::Kernel | Place::One => usable.iter().take(1).collect(),
         Place::Pack => order(&Rule::ClusterPack, topology, usable),
         Place::Spread => order(&Rule::ClusterSpread, topology, usable),
     };
@@ -107,6 +107,7 @@ mod tests {
         assert!(why(Place::Pack, &clusters, "0,4", 2).contains("no two cores"));
         assert!(why(Place::Spread, &clusters, "4-7", 2).contains("in one cluster"));
         assert!(Place::ALL.iter().skip(1).all(|place| !why(*place, &plain, "", 2).is_empty()));
+        assert_eq!(cpus_of(Place::Kernel, &plain, &CpuSet::of(1), 2), [1, 1], "no choice");
         assert_eq!(cpus_of(Place::Spread, &plain, &CpuSet::new(), 4), Vec::<CpuId>::new());
     }
 }

@@ -60,7 +60,8 @@ pub fn run(site: Site<'_>, order: &Order, stop: &AtomicBool, on_run: &dyn Fn(u32
             if !record.missing.contains(&missing) {
                 record.missing.push(missing);
             }
-        } else {
+        } else if record.find(workload.name, *copies, *setting).is_none() {
+            // What was named twice is measured once.
             record.cells.push(workload.cell(*copies, *setting).on(site, workload));
             workloads.push(*workload);
         }

@@ -48,6 +48,14 @@ fn every_workload_counts_on_one_cpu_and_where_the_kernel_likes() {
 }
 
 #[test]
+fn what_is_named_twice_is_measured_once() {
+    let settings =
+        [Place::One, Place::Kernel, Place::One].map(|place| Setting { place, ..Setting::default() });
+    let record = measured(&["pipe", "eventfd", "pipe"], 1, &settings, Purpose::Compare);
+    assert_eq!((record.cells.len(), record.runs.len(), record.pairs().len()), (4, 12, 2), "{record:?}");
+}
+
+#[test]
 fn a_missing_cpu_is_one_line_and_the_rest_goes_on() {
     let usable = affinity::current().unwrap();
     let busy = Root::in_memory("busy", [("/proc/loadavg".to_owned(), b"6.90 0.1 0.2 1/99 4711\n".to_vec())]);

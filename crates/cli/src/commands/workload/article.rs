@@ -44,7 +44,7 @@ fn declare(command: Command) -> Command {
              (cpu_dma_latency 0), and reports how much of each gain these two account for. It takes some minutes.\n\
              SPEC CPU is replaced by copies of three kernels: base for every processor of the architecture, peak for this \
              one (widest instructions; huge pages).\n\n\
-             Exit codes: 0 clean, 2 error, 130 interrupted.\n\n{}",
+             Exit codes: 0 clean, 2 error, 4 nothing was measured, 130 interrupted.\n\n{}",
             examples(&[
                 ("lowlat workload article --report article.html", "Measure everything and write a page."),
                 ("lowlat workload article pipe", "Measure the context switches alone."),

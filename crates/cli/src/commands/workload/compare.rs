@@ -34,7 +34,7 @@ fn declare(command: Command) -> Command {
         .after_help(format!(
             "Each round runs every workload under both settings in random order. The ratio is that of B to A round by round, \
              with its 95 % interval; a side is faster only if the interval excludes 1.\n\n{SETTINGS}\n\n\
-             Exit codes: 0 clean, 2 error, 130 interrupted.\n\n{}",
+             Exit codes: 0 clean, 2 error, 4 nothing was compared, 130 interrupted.\n\n{}",
             examples(&[
                 (
                     "lowlat workload compare pipe sem-sysv --a place=spread --b place=one",

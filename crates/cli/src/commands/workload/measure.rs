@@ -99,7 +99,11 @@ pub fn run(
             "cannot measure any workload: {why}\nhint: `lowlat workload list` lists what can run here"
         );
     }
-    Ok(if document.is_interrupted { Exit::Interrupted } else { Exit::Clean })
+    Ok(match document.is_interrupted {
+        true => Exit::Interrupted,
+        false if !lowlat_workload_report::has_result(record) => Exit::NotJudged,
+        false => Exit::Clean,
+    })
 }
 
 fn measure(command: &'static str, arguments: &MeasureArgs, order: Order) -> anyhow::Result<ResultDocument> {
