@@ -98,6 +98,50 @@ fn runs_and_comparisons_give_figures_documents_and_pages() {
     }
 }
 
+/// Changes the record of a document, and returns the path of the new one.
+fn edited(path: &str, change: impl FnOnce(&mut Value)) -> String {
+    let mut document: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    change(&mut document["measurements"][0]["record"]);
+    let new = path.replace(".json", "-edited.json");
+    std::fs::write(&new, document.to_string()).unwrap();
+    new
+}
+
+#[test]
+fn two_documents_are_compared_with_a_verdict_and_nothing_in_common_is_not_clean() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let [a, b, other, page] = ["a.json", "b.json", "other.json", "page.html"].map(path);
+    for (workload, file) in [("pipe", &a), ("pipe", &b), ("eventfd", &other)] {
+        let run =
+            ["workload", "run", workload, workload, "--time", "10ms", "--rounds", "6", "--result", file];
+        let output = common::lowlat(&run);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    }
+    let slower = edited(&b, |record| {
+        for run in record["runs"].as_array_mut().unwrap() {
+            run["per_s"] = 1.0.into();
+        }
+    });
+    for (sides, code, said) in [
+        (&[a.as_str(), &slower][..], 0, "Slower after: pipe, 1 copy with place=kernel 0.0"),
+        (&[&slower, &a], 0, "Faster after: pipe, 1 copy with place=kernel "),
+        (&["--pairs", &a, &slower, &a, &slower], 0, "Slower after: pipe, 1 copy with place=kernel 0.0"),
+        (&[&a, &other], 4, "No workload was counted on both sides"),
+    ] {
+        let output = common::lowlat(&[&["report", "compare", "--html", &page], sides].concat());
+        let shown = text(&output.stdout);
+        assert_eq!(output.status.code(), Some(code), "{sides:?}: {shown}{}", text(&output.stderr));
+        assert!(shown.contains(said), "{sides:?}: {shown}");
+        assert!(std::fs::read_to_string(&page).unwrap().contains("id=\"workloads\""));
+    }
+    // What one side alone could run was not compared.
+    let one = edited(&a, |record| record["purpose"] = "compare".into());
+    let output = common::lowlat(&["workload", "compare", "--from", &one]);
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).contains("Nothing was compared"));
+}
+
 #[test]
 fn what_cannot_run_is_an_error_with_a_hint() {
     for (arguments, cause) in [

@@ -53,13 +53,19 @@ pub fn headline(record: &WorkloadRecord) -> String {
     if pairs.is_empty() {
         return "Nothing was compared".to_owned();
     }
+    let ratios = pairs.iter().filter_map(|pair| Some((name(record, pair)?, pair.ratio)));
+    grouped(&ratios.collect::<Vec<_>>(), ["B is faster", "B is slower"])
+}
+
+/// Names with their ratios, by verdict: "B is faster: pipe, 1 copy 10.4 [9.9, 10.8]".
+pub fn grouped(ratios: &[(String, MedianInterval)], [faster, slower]: [&str; 2]) -> String {
     let of = |wanted: Verdict| -> Vec<String> {
-        let shown = pairs.iter().filter(|pair| verdict(&pair.ratio) == wanted);
-        shown.filter_map(|pair| Some(format!("{} {}", name(record, pair)?, ratio(&pair.ratio)))).collect()
+        let shown = ratios.iter().filter(|(_, of)| verdict(of) == wanted);
+        shown.map(|(name, of)| format!("{name} {}", ratio(of))).collect()
     };
     let all = [
-        (Verdict::Faster, "B is faster"),
-        (Verdict::Slower, "B is slower"),
+        (Verdict::Faster, faster),
+        (Verdict::Slower, slower),
         (Verdict::NoDifferenceShown, "No difference shown"),
         (Verdict::TooFewRounds, "Too few rounds for a verdict"),
         (Verdict::NothingCounted, "No verdict, because a side counted nothing in many rounds"),
@@ -154,10 +160,12 @@ mod tests {
             "{}",
             said(&of)
         );
-        assert!(
-            said(&record([1.0, 1.0], 9))
-                .contains("on the same CPU (of 0-1), so a setting was compared with itself")
-        );
+        assert!(said(&record([1.0, 1.0], 9)).contains(
+            "use the same CPUs (0-1), each process on the same one, so a setting was compared with itself"
+        ));
+        let mut reordered = record([1.0, 1.0], 9);
+        reordered.cells[1].cpus = vec![1, 0];
+        assert!(said(&reordered).contains("use the same CPUs (0-1), in another order"));
         let mut other = record([1.0, 1.0], 9);
         other.cells[1].setting.policy = lowlat_workload::Policy::Fifo;
         assert!(!said(&other).contains("itself"), "the policies differ");

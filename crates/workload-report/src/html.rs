@@ -3,7 +3,7 @@
 use crate::{
     article::{self, LEGEND, factor, gains, sentences, title},
     compare, run,
-    words::{bytes, caveats, cpus, interval, judged, not_measured, per_second, ratio},
+    words::{bytes, caveats, cpus, interval, judged, not_measured, per_second, ratio, time},
 };
 use lowlat_text::page::svg::px;
 use lowlat_text::page::{Section, data_table, micro, section as page_section};
@@ -56,7 +56,7 @@ fn notes(head: &str, lines: &[String]) -> Markup {
 }
 
 /// A table with its head and rows of cells; the first cell of a row names it.
-fn table(label: &str, head: &[&str], rows: &[Vec<String>]) -> Markup {
+pub fn table(label: &str, head: &[&str], rows: &[Vec<String>]) -> Markup {
     html! {
         @if rows.is_empty() {
             p class="empty" { "Nothing was measured." }
@@ -82,13 +82,14 @@ fn figures(record: &WorkloadRecord) -> Markup {
             cpus(cell),
             format!("{} {}", per_second(rate.median), cell.unit),
             interval(&rate, per_second),
+            record.latency_ns(place).map_or_else(|| NONE.to_owned(), |of| of.map(time).join(", ")),
             record.bytes(place).map_or_else(|| NONE.to_owned(), |of| bytes(of.median)),
             rate.rounds.to_string(),
         ])
     };
     let rows: Vec<Vec<String>> = run::measured(record).into_iter().filter_map(row).collect();
     let head =
-        ["Workload", "Copies", "Setting", "CPUs", "Per second", "95 % interval", "Transfer/s", "Rounds"];
+        ["Workload", "Copies", "Setting", "CPUs", "Per second", "95 %", "p50, p99", "Transfer/s", "Rounds"];
     table("Operations per second", &head, &rows)
 }
 

@@ -11,6 +11,7 @@
 )]
 
 mod article;
+mod between;
 mod compare;
 mod html;
 mod list;
@@ -18,6 +19,7 @@ mod run;
 mod view;
 mod words;
 
+pub use between::{changes_headline, changes_html, changes_table};
 pub use list::{Listed, list_text};
 pub use view::view as workload_view;
 

@@ -1,6 +1,6 @@
 //! Figures of workloads as text.
 
-use crate::words::{add_notes, bytes, cpus, how, interval, named, per_second};
+use crate::words::{add_notes, bytes, cpus, how, interval, named, per_second, time};
 use lowlat_text::columns::{self, Column, NONE};
 use lowlat_text::text::{add_detail, add_result, usable};
 use lowlat_text::units::clean;
@@ -56,6 +56,8 @@ fn columns_of(record: &WorkloadRecord, rows: &[usize]) -> Vec<Column> {
         Column::words("setting", 0, of(&|place| Some(cell(&place)?.setting.to_string()))),
         Column::figures("per second", 0, of(&|place| Some(per_second(record.rate(place)?.median)))),
         Column::figures("95 % interval", 1, of(&|place| Some(interval(&record.rate(place)?, per_second)))),
+        Column::figures("p50", 1, of(&|place| Some(time(record.latency_ns(place)?[0])))),
+        Column::figures("p99", 1, of(&|place| Some(time(record.latency_ns(place)?[1])))),
         Column::figures("transfer/s", 1, of(&|place| Some(bytes(record.bytes(place)?.median)))),
         Column::words("counted", 2, of(&|place| Some(clean(&cell(&place)?.unit)))),
         Column::words("CPUs", 3, of(&|place| Some(cpus(cell(&place)?)))),

@@ -2,10 +2,8 @@
 
 use lowlat_host::statistics::MedianInterval;
 use lowlat_text::text::{YELLOW, add_sentences};
-use lowlat_text::units::{count, plural, rate, size};
-use lowlat_workload::{
-    Cell, Idle, Place, Purpose, SameCpus, Setting, UNBOUNDED, Verdict, WorkloadRecord, verdict,
-};
+use lowlat_text::units::{count, duration, plural, rate, size};
+use lowlat_workload::{Cell, Idle, Place, Purpose, Setting, UNBOUNDED, Verdict, WorkloadRecord, verdict};
 
 /// "10.4 [9.9, 10.8]", or the ratio alone if there are too few rounds for an interval.
 pub fn ratio(of: &MedianInterval) -> String {
@@ -56,6 +54,12 @@ pub fn per_second(value: f64) -> String {
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates as intended")]
 pub fn bytes(value: f64) -> String {
     size(value as u64)
+}
+
+/// A time in nanoseconds: "5.1 us".
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "`as` saturates as intended")]
+pub fn time(ns: f64) -> String {
+    duration(ns as u64)
 }
 
 /// "pipe, 4 copies".
@@ -113,21 +117,17 @@ pub fn caveats(record: &WorkloadRecord) -> Vec<String> {
             ));
         }
     }
-    if record.purpose == Purpose::Compare {
-        for pair in record.pairs() {
-            let [Some(a), Some(b)] = pair.map(|place| record.cells.get(place)) else { continue };
-            let is_place_alone = (a.setting.idle, a.setting.policy) == (b.setting.idle, b.setting.policy);
-            found.extend(match a.same_cpus(b) {
-                Some(SameCpus::Exactly) if is_place_alone => Some(format!(
-                    "{}: both sides put each process on the same CPU (of {}), so a setting was compared with itself.",
-                    named(a),
-                    cpus(a)
-                )),
-                Some(SameCpus::Reordered) if is_place_alone => {
-                    Some(format!("{}: both sides use the same CPUs ({}), in another order.", named(a), cpus(a)))
-                }
-                _ => None,
-            });
+    let pairs = if record.purpose == Purpose::Compare { record.pairs() } else { Vec::new() };
+    for pair in pairs {
+        let [Some(a), Some(b)] = pair.map(|place| record.cells.get(place)) else { continue };
+        let is_place_alone = Setting { place: b.setting.place, ..a.setting } == b.setting;
+        if is_place_alone && !a.cpus.is_empty() && cpus(a) == cpus(b) {
+            let how = if a.cpus == b.cpus {
+                ", each process on the same one, so a setting was compared with itself"
+            } else {
+                ", in another order"
+            };
+            found.push(format!("{}: both sides use the same CPUs ({}){how}.", named(a), cpus(a)));
         }
     }
     found

@@ -1,7 +1,7 @@
 //! Published gains of the KeyarchOS article on Intel Xeon 6 (2025-03-21), and what part of them placement and idle states
 //! explain.
 
-use crate::{Cell, Idle, Place, Policy, Setting, UNBOUNDED, Verdict, WorkloadRecord, verdict};
+use crate::{Cell, Idle, Place, Policy, Setting, Verdict, WorkloadRecord, verdict};
 use lowlat_host::statistics::MedianInterval;
 
 /// Copies of the article's runs of SPEC CPU.
@@ -228,11 +228,8 @@ fn extremes(record: &WorkloadRecord, cells: &[(Setting, usize)]) -> Option<Facto
 /// A factor whose whole interval is above 1. A setting under which nothing was counted shows none.
 fn factor(record: &WorkloadRecord, fast: (Setting, usize), slow: (Setting, usize)) -> Option<Factor> {
     let ratio = record.ratio(fast.1, slow.1)?;
-    (verdict(&ratio) == Verdict::Faster && ratio.median < UNBOUNDED).then_some(Factor {
-        fast: fast.0,
-        slow: slow.0,
-        ratio,
-    })
+    let is_shown = verdict(&ratio) == Verdict::Faster && ratio.median < crate::UNBOUNDED;
+    is_shown.then_some(Factor { fast: fast.0, slow: slow.0, ratio })
 }
 
 /// Setting of the cell that ratios of the article's tables refer to: what a stock host does.

@@ -6,13 +6,15 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod article;
+mod between;
 mod place;
 pub mod programs;
 mod record;
 mod setting;
 mod study;
 
+pub use between::{WorkloadChange, between};
 pub use place::{cpus_of, why_not};
 pub use record::{Cell, CellRun, Missing, Purpose, WorkloadMeasurement, WorkloadRecord};
 pub use setting::{Idle, Place, Policy, Setting, SettingError};
-pub use study::{SameCpus, UNBOUNDED, Verdict, verdict};
+pub use study::{UNBOUNDED, Verdict, verdict};

@@ -1,5 +1,7 @@
 //! Output of other programs that measure workloads.
 
+use serde::{Deserialize, Serialize};
+
 /// Figures of one run.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Figures {
@@ -9,6 +11,18 @@ pub struct Figures {
     pub per_s: f64,
     /// Bytes per second, where the program reports them.
     pub bytes_per_s: Option<f64>,
+    /// Times of one operation, where they were taken.
+    pub latency: Option<Latency>,
+}
+
+/// Times of one operation in a run. Those of lowlat's own workloads are of a sample, and include one reading of the clock.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Latency {
+    /// Median.
+    pub p50_ns: f64,
+    /// The 99th percentile.
+    pub p99_ns: f64,
 }
 
 /// Reads wrk's summary.
@@ -32,6 +46,12 @@ pub fn wrk(text: &str) -> Result<Figures, String> {
         operations: operations.ok_or("wrk printed no number of requests")?,
         per_s: number(per_s)?,
         bytes_per_s: Some(binary(bytes)?),
+        // Older ones do not print them.
+        latency: value("50%")
+            .and_then(time)
+            .ok()
+            .zip(value("99%").and_then(time).ok())
+            .map(|(p50_ns, p99_ns)| Latency { p50_ns, p99_ns }),
     })
 }
 
@@ -54,7 +74,7 @@ pub fn stress_ng(text: &str, stressor: &str) -> Result<Figures, String> {
     let field = |place: usize| found.get(place).map_or("", String::as_str);
     let operations =
         field(1).parse().map_err(|_| format!("stress-ng printed \"{}\" operations", field(1)))?;
-    Ok(Figures { operations, per_s: number(field(5))?, bytes_per_s: None })
+    Ok(Figures { operations, per_s: number(field(5))?, bytes_per_s: None, latency: None })
 }
 
 /// Reads the line of a test of UnixBench: `COUNT|430000|1|lps`, operations of a run of so many seconds.
@@ -68,12 +88,19 @@ pub fn unixbench(text: &str, seconds: f64) -> Result<Figures, String> {
     if seconds <= 0.0 {
         return Err("UnixBench ran for no time".to_owned());
     }
-    Ok(Figures { operations, per_s: operations as f64 / seconds, bytes_per_s: None })
+    Ok(Figures { operations, per_s: operations as f64 / seconds, bytes_per_s: None, latency: None })
 }
 
 fn number(text: &str) -> Result<f64, String> {
     let value = text.parse::<f64>().ok().filter(|value| value.is_finite());
     value.ok_or_else(|| format!("\"{text}\" is no number"))
+}
+
+/// Nanoseconds of a time with wrk's units: "635.91us".
+fn time(text: &str) -> Result<f64, String> {
+    let units = [("us", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3_600e9)];
+    let of = |(unit, ns): &(&str, f64)| Some(number(text.strip_suffix(unit)?).ok()? * ns);
+    units.iter().find_map(of).ok_or_else(|| format!("\"{text}\" is no time"))
 }
 
 /// A number with wrk's binary units: "606.33MB".
@@ -97,7 +124,8 @@ mod tests {
 
     const WRK: &str = "Running 1s test @ https://127.0.0.1:8443/\n  2 threads and 10 connections\n  \
         Thread Stats   Avg      Stdev     Max   +/- Stdev\n    Latency   635.91us    0.89ms  12.92ms   93.69%\n    \
-        Req/Sec    56.20k     8.07k   62.00k    86.54%\n  22464 requests in 1.00s, 17.76MB read\n\
+        Req/Sec    56.20k     8.07k   62.00k    86.54%\n  Latency Distribution\n     50%  412.00us\n     75%  \
+        0.91ms\n     90%    1.46ms\n     99%    4.02ms\n  22464 requests in 1.00s, 17.76MB read\n\
         Requests/sec:  22411.53\nTransfer/sec:     17.72MB\n";
 
     #[test]
@@ -105,6 +133,9 @@ mod tests {
         let figures = wrk(WRK).unwrap();
         assert_eq!((figures.operations, figures.per_s), (22_464, 22_411.53));
         assert!((figures.bytes_per_s.unwrap() - 17.72 * 1024.0 * 1024.0).abs() < 1.0);
+        let latency = figures.latency.unwrap();
+        assert!((latency.p50_ns - 412e3).abs() < 1.0 && (latency.p99_ns - 4.02e6).abs() < 1.0, "{latency:?}");
+        assert_eq!(wrk(&WRK.replace("50%  ", "50.000%  ")).unwrap().latency, None);
         let errors = WRK
             .replace("Requests/sec", "  Socket errors: connect 0, read 3, write 0, timeout 0\nRequests/sec");
         assert!(wrk(&errors).unwrap_err().contains("read 3"));

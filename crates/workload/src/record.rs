@@ -1,6 +1,6 @@
 //! What a measurement of workloads wrote down.
 
-use crate::Setting;
+use crate::{Setting, programs::Latency};
 use lowlat_host::CpuId;
 use serde::{Deserialize, Serialize};
 
@@ -85,6 +85,8 @@ pub struct CellRun {
     pub per_s: f64,
     /// Bytes transferred per second, where the program reports them.
     pub bytes_per_s: Option<f64>,
+    /// Times of one operation, where they were taken.
+    pub latency: Option<Latency>,
     /// Operations of the run.
     pub operations: u64,
     /// Counted time.

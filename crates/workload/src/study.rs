@@ -1,11 +1,13 @@
 //! What the rounds show.
 
-use crate::{Cell, WorkloadRecord};
+use crate::{Cell, CellRun, WorkloadRecord};
 use lowlat_host::statistics::MedianInterval;
+use serde::{Deserialize, Serialize};
 use std::cmp::Ordering::Equal;
 
 /// What a ratio of rates shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The whole interval is above 1.
     Faster,
@@ -14,6 +16,7 @@ pub enum Verdict {
     /// The interval contains 1. This does not prove equality.
     NoDifferenceShown,
     /// There are too few rounds for an interval.
+    #[default]
     TooFewRounds,
     /// A side counted nothing in so many rounds that the interval has no end.
     NothingCounted,
@@ -44,31 +47,6 @@ const HUMP_DISTANCE: f64 = 1.05;
 /// one hump, 2 % look as if they had two; of 12, 0.3 %.
 const HUMP_GAP: f64 = 10.0;
 
-/// How two cells of a pair share CPUs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SameCpus {
-    /// Each process is on the same CPU.
-    Exactly,
-    /// The processes are on the same CPUs in another order.
-    Reordered,
-}
-
-impl Cell {
-    /// How this cell's CPUs equal those of another; `None` if they differ, or if the kernel chooses.
-    pub fn same_cpus(&self, other: &Self) -> Option<SameCpus> {
-        let sorted = |cell: &Self| {
-            let mut cpus = cell.cpus.clone();
-            cpus.sort_unstable();
-            cpus
-        };
-        match () {
-            () if self.cpus.is_empty() || sorted(self) != sorted(other) => None,
-            () if self.cpus == other.cpus => Some(SameCpus::Exactly),
-            () => Some(SameCpus::Reordered),
-        }
-    }
-}
-
 impl WorkloadRecord {
     /// Operations per second of a cell, over its rounds.
     pub fn rate(&self, cell: usize) -> Option<MedianInterval> {
@@ -77,8 +55,18 @@ impl WorkloadRecord {
 
     /// Bytes per second of a cell, over its rounds.
     pub fn bytes(&self, cell: usize) -> Option<MedianInterval> {
+        self.over(cell, |run| run.bytes_per_s)
+    }
+
+    /// Median and 99th percentile of the time of one operation, in nanoseconds: medians over the rounds.
+    pub fn latency_ns(&self, cell: usize) -> Option<[f64; 2]> {
+        let p50 = self.over(cell, |run| Some(run.latency?.p50_ns))?;
+        Some([p50.median, self.over(cell, |run| Some(run.latency?.p99_ns))?.median])
+    }
+
+    fn over(&self, cell: usize, value: fn(&CellRun) -> Option<f64>) -> Option<MedianInterval> {
         let runs = self.runs.iter().filter(|run| usize::try_from(run.cell) == Ok(cell));
-        MedianInterval::of(&runs.filter_map(|run| run.bytes_per_s).collect::<Vec<_>>())
+        MedianInterval::of(&runs.filter_map(value).collect::<Vec<_>>())
     }
 
     /// Rate of one cell divided by that of another, round by round. Rounds that lack one of them, or in which neither
@@ -128,7 +116,7 @@ impl WorkloadRecord {
         self.rows().into_iter().filter_map(|row| cells_of(row).try_into().ok()).collect()
     }
 
-    fn rates(&self, cell: usize) -> impl Iterator<Item = (u32, f64)> {
+    pub(crate) fn rates(&self, cell: usize) -> impl Iterator<Item = (u32, f64)> {
         let runs = self.runs.iter().filter(move |run| usize::try_from(run.cell) == Ok(cell));
         runs.map(|run| (run.round, run.per_s))
     }
@@ -137,7 +125,6 @@ impl WorkloadRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::CellRun;
 
     fn record(pairs: &[(f64, f64)]) -> WorkloadRecord {
         let run = |round: usize, cell: u32, per_s: f64| CellRun {
@@ -193,7 +180,7 @@ mod tests {
             assert_eq!((verdict(&back), back.rounds), (opposite, there.rounds), "{empty} of {rounds}");
             // What the other rounds show has no part in it.
             let expected = match (empty, rounds) {
-                (15, 15) | (12, 15) | (7, 7) => Verdict::Faster,
+                (15 | 12, 15) | (7, 7) => Verdict::Faster,
                 (1, 9) | (3, 15) => Verdict::NoDifferenceShown,
                 _ => Verdict::NothingCounted,
             };
@@ -219,14 +206,5 @@ mod tests {
         assert_eq!(humps(&[100.0, 80.0, 100.0, 80.0]), None, "too few");
         assert_eq!(humps(&[0.0; 7]), None);
         assert_eq!(humps(&[0.0, 0.0, 0.0, 0.0, 90.0, 91.0, 92.0]), Some([0.0, 91.0]));
-    }
-
-    #[test]
-    fn equal_cpus_are_those_of_each_process_or_of_all() {
-        let cell = |cpus: &[u32]| Cell { cpus: cpus.to_vec(), ..Cell::default() };
-        assert_eq!(cell(&[0, 1]).same_cpus(&cell(&[0, 1])), Some(SameCpus::Exactly));
-        assert_eq!(cell(&[0, 1, 2, 3]).same_cpus(&cell(&[0, 2, 1, 3])), Some(SameCpus::Reordered));
-        assert_eq!(cell(&[0, 0]).same_cpus(&cell(&[0, 1])), None);
-        assert_eq!(cell(&[]).same_cpus(&cell(&[])), None);
     }
 }

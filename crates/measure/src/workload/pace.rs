@@ -23,6 +23,19 @@ pub struct Gate {
     opened_ns: AtomicU64,
 }
 
+/// The class of a time: sixteen for each power of two.
+pub fn class_of(ns: u64) -> usize {
+    let ns = ns.max(16);
+    let shift = ns.ilog2() - 4;
+    usize::try_from(u64::from(shift) * 16 + (ns >> shift)).unwrap_or(0)
+}
+
+/// The middle of a class.
+pub fn class_ns(class: usize) -> f64 {
+    let shift = (class / 16).saturating_sub(1);
+    ((class % 16 + 16) as f64 + 0.5) * 2_f64.powi(i32::try_from(shift).unwrap_or(0))
+}
+
 /// What one process reports.
 #[derive(Debug, Default)]
 #[repr(align(128))]
@@ -33,6 +46,8 @@ pub struct Slot {
     pub cpu: AtomicU32,
     /// Number of the system's error; 0 without one.
     pub errno: AtomicI32,
+    /// Sampled operations by the class of their time, flattened.
+    pub times: [[AtomicU32; 32]; 32],
 }
 
 /// Warm-up and measured time.
@@ -77,6 +92,8 @@ pub struct Pace<'a> {
     /// Operations until the next reading, and between two.
     left: u64,
     batch: u64,
+    /// Whether one operation alone runs until the next reading, so that its time is known.
+    is_sample: bool,
 }
 
 impl<'a> Pace<'a> {
@@ -92,6 +109,7 @@ impl<'a> Pace<'a> {
             count: 0,
             left: 1,
             batch: 1,
+            is_sample: false,
         }
     }
 
@@ -120,12 +138,21 @@ impl<'a> Pace<'a> {
     fn check(&mut self) -> bool {
         let now = now_ns();
         let took = now.saturating_sub(self.checked_ns);
-        if took < CLOCK_EVERY_NS {
+        if self.is_sample {
+            if self.is_counting
+                && let Some(times) = self.slot.times.as_flattened().get(class_of(took))
+            {
+                // Relaxed: the parent reads it after it has waited for this process.
+                times.fetch_add(1, Ordering::Relaxed);
+            }
+        } else if took < CLOCK_EVERY_NS {
             self.batch = (self.batch * 2).min(BATCH_MAX);
         } else if took > 4 * CLOCK_EVERY_NS {
             self.batch = (self.batch / 2).max(1);
         }
-        (self.checked_ns, self.left) = (now, self.batch);
+        // A batch, then one alone.
+        self.is_sample = !self.is_sample;
+        (self.checked_ns, self.left) = (now, if self.is_sample { 1 } else { self.batch });
         let elapsed = now.saturating_sub(self.started_ns);
         let is_over = elapsed >= self.times.warm_up_ns + self.times.measured_ns;
         if !self.is_counting && elapsed >= self.times.warm_up_ns {
@@ -158,6 +185,13 @@ mod tests {
         }
         let counted = slot.operations.load(Ordering::Relaxed);
         assert!(counted > 0 && counted < all && pace.batch > 100, "{counted} of {all}, {}", pace.batch);
+        let samples: u32 = slot.times.as_flattened().iter().map(|of| of.load(Ordering::Relaxed)).sum();
+        assert!(samples > 1 && u64::from(samples) < counted, "{samples} of {counted}");
+        for ns in [16, 17, 100, 999, 5_000, 1 << 40] {
+            let middle = class_ns(class_of(ns));
+            assert!((middle / ns as f64 - 1.0).abs() < 0.04, "{ns}: {middle}");
+        }
+        assert!(class_of(u64::MAX) < slot.times.as_flattened().len() && class_of(0) == 16);
         // A process that gets no CPU until the window is over counts nothing.
         let late = Slot::default();
         std::thread::sleep(std::time::Duration::from_millis(5));

@@ -192,6 +192,7 @@ impl Outcome {
             cell: u32::try_from(place).unwrap_or(u32::MAX),
             per_s: self.figures.per_s,
             bytes_per_s: self.figures.bytes_per_s,
+            latency: self.figures.latency,
             operations: self.figures.operations,
             elapsed_ns: self.elapsed_ns,
         }

@@ -4,12 +4,15 @@ use super::{
     error::WorkloadError,
     fork::{Forked, fork},
     job::Job,
-    pace::{Gate, Pace, Slot, Times},
+    pace::{Gate, Pace, Slot, Times, class_ns},
     shared::Shared,
 };
 use lowlat_host::{CpuId, CpuSet, snapshot::SchedPolicy};
 use lowlat_sys::scheduling::{Scheduling, set_affinity, set_scheduling};
-use lowlat_workload::{Policy, programs::Figures};
+use lowlat_workload::{
+    Policy,
+    programs::{Figures, Latency},
+};
 use std::{
     io,
     sync::atomic::{AtomicBool, Ordering},
@@ -198,12 +201,34 @@ fn sum(counted: &[(usize, &Slot)], elapsed_ns: u64) -> Outcome {
     // Relaxed: the processes have ended.
     let operations: u64 = counted.iter().map(|(_, slot)| slot.operations.load(Ordering::Relaxed)).sum();
     let per_s = operations as f64 * 1e9 / elapsed_ns.max(1) as f64;
-    Outcome { figures: Figures { operations, per_s, bytes_per_s: None }, elapsed_ns }
+    let latency = latency(counted);
+    Outcome { figures: Figures { operations, per_s, bytes_per_s: None, latency }, elapsed_ns }
+}
+
+/// Percentiles of the sampled operations of all processes; `None` without samples.
+fn latency(counted: &[(usize, &Slot)]) -> Option<Latency> {
+    let mut counts = [0_u64; 1_024];
+    for (_, slot) in counted {
+        for (count, of) in counts.iter_mut().zip(slot.times.as_flattened()) {
+            // Relaxed: the processes have ended.
+            *count += u64::from(of.load(Ordering::Relaxed));
+        }
+    }
+    let percentile = |percent: u64| {
+        let mut left = (counts.iter().sum::<u64>() * percent).div_ceil(100).max(1);
+        let class = counts.iter().position(|count| {
+            let before = left;
+            left = left.saturating_sub(*count);
+            before <= *count
+        });
+        class.map(class_ns)
+    };
+    Some(Latency { p50_ns: percentile(50)?, p99_ns: percentile(99)? })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::pace::class_of, *};
 
     #[test]
     fn a_process_that_the_kernel_moved_has_no_figures() {
@@ -221,6 +246,12 @@ mod tests {
         slots[0].operations.store(500, Ordering::Relaxed);
         let counted: Vec<(usize, &Slot)> = slots.iter().enumerate().collect();
         let outcome = sum(&counted, 500_000_000);
+        assert_eq!(outcome.figures.latency, None, "no sample");
+        for (slot, ns, count) in [(0, 1_000, 90), (1, 5_000, 9), (1, 80_000, 1)] {
+            slots[slot].times.as_flattened()[class_of(ns)].store(count, Ordering::Relaxed);
+        }
+        let Latency { p50_ns, p99_ns } = sum(&counted, 1).figures.latency.unwrap();
+        assert!((p50_ns / 1e3 - 1.0).abs() < 0.04 && (p99_ns / 5e3 - 1.0).abs() < 0.04, "{p50_ns}, {p99_ns}");
         assert!((outcome.figures.per_s - 1_000.0).abs() < 1e-6 && outcome.figures.operations == 500);
     }
 }

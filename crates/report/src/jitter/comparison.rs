@@ -11,6 +11,9 @@ use lowlat_text::units::{clean, count, duration, percent, rate, span};
 pub fn headline(comparison: &Comparison) -> String {
     let of = &comparison.all;
     if of.before.rate.is_none() && of.after.rate.is_none() {
+        if let Some(workloads) = &comparison.workloads {
+            return format!("{}.", lowlat_workload_report::changes_headline(workloads));
+        }
         let measured = |runs: &[RunSummary]| runs.iter().any(|run| run.is_measured);
         let why = match (measured(&comparison.before), measured(&comparison.after)) {
             (true, true) => "no side has samples",

@@ -72,7 +72,9 @@ fn result(comparison: &Comparison, scale: &LogScale) -> Markup {
     let rate = &comparison.all.rate;
     let (word, class) = harm_word(comparison.harm.verdict);
     if comparison.all.before.rate.is_none() && comparison.all.after.rate.is_none() {
-        return html! { td {} td class="left shows" { "only settings are compared" } };
+        let has_workloads = comparison.workloads.is_some();
+        let what = if has_workloads { "workloads are compared below" } else { "only settings are compared" };
+        return html! { td {} td class="left shows" { (what) } };
     }
     html! {
         td class="left" title=(headline(comparison)) { (interval_picture(rate, class, scale)) }

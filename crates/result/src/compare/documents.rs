@@ -52,37 +52,43 @@ pub fn compare_documents(
     differences(&mut comparison, last_before, last_after);
     link(&mut comparison, last_before, last_after);
     comparison.explanations = explain::ranked(&comparison, [last_before, last_after], [&a, &b]);
+    comparison.add_workloads(before, after);
     let mut found = doubts_of(before, after);
     found.append(&mut comparison.doubts);
     comparison.doubts = found;
     Ok(comparison)
 }
 
-/// Compares the settings and facts of two documents, for documents without jitter measurements.
-pub fn compare_settings(before: &ResultDocument, after: &ResultDocument) -> Comparison {
-    let summary = |of: &ResultDocument| RunSummary {
+/// Compares the settings and facts of the last document of each side, and the workloads of all, for documents without
+/// jitter measurements.
+pub fn compare_settings(before: &[&ResultDocument], after: &[&ResultDocument]) -> Comparison {
+    let summary = |of: &&ResultDocument| RunSummary {
         started_at: of.started_at.clone(),
         kernel: of.snapshot.kernel.release.text().to_owned(),
         is_measured: of.jitter().is_some(),
         ..RunSummary::default()
     };
     let mut comparison = Comparison {
-        before: vec![summary(before)],
-        after: vec![summary(after)],
-        setting_changes: setting_changes(before, after),
+        before: before.iter().map(summary).collect(),
+        after: after.iter().map(summary).collect(),
         ..Comparison::default()
     };
-    differences(&mut comparison, before, after);
-    comparison.explanations = explain::ranked(&comparison, [before, after], [&[], &[]]);
-    let unmeasured = [(before, SideName::Before), (after, SideName::After)]
+    let (Some(last_before), Some(last_after)) = (before.last(), after.last()) else { return comparison };
+    comparison.setting_changes = setting_changes(last_before, last_after);
+    differences(&mut comparison, last_before, last_after);
+    comparison.explanations = explain::ranked(&comparison, [last_before, last_after], [&[], &[]]);
+    comparison.add_workloads(before, after);
+    let unmeasured = [(last_before, SideName::Before), (last_after, SideName::After)]
         .into_iter()
-        .filter(|(document, _)| document.jitter().is_none());
-    comparison.doubts = unmeasured
+        .filter(|(document, _)| document.jitter().is_none() && comparison.workloads.is_none());
+    let mut found: Vec<String> = unmeasured
         .map(|(_, side)| {
             format!("the document from {side} the change contains no jitter measurement: only settings are compared")
         })
-        .chain(doubts_of(&[before], &[after]))
         .collect();
+    found.extend(doubts_of(before, after));
+    found.append(&mut comparison.doubts);
+    comparison.doubts = found;
     comparison
 }
 

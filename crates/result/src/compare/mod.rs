@@ -29,6 +29,7 @@ pub use side_by_side::{DocumentFigures, JitterFigures, SideBySide};
 use crate::ResultDocument;
 use lowlat_host::{CpuId, CpuSet, diff::Difference, statistics::RateInterval};
 use lowlat_jitter::{JitterRecord, JitterStudy, LengthCells, Percentile, StudyError};
+use lowlat_workload::{WorkloadChange, WorkloadRecord, between};
 use serde::{Deserialize, Serialize};
 use side::Side;
 use std::borrow::Cow;
@@ -117,6 +118,9 @@ pub struct Comparison {
     /// Causes, those with the most time per core-second on either side first; empty unless both sides have
     /// them from the same source.
     pub causes: Vec<CauseComparison>,
+    /// Workloads that both sides counted; `None` unless both measured some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workloads: Option<Vec<WorkloadChange>>,
     /// Settings with a different verdict or value; empty if bare records are compared.
     pub setting_changes: Vec<SettingChange>,
     /// The same settings, ranked by how well they explain the measured difference.
@@ -200,6 +204,22 @@ pub struct PercentilePair {
     pub after_ns: u64,
     /// Its difference; `None` if no interval can be given.
     pub difference: Option<PercentileDifference>,
+}
+
+impl Comparison {
+    /// Whether a side has a rate of interruptions.
+    pub fn has_rates(&self) -> bool {
+        self.all.before.rate.is_some() || self.all.after.rate.is_some()
+    }
+
+    /// Adds the workloads of documents that have some.
+    fn add_workloads(&mut self, before: &[&ResultDocument], after: &[&ResultDocument]) {
+        let [a, b] = [before, after].map(|side| {
+            side.iter().filter_map(|of| Some(&of.workload()?.record)).collect::<Vec<&WorkloadRecord>>()
+        });
+        let are_both = !a.is_empty() && !b.is_empty();
+        self.workloads = are_both.then(|| between(&a, &b, &mut self.doubts));
+    }
 }
 
 /// Compares two records.

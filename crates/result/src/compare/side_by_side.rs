@@ -61,7 +61,8 @@ pub struct JitterFigures {
 
 impl SideBySide {
     /// Compares documents, each with its name, and checks each comparison against a limit. Documents in pairs are pooled.
-    /// A document without a jitter measurement is compared by its settings only, unless documents are pooled.
+    /// A document without a jitter measurement is compared by its settings and workloads only; pooled documents need one, or
+    /// all workloads.
     ///
     /// # Errors
     /// [`CompareError`] if a record is damaged, or if `documents` is empty.
@@ -82,10 +83,13 @@ impl SideBySide {
         };
         let mut of = Self::default();
         for [before, after] in &sides {
-            let comparison = match (before.as_slice(), after.as_slice()) {
-                ([a], [b]) if a.jitter().is_none() || b.jitter().is_none() => compare_settings(a, b),
-                _ => compare_documents(before, after)?,
-            };
+            let is_single = before.len() == 1 && after.len() == 1;
+            let mut both = before.iter().chain(after);
+            // Documents in pairs that all have workloads need no jitter.
+            let has_other = is_single && both.clone().any(|of| of.jitter().is_none())
+                || both.all(|of| of.jitter().is_none() && of.workload().is_some());
+            let comparison =
+                if has_other { compare_settings(before, after) } else { compare_documents(before, after)? };
             let [records_before, records_after] = [before, after]
                 .map(|of| of.iter().filter_map(|of| Some(&of.jitter()?.record)).collect::<Vec<_>>());
             of.limits.extend(limit.map(|limit| comparison.limit(&records_before, &records_after, limit)));

@@ -10,7 +10,7 @@ use crate::{
 };
 use anyhow::ensure;
 use clap::{ArgMatches, Args, Command, FromArgMatches};
-use lowlat_result::compare::{Limit, LimitVerdict, SideBySide};
+use lowlat_result::compare::{Comparison, Limit, LimitVerdict, SideBySide};
 use std::path::PathBuf;
 
 pub const COMMAND: Subcommand = Subcommand { name: "compare", declare, run };
@@ -43,10 +43,12 @@ fn declare(command: Command) -> Command {
             "Harm is judged by whole seconds: the time lost, interruptions of 10 us or longer, and the longest of each second. \
              Each needs a difference beyond 10 %, and Holm's procedure keeps the chance of a false word at 5 %. Each side \
              needs 11 seconds. Settings that differ are ranked by the time of the causes that they remove or bring, then by \
-             impact. A document without a jitter measurement is compared by its settings only.\n\n\
+             impact. Workloads that two documents of `lowlat workload run` have in common are compared too, by the ratio of their rates and \
+             the interval that their rounds allow. A document without jitter and workloads is compared by its settings only.\n\n\
              --fail-if-worse takes one percentage for all quantities, or names them: lost, count>10us, max, p99.9 (of time). \
              It fails only if a quantity is shown to be beyond its limit.\n\n\
-             Exit codes: 0 clean, 1 worse by more than --fail-if-worse, 2 error, 4 too short, or at another load, for --fail-if-worse.\n\n{}",
+             Exit codes: 0 clean, 1 worse by more than --fail-if-worse, 2 error, 4 too short, or at another load, for --fail-if-worse, or no \
+             workload in common.\n\n{}",
             examples(&[
                 ("lowlat report compare before.json after.json", "Show what a change did, and which settings explain it."),
                 (
@@ -91,6 +93,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     write_all(page.iter().map(|file| {
         (file, Ok(arguments.language.page(lowlat_report::side_by_side_html(&compared), &labels)))
     }))?;
+    let is_empty = |of: &Comparison| of.workloads.as_ref().is_some_and(Vec::is_empty) && !of.has_rates();
     let has = |verdict| compared.limits.iter().any(|limit| limit.verdict == verdict);
     Ok(
         match (
@@ -99,6 +102,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         ) {
             (true, _) => Exit::Findings,
             (_, true) => Exit::NotJudged,
+            _ if compared.comparisons.iter().any(is_empty) => Exit::NotJudged,
             (false, false) => Exit::Clean,
         },
     )

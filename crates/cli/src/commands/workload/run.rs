@@ -35,7 +35,8 @@ pub const SETTINGS: &str = "A setting is a list of:\n  \
 fn declare(command: Command) -> Command {
     Arguments::augment_args(command).about("Count the operations per second of workloads").after_help(
         format!(
-            "{SETTINGS}\n\nExit codes: 0 clean, 2 error, 4 nothing was measured, 130 interrupted.\n\n{}",
+            "p50 and p99 are times of one operation: of every request of nginx; of lowlat's own workloads of a sample, with \
+             one reading of the clock.\n\n{SETTINGS}\n\nExit codes: 0 clean, 2 error, 4 nothing was measured, 130 interrupted.\n\n{}",
             examples(&[
                 ("lowlat workload run pipe futex eventfd", "Measure three ways to wake a process."),
                 (

@@ -64,7 +64,7 @@ impl Program for Nginx {
         wait_until_it_answers(&mut server, port, stop)?;
         let mut command = Command::new(path("wrk")?);
         let threads = task.copies.max(1);
-        command.arg("-t").arg(threads.to_string());
+        command.arg("--latency").arg("-t").arg(threads.to_string());
         command.arg("-c").arg((threads * CONNECTIONS_PER_THREAD).to_string());
         command.arg("-d").arg(format!("{}s", task.seconds)).arg(format!("https://127.0.0.1:{port}/"));
         let expected = Duration::from_secs(task.seconds.into());

@@ -16,6 +16,7 @@ use lowlat_text::page::{
     Section, data_table, facts, heads, micro, section as page_section, table_below, tile,
 };
 use lowlat_text::units::{clean, count, duration, plural, rate};
+use lowlat_workload_report::{changes_headline, changes_html};
 use maud::{Markup, html};
 
 /// Rows of tables.
@@ -41,6 +42,11 @@ pub fn sections(comparison: &Comparison) -> Vec<Section> {
     }
     if comparison.by_cpu.len() > 1 {
         sections.push(Section::new("cpus", "CPUs", cpus(comparison, &scale)));
+    }
+    if let Some(of) = &comparison.workloads {
+        let lead = html! { (micro(&changes_headline(of))) "." };
+        let body = page_section("workloads", "Workloads", &lead, &changes_html(of));
+        sections.push(Section::new("workloads", "Workloads", body));
     }
     sections.push(Section::new("changes", "Changes", changes(comparison)));
     sections.push(Section::new("doubts", "Doubts", doubts(comparison)));
@@ -74,7 +80,7 @@ fn summary(comparison: &Comparison) -> Markup {
     };
     html! {
         section id="summary" class="hero" aria-labelledby="summary-title" {
-            p class="eyebrow" { @if is_measured { "Interruptions of user threads, before and after" } @else { "Settings, before and after" } }
+            p class="eyebrow" { @if is_measured { "Interruptions of user threads, before and after" } @else if comparison.workloads.is_some() { "Workloads, before and after" } @else { "Settings, before and after" } }
             @if is_measured { h1 id="summary-title" class={ "r-" (harm_word(comparison.harm.verdict).1) } { (verdict_title(comparison.harm.verdict)) } }
             @else { h1 id="summary-title" { (plural(comparison.setting_changes.len(), "setting")) " differ" @if comparison.setting_changes.len() == 1 { "s" } } }
             p class="verdict" { (micro(&headline(comparison).replace(" -> ", " → "))) }

@@ -21,6 +21,7 @@ use lowlat_text::text::{
     wrap,
 };
 use lowlat_text::units::{clean, count, plural, rate};
+use lowlat_workload_report::{changes_headline, changes_table};
 
 /// Highest number of causes, CPUs, changed settings and facts shown.
 const CAUSES_MAX: usize = 20;
@@ -49,6 +50,14 @@ pub fn comparison_text(comparison: &Comparison, width: usize) -> String {
         add_figures(&mut out, comparison, width);
     }
     add_percentiles(&mut out, comparison, width);
+    if let Some(workloads) = &comparison.workloads {
+        add_heading(&mut out, "Workloads");
+        // Without interruptions it is the headline.
+        if comparison.has_rates() {
+            add_wrapped(&mut out, &format!("{}.", changes_headline(workloads)), 0, width);
+        }
+        out.push_str(&changes_table(workloads, width));
+    }
     add_explained(&mut out, comparison, width);
     add_causes(&mut out, &comparison.causes, width);
     add_cpus(&mut out, &comparison.by_cpu, width);
