@@ -1,68 +1,51 @@
 //! What the counts of a line's words show.
 
-use super::{FieldCount, FinderRecord, samples::WORD_BYTES};
+use super::{
+    FieldCount, FinderRecord, Meeting,
+    fields::{Field, fields},
+};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Fewest writes of a thread that count. A single one may come from the program's start or end.
-const WRITES_MIN: u64 = 2;
-/// Least share of the counting time in which the program really ran, for its rate to mean something.
-const RUN_SHARE_MIN: f64 = 0.2;
+/// Fewest windows in which two threads meet.
+const TOGETHER_MIN: u64 = 3;
+/// Least share of the windows of the rarer thread in which it meets the other. Threads that own a line in turns meet where
+/// their turns touch: in a smaller share, if a turn takes more than some milliseconds.
+const TOGETHER_SHARE_MIN: f64 = 0.15;
 
 /// How threads share a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sharing {
-    /// Each has fields of its own in it.
+    /// Threads wait for writes to fields that they do not use.
     False,
-    /// One field belongs to one thread, another to several.
+    /// So does one, which also uses a field that another one writes.
     Mixed,
-    /// They write to the same fields.
+    /// They use the same fields.
     True,
 }
 
-/// A line that several threads write.
+/// A line that several threads use at the same time, and one of them writes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
     /// First address of the line.
     pub line: u64,
     /// How it is shared.
     pub sharing: Sharing,
-    /// What is written in it, in the order of addresses.
+    /// What is used in it, in the order of addresses.
     pub fields: Vec<Field>,
 }
 
-/// Bytes with the same writers.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Field {
-    /// First address.
-    pub address: u64,
-    /// Bytes: where exact bytes were counted, those written; else a word, in which the field is.
-    pub bytes: u64,
-    /// Its writers.
-    pub writers: Vec<Writer>,
-}
-
-/// A thread that writes a field.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Writer {
-    /// The thread.
-    pub tid: u32,
-    /// Writes per second of its running time; `None` if they are too many to be counted by breakpoints.
-    pub per_second: Option<f64>,
-    /// The instruction that wrote; 0 if unknown.
-    pub code: u64,
-}
-
-impl Field {
-    fn tids(&self) -> BTreeSet<u32> {
-        self.writers.iter().map(|writer| writer.tid).collect()
+impl Finding {
+    /// Accesses of all threads per second, as far as they were counted.
+    fn per_second(&self) -> f64 {
+        let users = self.fields.iter().flat_map(|field| &field.users);
+        users.filter_map(|user| user.pace).map(|pace| pace.per_second).sum()
     }
 }
 
-impl Finding {
-    /// Writes per second of all threads; threads that are too fast count as `fastest`.
-    pub fn per_second(&self, fastest: f64) -> f64 {
-        let writers = self.fields.iter().flat_map(|field| &field.writers);
-        writers.map(|writer| writer.per_second.unwrap_or(fastest)).sum()
+impl Meeting {
+    /// Whether the threads use the line at the same time, and not in turns.
+    pub fn is_enough(&self) -> bool {
+        self.together >= TOGETHER_MIN && self.together as f64 >= self.windows as f64 * TOGETHER_SHARE_MIN
     }
 }
 
@@ -70,108 +53,84 @@ impl FinderRecord {
     /// Shared lines: false sharing first, and in each kind the busiest first.
     pub fn findings(&self) -> Vec<Finding> {
         let mut lines: BTreeMap<u64, Vec<&FieldCount>> = BTreeMap::new();
-        for count in self.counts.iter().filter(|count| count.writes >= WRITES_MIN) {
+        for count in &self.counts {
             lines.entry(self.line_of(count.address)).or_default().push(count);
+        }
+        let mut meetings: BTreeMap<u64, BTreeSet<[u32; 2]>> = BTreeMap::new();
+        for of in self.meetings.iter().filter(|of| of.is_enough()) {
+            meetings.entry(of.line).or_default().extend([of.tids, [of.tids[1], of.tids[0]]]);
         }
         let findings = lines.into_iter().filter_map(|(line, counts)| {
             let fields = fields(&counts, self.hit_ns);
-            Some(Finding { line, sharing: sharing(&fields)?, fields })
+            Some(Finding { line, sharing: sharing(&fields, meetings.get(&line)?)?, fields })
         });
         let mut findings: Vec<Finding> = findings.collect();
-        let busy = |finding: &Finding| finding.per_second(self.fastest());
-        findings.sort_by(|a, b| a.sharing.cmp(&b.sharing).then(busy(b).total_cmp(&busy(a))));
+        findings.sort_by(|a, b| a.sharing.cmp(&b.sharing).then(b.per_second().total_cmp(&a.per_second())));
         findings
     }
-
-    /// The highest rate that breakpoints can count.
-    pub fn fastest(&self) -> f64 {
-        1e9 / self.hit_ns.max(1) as f64
-    }
 }
 
-/// Joins neighbouring parts of a word with the same writers. A spot whose parts were counted is left to them, unless a
-/// writer of it was seen in none of them.
-fn fields(counts: &[&FieldCount], hit_ns: u64) -> Vec<Field> {
-    let mut spots: BTreeMap<(u64, u64), Vec<&FieldCount>> = BTreeMap::new();
-    for count in counts {
-        spots.entry((count.address, count.bytes)).or_default().push(count);
-    }
-    let tids = |counts: &[&FieldCount]| counts.iter().map(|count| count.tid).collect::<BTreeSet<u32>>();
-    // From words to bytes, so that a part only counts inside a spot that is left to its parts.
-    let mut sizes: Vec<u64> = spots.keys().map(|of| of.1).collect();
-    sizes.sort_unstable_by(|a, b| b.cmp(a));
-    sizes.dedup();
-    for size in sizes {
-        let wide: Vec<u64> = spots.keys().filter(|of| of.1 == size).map(|of| of.0).collect();
-        for address in wide {
-            let is_part = |of: &(u64, u64)| of.1 < size && (address..address + size).contains(&of.0);
-            let parts: BTreeSet<u32> =
-                spots.iter().filter(|(of, _)| is_part(of)).flat_map(|(_, counts)| tids(counts)).collect();
-            if parts.is_superset(&tids(&spots[&(address, size)])) {
-                spots.remove(&(address, size));
-            } else {
-                spots.retain(|of, _| !is_part(of));
-            }
-        }
-    }
-    let mut fields: Vec<Field> = Vec::new();
-    for ((address, bytes), counts) in spots {
-        let writers = counts.iter().map(|count| writer(count, hit_ns)).collect();
-        let field = Field { address, bytes, writers };
-        match fields.last_mut() {
-            // Parts of a word; whole words stay apart.
-            Some(last)
-                if bytes < WORD_BYTES
-                    && last.address + last.bytes == address
-                    && word(last.address) == word(address)
-                    && last.tids() == field.tids() =>
-            {
-                last.bytes += bytes;
-            }
-            _ => fields.push(field),
-        }
-    }
-    fields
-}
-
-fn word(address: u64) -> u64 {
-    address & !(WORD_BYTES - 1)
-}
-
-fn writer(count: &FieldCount, hit_ns: u64) -> Writer {
-    let time = count.time_ns as f64;
-    let ran = time - (count.writes * hit_ns) as f64;
-    let per_second = (ran > time * RUN_SHARE_MIN).then(|| count.writes as f64 * 1e9 / ran);
-    Writer { tid: count.tid, per_second, code: count.code }
-}
-
-/// `None` if one thread alone writes to the line.
-fn sharing(fields: &[Field]) -> Option<Sharing> {
+/// `None` if no thread waits for another one's writes. `meetings` has the pairs of threads that use the line at the same time.
+fn sharing(fields: &[Field], meetings: &BTreeSet<[u32; 2]>) -> Option<Sharing> {
     let all: BTreeSet<u32> = fields.iter().flat_map(Field::tids).collect();
-    if all.len() < 2 {
-        return None;
+    let (mut waiting, mut has_common) = (BTreeSet::new(), false);
+    for field in fields {
+        let users = field.tids();
+        for writer in field.writers() {
+            for tid in all.iter().filter(|tid| meetings.contains(&[writer, **tid])) {
+                if users.contains(tid) {
+                    has_common = true;
+                } else {
+                    waiting.insert(*tid);
+                }
+            }
+        }
     }
-    let owners: BTreeSet<u32> =
-        fields.iter().map(Field::tids).filter(|tids| tids.len() == 1).flatten().collect();
-    let has_common = fields.iter().any(|field| field.tids().len() > 1);
-    Some(match (owners.len(), has_common) {
-        (0, _) => Sharing::True,
-        (1, true) => Sharing::Mixed,
-        _ => Sharing::False,
-    })
+    match (waiting.len(), has_common) {
+        (0, false) => None,
+        (0, true) => Some(Sharing::True),
+        (1, true) => Some(Sharing::Mixed),
+        _ => Some(Sharing::False),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Reads and writes.
     fn count(address: u64, bytes: u64, tid: u32, writes: u64) -> FieldCount {
-        FieldCount { address, bytes, tid, writes, time_ns: 1_000_000, code: 0 }
+        FieldCount { address, bytes, tid, accesses: writes, writes, ..FieldCount::default() }
     }
 
+    fn reads(address: u64, tid: u32) -> FieldCount {
+        FieldCount { writes: 0, ..count(address, 8, tid, 16) }
+    }
+
+    fn record(counts: &[FieldCount], meetings: &[(u64, [u32; 2], u64, u64)]) -> FinderRecord {
+        let meeting = |of: &(u64, [u32; 2], u64, u64)| Meeting {
+            line: of.0,
+            tids: of.1,
+            together: of.2,
+            windows: of.3,
+        };
+        let meetings = meetings.iter().map(meeting).collect();
+        FinderRecord {
+            counts: counts.to_vec(),
+            meetings,
+            hit_ns: 10_000,
+            line_bytes: 64,
+            ..FinderRecord::default()
+        }
+    }
+
+    /// With threads 1 to 3 that use all lines all of the time.
     fn findings(counts: &[FieldCount]) -> Vec<Finding> {
-        FinderRecord { counts: counts.to_vec(), hit_ns: 10_000, line_bytes: 64, ..FinderRecord::default() }
-            .findings()
+        let lines: BTreeSet<u64> = counts.iter().map(|count| count.address & !63).collect();
+        let pairs = [[1, 2], [1, 3], [2, 3]];
+        let meetings: Vec<_> =
+            lines.iter().flat_map(|line| pairs.map(|pair| (*line, pair, 40, 48))).collect();
+        record(counts, &meetings).findings()
     }
 
     #[test]
@@ -196,6 +155,49 @@ mod tests {
         ]);
         let kinds: Vec<(u64, Sharing)> = found.iter().map(|of| (of.line, of.sharing)).collect();
         assert_eq!(kinds, [(0x40, Sharing::False), (0x140, Sharing::Mixed), (0x80, Sharing::True)]);
+    }
+
+    #[test]
+    fn readers_count_where_another_field_is_written() {
+        let found = findings(&[
+            // Settings that two threads read, beside a count of a third.
+            count(0x40, 8, 1, 16),
+            reads(0x48, 2),
+            reads(0x50, 3),
+            // A value that one writes and another reads.
+            count(0x80, 8, 1, 16),
+            reads(0x80, 2),
+            // Only read.
+            reads(0xc0, 1),
+            reads(0xc8, 2),
+            // One thread waits for a field that it does not use, and for one that it reads.
+            count(0x100, 8, 1, 16),
+            reads(0x100, 2),
+            count(0x108, 8, 1, 16),
+        ]);
+        let kinds: Vec<(u64, Sharing)> = found.iter().map(|of| (of.line, of.sharing)).collect();
+        assert_eq!(kinds, [(0x40, Sharing::False), (0x100, Sharing::Mixed), (0x80, Sharing::True)]);
+    }
+
+    #[test]
+    fn threads_that_never_meet_do_not_share() {
+        let counts = [count(0x40, 8, 1, 16), count(0x48, 8, 2, 16)];
+        for (meetings, is_found) in [
+            // Not counted.
+            (vec![], false),
+            // On the same CPU, or at other times.
+            (vec![(0x40, [1, 2], 0, 48)], false),
+            // Where their turns touch.
+            (vec![(0x40, [1, 2], 3, 26)], false),
+            (vec![(0x40, [1, 2], 2, 2)], false),
+            // One is slow: the other always runs when it writes.
+            (vec![(0x40, [1, 2], 12, 12)], true),
+            (vec![(0x40, [2, 1], 12, 48)], true),
+            // Of another line, of other threads.
+            (vec![(0x80, [1, 2], 48, 48), (0x40, [1, 3], 48, 48)], false),
+        ] {
+            assert_eq!(!record(&counts, &meetings).findings().is_empty(), is_found, "{meetings:?}");
+        }
     }
 
     #[test]
@@ -239,13 +241,18 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_excludes_the_cost_of_breakpoints() {
-        let found = findings(&[count(0x40, 8, 1, 10), count(0x48, 8, 2, 99)]);
-        let rates: Vec<Option<f64>> = found[0].fields.iter().map(|of| of.writers[0].per_second).collect();
-        // 10 in 1 ms, of which 0.1 ms were breakpoints; 99 took nearly all of the time.
-        assert!(
-            rates[0].is_some_and(|rate| (11_000.0..11_200.0).contains(&rate)) && rates[1].is_none(),
-            "{rates:?}"
-        );
+    fn a_rate_is_per_wall_time_and_more_where_counting_was_cut() {
+        let of = |window_count, window_ns, is_cut| {
+            let mut counts = [count(0x40, 8, 1, 16), count(0x48, 8, 2, 16)];
+            (counts[0].window_count, counts[0].window_ns, counts[0].is_cut) =
+                (window_count, window_ns, is_cut);
+            let found = record(&counts, &[(0x40, [1, 2], 20, 20)]).findings();
+            found[0].fields[0].users[0].pace.map(|pace| (pace.per_second, pace.is_more))
+        };
+        let ns = 20_000_000;
+        assert_eq!(of(0, 0, false), None);
+        assert_eq!(of(20, ns, false), Some((1_000.0, false)), "0.2 ms of 20 were breakpoints");
+        assert_eq!(of(16, ns, true), Some((800.0, true)), "a burst: at least so many");
+        assert_eq!(of(1_000, ns, false), Some((50_000.0, true)), "breakpoints took half of the time");
     }
 }

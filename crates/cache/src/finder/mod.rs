@@ -1,14 +1,21 @@
 //! Lines that threads of a program share: which, and whether they share the values or only the lines.
 //!
-//! First, samples of writes ([`Samples`]) show pages that several threads write. Breakpoints on the words of their lines
-//! then count which thread writes which word, and [`FinderRecord::findings`] judges the counts.
+//! First, samples of writes ([`Samples`]) show lines that are written often. Breakpoints on their words then count which
+//! thread reads and writes which word, and in which short windows. [`FinderRecord::findings`] judges the counts, and
+//! [`FinderRecord::suspects`] the samples of lines that were hot for too short a time.
 
+mod fields;
 mod judge;
 pub mod names;
+mod quarter;
 mod samples;
+mod suspects;
 
-pub use judge::{Field, Finding, Sharing, Writer};
-pub use samples::{Candidate, PAGE_BYTES, Samples, WORD_BYTES};
+pub use fields::{Field, Pace, User, fields};
+pub use judge::{Finding, Sharing};
+pub use quarter::Quarter;
+pub use samples::{Candidate, PAGE_BYTES, Samples, WORD_BYTES, turn};
+pub use suspects::Suspect;
 
 use serde::{Deserialize, Serialize};
 
@@ -25,32 +32,34 @@ pub struct FinderRecord {
     pub program: String,
     /// How long it was watched, in nanoseconds.
     pub watched_ns: u64,
-    /// How long its threads waited for lowlat: at most, in nanoseconds.
+    /// How long its threads waited for lowlat, by stops of every kind: at most, in nanoseconds.
     pub stalled_ns: u64,
     /// Cost of a breakpoint's hit on this host, in nanoseconds.
     pub hit_ns: u64,
     /// Bytes of a cache line.
     pub line_bytes: u64,
-    /// Whether the processor fetches lines in pairs.
-    pub fetches_pairs: bool,
+    /// Processes that were watched, beginning with the first one of the run.
+    pub processes: Vec<u32>,
+    /// Processes of the run that could not be watched.
+    pub missed_process_count: u64,
     /// Its threads, also those that ended.
     pub threads: Vec<Thread>,
-    /// Writes to private memory that were caught.
+    /// Writes that were caught.
     pub caught_count: u64,
     /// Pages that writes were caught on.
     pub page_count: u64,
-    /// Pages that several threads wrote to.
-    pub shared_page_count: u64,
     /// Lines whose words were counted.
     pub counted_line_count: u64,
     /// Lines that might be shared, and that time did not suffice to count.
     pub uncounted_line_count: u64,
-    /// Writable memory that was watched, in bytes.
-    pub watched_bytes: u64,
     /// Writable memory that could not be watched, in bytes.
     pub unwatched: Vec<Unwatched>,
     /// Counts of the words of lines.
     pub counts: Vec<FieldCount>,
+    /// Threads that used a line in the same short windows.
+    pub meetings: Vec<Meeting>,
+    /// Writes of two threads to different words of a line that were caught at the same time.
+    pub close_writes: Vec<CloseWrites>,
     /// Names of what is at counted addresses.
     pub places: Vec<Place>,
     /// Names of the code that wrote.
@@ -81,6 +90,8 @@ pub struct Thread {
     pub tid: u32,
     /// Its name.
     pub name: String,
+    /// CPUs that it was seen on.
+    pub cpus: Vec<u32>,
 }
 
 /// Memory that could not be watched.
@@ -94,34 +105,72 @@ pub struct Unwatched {
 }
 
 /// Kinds of memory that cannot be watched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum UnwatchedKind {
-    /// Shared with other processes.
+    /// Memory that other processes map too, whose threads were not watched.
     Shared,
-    /// Initialized data of a file.
+    /// Memory of a file.
     Data,
+    /// Transparent huge pages, which an older kernel would split.
+    Huge,
+    /// Pages of hugetlbfs.
+    Hugetlb,
     /// The kernel refused it.
     Refused,
 }
 
-/// Writes of a thread to some bytes.
+/// Accesses of a thread to some bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FieldCount {
-    /// First address.
+    /// First address. The bits from 48 on are the number of the process in `processes`, except of memory that they share.
     pub address: u64,
-    /// Bytes: a word, or one byte of a word that several threads write.
+    /// Bytes: a word, or a part of a word that several threads use.
     pub bytes: u64,
     /// The thread.
     pub tid: u32,
+    /// Its reads and writes.
+    pub accesses: u64,
     /// Its writes.
     pub writes: u64,
-    /// Running time of the thread in which they were counted, in nanoseconds.
-    pub time_ns: u64,
-    /// Address of the instruction that wrote most often; 0 if unknown.
+    /// Address after an instruction that was seen; 0 if unknown.
     pub code: u64,
+    /// Its writes in windows whose times did not depend on them; its reads, if it does not write the bytes.
+    pub window_count: u64,
+    /// The windows together, in nanoseconds of wall time.
+    pub window_ns: u64,
+    /// Whether counting stopped before a window's end: there were more.
+    pub is_cut: bool,
+}
+
+/// Two threads that used a line.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Meeting {
+    /// First address of the line.
+    pub line: u64,
+    /// The threads.
+    pub tids: [u32; 2],
+    /// Windows in which both used it, on different CPUs, and one of them wrote.
+    pub together: u64,
+    /// Windows in which the one that used it in fewer did, while the other one was on another CPU.
+    pub windows: u64,
+}
+
+/// Writes of two threads to different words of a line that waited at the same time.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CloseWrites {
+    /// First address of the line.
+    pub line: u64,
+    /// First address of the mapping that it is in.
+    pub mapping: u64,
+    /// The threads.
+    pub tids: [u32; 2],
+    /// How often.
+    pub count: u64,
 }
 
 /// The name of what is at an address.
@@ -148,11 +197,30 @@ pub struct Code {
     pub line: String,
 }
 
+/// Where the number of the process begins in an address.
+pub const PROCESS_SHIFT: u32 = 48;
+
+/// An address as its process has it.
+pub fn plain(address: u64) -> u64 {
+    address & ((1 << PROCESS_SHIFT) - 1)
+}
+
 impl FinderRecord {
     /// The line of an address.
     pub fn line_of(&self, address: u64) -> u64 {
         let bytes = if self.line_bytes.is_power_of_two() { self.line_bytes } else { LINE_BYTES };
         address & !(bytes - 1)
+    }
+
+    /// Whether something was not looked at, so that "none" is not known.
+    pub fn is_partial(&self) -> bool {
+        let is_left = self.uncounted_line_count + self.missed_process_count > 0;
+        is_left || !self.unwatched.is_empty() || self.is_too_short()
+    }
+
+    /// Whether the program ended before any line was counted.
+    pub fn is_too_short(&self) -> bool {
+        self.end == End::Ended && self.counted_line_count == 0
     }
 
     /// The name of a thread.

@@ -104,6 +104,33 @@ fn a_command_is_watched_and_runs_to_its_end() {
 }
 
 #[test]
+fn a_commands_children_are_watched() {
+    let Some((_folder, program)) = planted("a_commands_children_are_watched") else { return };
+    let mut lowlat = Command::new(binary());
+    let script = format!("'{}'; exit 3", program.display());
+    lowlat.args(["cache", "false-sharing", "--duration", "20s", "--json", "--", "sh", "-c", &script]);
+    lowlat.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = Running(Some(lowlat.spawn().unwrap()));
+    let input = running.0.as_mut().unwrap().stdin.take();
+    thread::sleep(Duration::from_secs(22));
+    drop(input);
+    let output = running.0.take().unwrap().wait_with_output().unwrap();
+    let said = text(&output.stderr);
+    if said.contains("breakpoints") {
+        eprintln!("skipped: a_commands_children_are_watched: {said}");
+        return;
+    }
+    assert!(said.ends_with("right\n"), "{said}");
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(record["processes"].as_array().map(Vec::len), Some(2), "{record}");
+    assert!(record["counts"].as_array().is_some_and(|counts| !counts.is_empty()), "{record}");
+    assert!(
+        record["threads"].as_array().unwrap().iter().any(|thread| thread["name"] == "sender"),
+        "{record}"
+    );
+}
+
+#[test]
 fn other_users_programs_and_wrong_arguments_are_refused() {
     let sharing = ["cache", "false-sharing"];
     for (arguments, code, cause) in [

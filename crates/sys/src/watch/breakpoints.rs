@@ -1,7 +1,6 @@
-//! Writes to words: the processor's breakpoints, through perf_event_open(2).
+//! Reads and writes of words: the processor's breakpoints, through perf_event_open(2).
 
 use std::{
-    collections::BTreeSet,
     io,
     os::fd::{AsRawFd, FromRawFd, OwnedFd},
     ptr,
@@ -13,8 +12,9 @@ pub const BREAKPOINTS_MAX: usize = 4;
 
 const TYPE_BREAKPOINT: u32 = 5;
 const SAMPLE_IP: u64 = 1;
-const FORMAT_TOTAL_TIME_ENABLED: u64 = 1;
+const SAMPLE_CPU: u64 = 1 << 7;
 const BREAKPOINT_WRITE: u32 = 2;
+const BREAKPOINT_ANY: u32 = 3;
 /// Bits of the attributes: disabled, exclude_kernel, exclude_hv.
 const DISABLED: u64 = 1;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
@@ -28,8 +28,8 @@ const RING_BYTES: usize = 8_192;
 /// Where the control page has the place of the next record (struct perf_event_mmap_page).
 const HEAD: usize = 1_024;
 const RECORDS: usize = 4_096;
-/// Bytes of a record: its header and the address of the code.
-const RECORD_BYTES: usize = 16;
+/// Bytes of a record: its header, the address of the code, the CPU.
+const RECORD_BYTES: usize = 24;
 
 /// struct perf_event_attr up to its version 5, which every kernel since 4.1 takes.
 #[repr(C)]
@@ -65,84 +65,84 @@ pub struct Spot {
     pub bytes: u8,
 }
 
-/// What a breakpoint counted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Count {
+/// What a breakpoint counts. Processors of x86 have none for reads alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Writes.
+    Write,
+    /// Reads and writes.
+    Any,
+}
+
+/// A breakpoint to set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Probe {
     /// The thread.
     pub tid: u32,
     /// The bytes.
     pub spot: Spot,
-    /// Writes of the thread.
-    pub writes: u64,
-    /// Running time of the thread in which they were counted, in nanoseconds.
-    pub time_ns: u64,
-    /// Address after the instruction, for each write.
-    pub code: Vec<u64>,
+    /// What is counted.
+    pub access: Access,
+}
+
+/// What a breakpoint counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Count {
+    /// The number of its probe.
+    pub probe: usize,
+    /// Accesses of the thread.
+    pub count: u64,
+    /// Address after the instruction, and the CPU, of each access.
+    pub hits: Vec<(u64, u32)>,
 }
 
 /// Breakpoints of some threads, until dropped.
 #[derive(Debug)]
-pub struct Breakpoints {
-    events: Vec<Event>,
-    writes_max: i32,
-}
+pub struct Breakpoints(Vec<Event>);
 
 #[derive(Debug)]
 struct Event {
-    tid: u32,
-    spot: Spot,
+    probe: usize,
     fd: OwnedFd,
     ring: Ring,
 }
 
 impl Breakpoints {
-    /// Counts the writes of each thread to each spot, and stops after so many of each: every one costs the thread
-    /// microseconds. Threads that have ended are left out.
+    /// Counts accesses, and stops after so many of each probe: every one costs the thread microseconds. Threads that have
+    /// ended are left out.
     ///
     /// # Errors
     /// The kernel's, if counting is not permitted (`ACCES`, `PERM`) or another program uses the breakpoints (`NOSPC`).
-    pub fn start(tids: &[u32], spots: &[Spot], writes_max: i32) -> io::Result<Self> {
+    pub fn start(probes: &[Probe], count_max: i32) -> io::Result<Self> {
         let mut events = Vec::new();
-        for tid in tids {
-            for spot in spots {
-                match Event::open(*tid, *spot) {
-                    Ok(event) => events.push(event),
-                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                    Err(error) => return Err(error),
-                }
+        for (number, probe) in probes.iter().enumerate() {
+            match Event::open(number, *probe) {
+                Ok(event) => events.push(event),
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                Err(error) => return Err(error),
             }
         }
         for event in &events {
-            event.control(IOC_REFRESH, writes_max)?;
+            event.control(IOC_REFRESH, count_max)?;
         }
-        Ok(Self { events, writes_max })
+        Ok(Self(events))
     }
 
     /// Stops counting, and returns what was counted.
     pub fn finish(self) -> Vec<Count> {
-        self.events.into_iter().map(Event::finish).collect()
-    }
-
-    /// Threads that may still write: they have neither run for so long, nor reached the limit everywhere.
-    pub fn pending(&self, ran_ns: u64) -> BTreeSet<u32> {
-        let is_pending = |event: &&Event| {
-            let (writes, time_ns) = event.read();
-            time_ns < ran_ns && writes < u64::from(self.writes_max.unsigned_abs())
-        };
-        self.events.iter().filter(is_pending).map(|event| event.tid).collect()
+        self.0.into_iter().map(Event::finish).collect()
     }
 }
 
 impl Event {
-    fn open(tid: u32, spot: Spot) -> io::Result<Self> {
+    fn open(number: usize, Probe { tid, spot, access }: Probe) -> io::Result<Self> {
         let attributes = Attributes {
             kind: TYPE_BREAKPOINT,
             bytes: u32::try_from(size_of::<Attributes>()).unwrap_or(0),
             period: 1,
-            sample: SAMPLE_IP,
-            read: FORMAT_TOTAL_TIME_ENABLED,
+            sample: SAMPLE_IP | SAMPLE_CPU,
             flags: DISABLED | EXCLUDE_KERNEL | EXCLUDE_HV,
-            breakpoint: BREAKPOINT_WRITE,
+            breakpoint: if access == Access::Write { BREAKPOINT_WRITE } else { BREAKPOINT_ANY },
             address: spot.address,
             length: spot.bytes.into(),
             ..Attributes::default()
@@ -166,7 +166,7 @@ impl Event {
         // SAFETY: the kernel has just made this descriptor; nothing else owns it.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let ring = Ring::new(&fd)?;
-        Ok(Self { tid, spot, fd, ring })
+        Ok(Self { probe: number, fd, ring })
     }
 
     fn control(&self, request: libc::c_ulong, value: i32) -> io::Result<()> {
@@ -175,23 +175,20 @@ impl Event {
         if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Writes, and the thread's running time in nanoseconds; zeros if the thread has ended.
-    fn read(&self) -> (u64, u64) {
-        let mut bytes = [0_u8; 16];
-        let is_read = rustix::io::read(&self.fd, &mut bytes).is_ok_and(|count| count == bytes.len());
-        let number = |at: usize| bytes[at..at + 8].try_into().map_or(0, u64::from_ne_bytes);
-        if is_read { (number(0), number(8)) } else { (0, 0) }
+    /// Accesses; 0 if the thread has ended.
+    fn read(&self) -> u64 {
+        let mut bytes = [0_u8; 8];
+        rustix::io::read(&self.fd, &mut bytes).map_or(0, |_| u64::from_ne_bytes(bytes))
     }
 
     fn finish(self) -> Count {
         // It fails if the thread has ended, which stopped the counting.
         let _ = self.control(IOC_DISABLE, 0);
-        let (writes, time_ns) = self.read();
-        Count { tid: self.tid, spot: self.spot, writes, time_ns, code: self.ring.code() }
+        Count { probe: self.probe, count: self.read(), hits: self.ring.hits() }
     }
 }
 
-/// The memory in which the kernel writes a record for each write.
+/// The memory in which the kernel writes a record for each access.
 #[derive(Debug)]
 struct Ring(*mut libc::c_void);
 
@@ -204,8 +201,8 @@ impl Ring {
         if memory == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Self(memory)) }
     }
 
-    /// The code of each record, oldest first. The caller has stopped the event.
-    fn code(&self) -> Vec<u64> {
+    /// The code and the CPU of each record, oldest first. The caller has stopped the event.
+    fn hits(&self) -> Vec<(u64, u32)> {
         // SAFETY: the control page is mapped, and its word at HEAD is aligned; the kernel writes it as a whole.
         let head = unsafe { AtomicU64::from_ptr(self.0.byte_add(HEAD).cast()) };
         // Acquire: pairs with the kernel's barrier between the records and the head (perf_output_put_handle).
@@ -214,11 +211,12 @@ impl Ring {
         let record = |place: usize| {
             // SAFETY: the place is inside the page of records, which is mapped, and the kernel has written there and
             // writes no more. Records are 8-byte aligned.
-            let (header, code) = unsafe {
+            let (header, code, cpu) = unsafe {
                 let at = self.0.byte_add(RECORDS + place * RECORD_BYTES);
-                (at.cast::<u32>().read(), at.byte_add(8).cast::<u64>().read())
+                let (code, cpu) = (at.byte_add(8).cast::<u64>(), at.byte_add(16).cast::<u32>());
+                (at.cast::<u32>().read(), code.read(), cpu.read())
             };
-            (header == RECORD_SAMPLE).then_some(code)
+            (header == RECORD_SAMPLE).then_some((code, cpu))
         };
         // Records of another kind (lost, throttled) are longer, and what follows them is not read.
         (0..count).map_while(record).collect()
@@ -238,29 +236,35 @@ mod tests {
     use std::hint::black_box;
 
     #[test]
-    fn writes_are_counted_up_to_the_limit_with_their_code() {
+    fn accesses_are_counted_up_to_the_limit_with_their_code_and_kind() {
         let word = AtomicU64::new(0);
         let other = AtomicU64::new(0);
-        let spot = |word: &AtomicU64| Spot { address: ptr::from_ref(word).addr() as u64, bytes: 8 };
         let tid = rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned();
+        let probe = |word: &AtomicU64, access| {
+            let spot = Spot { address: ptr::from_ref(word).addr() as u64, bytes: 8 };
+            Probe { tid, spot, access }
+        };
+        let probes = [probe(&word, Access::Write), probe(&other, Access::Write), probe(&other, Access::Any)];
         let count = |times: u64| {
-            let started = Breakpoints::start(&[tid], &[spot(&word), spot(&other)], 8);
+            let started = Breakpoints::start(&probes, 8);
             let Ok(started) = started else {
-                eprintln!("skipped: writes_are_counted: {}", started.unwrap_err());
+                eprintln!("skipped: accesses_are_counted: {}", started.unwrap_err());
                 return None;
             };
             for _ in 0..times {
                 // Relaxed: of one thread.
-                black_box(&word).fetch_add(1, Ordering::Relaxed);
+                let value = black_box(&other).load(Ordering::Relaxed);
+                black_box(&word).fetch_add(value + 1, Ordering::Relaxed);
             }
             Some(started.finish())
         };
         let Some(few) = count(3) else { return };
-        assert_eq!(few.iter().map(|count| count.writes).collect::<Vec<_>>(), [3, 0]);
-        assert_eq!(few[0].code.len(), 3);
-        assert!(few[0].code.iter().all(|code| *code == few[0].code[0]), "one instruction");
+        assert_eq!(few.iter().map(|count| count.count).collect::<Vec<_>>(), [3, 0, 3]);
+        assert_eq!(few[0].hits.len(), 3);
+        assert!(few[0].hits.iter().all(|hit| hit.0 == few[0].hits[0].0), "one instruction");
         let many = count(1_000).unwrap();
-        assert!((8..1_000).contains(&many[0].writes), "stopped soon after 8: {}", many[0].writes);
-        assert!(Breakpoints::start(&[0x7fff_fff0], &[spot(&word)], 8).unwrap().finish().is_empty(), "ended");
+        assert!((8..1_000).contains(&many[0].count), "stopped soon after 8: {}", many[0].count);
+        let ended = Probe { tid: 0x7fff_fff0, ..probes[0] };
+        assert!(Breakpoints::start(&[ended], 8).unwrap().finish().is_empty(), "ended");
     }
 }

@@ -20,10 +20,18 @@ pub struct Mapping {
     pub offset: u64,
     /// The file, `[heap]` or the like; empty if it has no name.
     pub name: String,
+    /// Device of the file's system, and the inode; `00:00` and 0 without a file.
+    pub device: String,
     /// Inode of the file; 0 without one.
     pub inode: u64,
-    /// Memory that this process alone has written, in KiB.
+    /// Memory that was written, in KiB: in private mappings by this process, in shared ones by any.
     pub dirty_kib: u64,
+    /// Memory that other processes map too, in KiB.
+    pub common_kib: u64,
+    /// Memory in transparent huge pages, in KiB.
+    pub huge_kib: u64,
+    /// Memory in pages of hugetlbfs, in KiB.
+    pub hugetlb_kib: u64,
 }
 
 impl Mapping {
@@ -82,8 +90,19 @@ fn parse(text: &str) -> Vec<Mapping> {
     for line in text.lines() {
         if let Some(mapping) = head(line) {
             all.push(mapping);
-        } else if let (Some(rest), Some(last)) = (line.strip_prefix("Private_Dirty:"), all.last_mut()) {
-            last.dirty_kib = rest.split_whitespace().next().and_then(|kib| kib.parse().ok()).unwrap_or(0);
+        } else if let (Some((name, rest)), Some(last)) = (line.split_once(':'), all.last_mut()) {
+            let kib = || rest.split_whitespace().next().and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0);
+            match name {
+                "Private_Dirty" => last.dirty_kib += kib(),
+                "Shared_Clean" => last.common_kib += kib(),
+                "Shared_Dirty" => {
+                    last.common_kib += kib();
+                    last.dirty_kib += if last.is_shared() { kib() } else { 0 };
+                }
+                "AnonHugePages" | "ShmemPmdMapped" => last.huge_kib += kib(),
+                "Private_Hugetlb" | "Shared_Hugetlb" => last.hugetlb_kib += kib(),
+                _ => {}
+            }
         }
     }
     all
@@ -95,7 +114,7 @@ fn head(line: &str) -> Option<Mapping> {
     let (start, end) = range.split_once('-')?;
     let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
     let mut words = rest.split_ascii_whitespace();
-    let (access, offset, _, inode) = (words.next()?, words.next()?, words.next()?, words.next()?);
+    let (access, offset, device, inode) = (words.next()?, words.next()?, words.next()?, words.next()?);
     let name = words.next().map_or("", |first| rest.find(first).map_or("", |at| &rest[at..]));
     Some(Mapping {
         start: hexadecimal(start)?,
@@ -103,8 +122,12 @@ fn head(line: &str) -> Option<Mapping> {
         access: access.to_owned(),
         offset: hexadecimal(offset)?,
         name: name.to_owned(),
+        device: device.to_owned(),
         inode: inode.parse().ok()?,
         dirty_kib: 0,
+        common_kib: 0,
+        huge_kib: 0,
+        hugetlb_kib: 0,
     })
 }
 
@@ -115,10 +138,16 @@ mod tests {
     #[test]
     fn names_sizes_and_letters_are_read() {
         let text = "55d0a000-55d0c000 rw-p 00002000 08:01 77   /opt/my program\nSize: 8 kB\nPrivate_Dirty:        4 kB\n\
-                    7f00-7f10 rw-s 00000000 00:00 0\n7ffc-7ffd r-xp 00000000 00:00 0      [vdso]\nVmFlags: rd ex\n";
+                    Shared_Dirty: 8 kB\nAnonHugePages:  2048 kB\n7f00-7f10 rw-s 00000000 00:01 9\nShared_Clean: 8 kB\n\
+                    Shared_Dirty: 4 kB\nPrivate_Dirty: 12 kB\nPrivate_Hugetlb: 2048 kB\n7ffc-7ffd r-xp 00000000 00:00 0      [vdso]\nVmFlags: rd ex\n";
         let all = parse(text);
         assert_eq!(all.len(), 3);
         assert_eq!((all[0].name.as_str(), all[0].dirty_kib, all[0].bytes()), ("/opt/my program", 4, 0x2000));
+        assert_eq!(
+            (all[0].huge_kib, all[1].dirty_kib, all[1].common_kib, all[1].hugetlb_kib),
+            (2048, 16, 12, 2048)
+        );
+        assert_eq!((all[0].device.as_str(), all[1].device.as_str(), all[1].inode), ("08:01", "00:01", 9));
         assert!(all[0].is_writable() && !all[0].is_shared() && all[1].is_shared() && all[1].name.is_empty());
         assert!(all[2].is_executable() && all[2].has(0x7ffc) && !all[2].has(0x7ffd));
         let own = mappings(&Root::live(), std::process::id()).into_known().unwrap();

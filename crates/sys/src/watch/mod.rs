@@ -14,7 +14,7 @@ mod tracer;
 mod tracer;
 mod written;
 
-pub use breakpoints::{BREAKPOINTS_MAX, Breakpoints, Count, Spot};
+pub use breakpoints::{Access, BREAKPOINTS_MAX, Breakpoints, Count, Probe, Spot};
 pub use mappings::{Mapping, mappings, program_bytes};
 pub use pages::{PageWatch, Write};
 pub use tracer::Tracer;
@@ -31,10 +31,8 @@ pub const PAGE_BYTES: u64 = 4_096;
 pub enum TraceEvent {
     /// A thread is about to end, and waits for [`Tracer::let_end`].
     Ending(u32),
-    /// The program has replaced itself by another (execve), and nothing is watched any more.
-    Replaced,
-    /// The program has ended.
-    Ended,
+    /// This process has replaced its program by another (execve), and nothing of it is watched any more.
+    Replaced(u32),
 }
 
 /// Why a program's memory cannot be watched.

@@ -2,47 +2,44 @@
 
 use super::{TraceEvent, WatchError};
 use crate::Root;
-use std::{convert::Infallible, os::fd::OwnedFd};
+use std::{marker::PhantomData, os::fd::OwnedFd};
 
-/// A traced program: none on this processor.
+/// Traced programs: none on this processor.
 #[derive(Debug)]
-pub struct Tracer {
-    /// How long all threads were stopped, in nanoseconds.
+pub struct Tracer<'a> {
+    /// How long threads were stopped, in nanoseconds.
     pub stopped_ns: u64,
-    /// Status of wait(2) if this process had to wait for the program.
-    pub ended: Option<i32>,
-    none: Infallible,
+    root: PhantomData<&'a Root>,
 }
 
-impl Tracer {
+impl<'a> Tracer<'a> {
+    /// Traces nothing.
+    #[must_use]
+    pub fn new(_: &'a Root) -> Self {
+        Self { stopped_ns: 0, root: PhantomData }
+    }
+
     /// Refuses.
     ///
     /// # Errors
     /// [`WatchError::Machine`].
-    pub fn attach(_: &Root, _: u32) -> Result<(Self, [OwnedFd; 2]), WatchError> {
+    pub fn attach(&mut self, _: u32) -> Result<[OwnedFd; 2], WatchError> {
         Err(WatchError::Machine)
     }
 
-    /// Cannot be called.
+    /// Refuses.
     ///
     /// # Errors
-    /// None.
-    pub fn make_again(&mut self, _: &Root) -> Result<[OwnedFd; 2], WatchError> {
-        match self.none {}
+    /// [`WatchError::Machine`].
+    pub fn hold(&mut self, _: u32) -> Result<(), WatchError> {
+        Err(WatchError::Machine)
     }
 
-    /// Cannot be called.
-    pub fn event(&mut self) -> Option<TraceEvent> {
-        match self.none {}
+    /// No event.
+    pub fn event(&mut self, _: bool) -> Option<TraceEvent> {
+        None
     }
 
-    /// Cannot be called.
-    pub fn let_end(&mut self, _: u32) -> Option<TraceEvent> {
-        match self.none {}
-    }
-
-    /// Cannot be called.
-    pub fn threads(&self) -> Vec<u32> {
-        match self.none {}
-    }
+    /// Nothing ends.
+    pub fn let_end(&mut self, _: u32) {}
 }

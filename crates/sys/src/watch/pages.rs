@@ -13,6 +13,8 @@ const API: u64 = 0xaa;
 const FEATURE_PAGEFAULT_FLAG_WP: u64 = 1;
 const FEATURE_THREAD_ID: u64 = 1 << 8;
 const FEATURE_EXACT_ADDRESS: u64 = 1 << 11;
+/// Linux 5.19: also of memory that processes share.
+const FEATURE_WP_SHARED: u64 = 1 << 12;
 const REGISTER_MODE_WP: u64 = 1 << 1;
 const WRITEPROTECT_MODE_WP: u64 = 1;
 const EVENT_PAGEFAULT: u8 = 0x12;
@@ -88,7 +90,9 @@ impl PageWatch {
     /// [`WatchError::Features`] if the kernel reports no exact addresses or threads.
     pub fn new(fd: OwnedFd) -> Result<Self, WatchError> {
         let features = FEATURE_PAGEFAULT_FLAG_WP | FEATURE_THREAD_ID | FEATURE_EXACT_ADDRESS;
-        Self::with(fd, features).map_err(|_| WatchError::Features)
+        let shared = Self::with(&fd, features | FEATURE_WP_SHARED);
+        shared.or_else(|_| Self::with(&fd, features)).map_err(|_| WatchError::Features)?;
+        Ok(Self(fd))
     }
 
     /// Prepares one that only notes which pages were written, of any memory, for [`super::WrittenPages`].
@@ -96,17 +100,18 @@ impl PageWatch {
     /// # Errors
     /// `INVAL` before Linux 6.7.
     pub fn noting(fd: OwnedFd) -> io::Result<Self> {
-        Self::with(fd, FEATURE_PAGEFAULT_FLAG_WP | FEATURE_WP_UNPOPULATED | FEATURE_WP_ASYNC)
-    }
-
-    fn with(fd: OwnedFd, features: u64) -> io::Result<Self> {
-        let mut api = Api { version: API, features, ioctls: 0 };
-        // SAFETY: the opcode takes a struct uffdio_api, which the kernel reads and writes during the call.
-        unsafe { rustix::ioctl::ioctl(&fd, Updater::<UFFDIO_API, _>::new(&mut api)) }?;
+        Self::with(&fd, FEATURE_PAGEFAULT_FLAG_WP | FEATURE_WP_UNPOPULATED | FEATURE_WP_ASYNC)?;
         Ok(Self(fd))
     }
 
-    /// Prepares private memory for watching. Nothing is reported yet.
+    fn with(fd: &OwnedFd, features: u64) -> io::Result<()> {
+        let mut api = Api { version: API, features, ioctls: 0 };
+        // SAFETY: the opcode takes a struct uffdio_api, which the kernel reads and writes during the call.
+        unsafe { rustix::ioctl::ioctl(fd, Updater::<UFFDIO_API, _>::new(&mut api)) }?;
+        Ok(())
+    }
+
+    /// Prepares memory for watching. Nothing is reported yet.
     ///
     /// # Errors
     /// The kernel's: among others `INVAL` for memory of a file, `BUSY` for memory that the program itself watches.

@@ -7,6 +7,7 @@ const PAGEMAP_SCAN: rustix::ioctl::Opcode = opcode::read_write::<Scan>(b'f', 16)
 const WP_MATCHING: u64 = 1;
 const CHECK_WPASYNC: u64 = 1 << 1;
 const PAGE_IS_WRITTEN: u64 = 1 << 1;
+const PAGE_IS_HUGE: u64 = 1 << 6;
 /// Stretches of pages that one scan reports.
 const STRETCHES_MAX: usize = 512;
 
@@ -56,16 +57,28 @@ impl WrittenPages {
     /// # Errors
     /// The kernel's, if the memory is not registered, or the program has ended.
     pub fn take(&self, range: &Range<u64>) -> io::Result<Vec<Range<u64>>> {
+        self.scan(range, WP_MATCHING | CHECK_WPASYNC, PAGE_IS_WRITTEN)
+    }
+
+    /// Stretches of transparent huge pages.
+    ///
+    /// # Errors
+    /// The kernel's: `NOTTY` before Linux 6.7.
+    pub fn huge(&self, range: &Range<u64>) -> io::Result<Vec<Range<u64>>> {
+        self.scan(range, 0, PAGE_IS_HUGE)
+    }
+
+    fn scan(&self, range: &Range<u64>, flags: u64, category: u64) -> io::Result<Vec<Range<u64>>> {
         let mut stretches = vec![Stretch::default(); STRETCHES_MAX];
         let mut scan = Scan {
             bytes: size_of::<Scan>() as u64,
-            flags: WP_MATCHING | CHECK_WPASYNC,
+            flags,
             start: range.start,
             end: range.end,
             stretches: stretches.as_mut_ptr().expose_provenance() as u64,
             stretch_count: STRETCHES_MAX as u64,
-            mask: PAGE_IS_WRITTEN,
-            returned: PAGE_IS_WRITTEN,
+            mask: category,
+            returned: category,
             ..Scan::default()
         };
         // SAFETY: the opcode takes a struct pm_scan_arg. The kernel writes up to `stretch_count` stretches to the vector,

@@ -50,11 +50,14 @@ fn declare(command: Command) -> Command {
             "Threads add to one value, to values of their own in one line, 64 and 128 bytes apart, and to one counter with a \
              part for each CPU (crate lowlat-counter).\n\n\
              With --pid or a command, lowlat samples the writes of a program's threads: it protects pages for moments, then \
-             counts writes with the processor's breakpoints, and names the fields that different threads write in one line. \
+             counts reads and writes with the processor's breakpoints, and names the fields that different threads use in one \
+             line at the same time. A command is watched with the processes that it starts. \
              This needs no performance counters, so it works in virtual machines. The program runs on, and waits for lowlat \
-             for up to a quarter of the time; while it is watched, no debugger can attach to it. Where the processor counts \
-             cache traffic, `perf c2c` also sees reads, kernel memory and memory shared between processes.\n\n\
-             Exit codes: 0 clean, 1 false sharing found, 2 error, 4 nothing was measured, 130 interrupted.\n\n{}",
+             for up to a quarter of the time; while it is watched, no debugger can attach to it. Transparent huge pages stay \
+             whole. Where the processor counts cache traffic, `perf c2c` also sees kernel memory.\n\n\
+             Exit codes: 0 clean, 1 false sharing found or suspected, 2 error, 4 nothing was measured, or nothing \
+             found and part not looked at, 130 \
+             interrupted.\n\n{}",
             examples(&[
                 ("lowlat cache false-sharing", "Measure two CPUs of different cores."),
                 ("lowlat cache false-sharing --cpus 2,3,10,11", "Measure four threads across two clusters."),

@@ -43,7 +43,7 @@ pub fn find(target: &Target, duration: Duration, is_json: bool) -> anyhow::Resul
     };
     let root = Root::live();
     progress.say("watching the program's writes");
-    let record = finder::run(&root, pid, duration, &stop, &|text| progress.say(text));
+    let record = finder::run(&root, pid, child.is_some(), duration, &stop, &|text| progress.say(text));
     progress.finish();
     // A command that cannot be watched runs on as one that can.
     let waited = |child: Option<Child>| child.map_or(Ok(()), |child| wait(child, &stop));
@@ -62,10 +62,11 @@ pub fn find(target: &Target, duration: Duration, is_json: bool) -> anyhow::Resul
     }
     waited(child)?;
     let is_found = record.findings().iter().any(|finding| finding.sharing != Sharing::True);
-    Ok(match (record.end, is_found) {
-        (End::Interrupted, _) => Exit::Interrupted,
-        (_, true) => Exit::Findings,
-        (_, false) => Exit::Clean,
+    Ok(match record.end {
+        End::Interrupted => Exit::Interrupted,
+        _ if is_found || !record.suspects().is_empty() => Exit::Findings,
+        _ if record.is_partial() => Exit::NotJudged,
+        _ => Exit::Clean,
     })
 }
 

@@ -1,11 +1,12 @@
 //! Finds lines that threads of a running program share.
 //!
 //! Write-protected pages show which threads write where, in samples; the processor's breakpoints then count which thread
-//! writes which word of a line. Neither needs a performance counter, so both work in virtual machines. The program waits
-//! for lowlat at each sample and each counted write, which is measured and limited.
+//! uses which word of a line. Neither needs a performance counter, so both work in virtual machines. The program waits
+//! for lowlat at each sample, each counted access and each stop of a traced thread, which is measured and limited.
 
 mod naming;
 mod pages;
+mod process;
 mod words;
 
 use lowlat_cache::finder::{End, FinderRecord, LINE_BYTES, Samples};
@@ -13,7 +14,7 @@ use lowlat_sys::{Root, watch::WatchError};
 use pages::Watched;
 use std::{
     io,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::AtomicBool,
     thread,
     time::{Duration, Instant},
 };
@@ -55,7 +56,7 @@ impl FinderError {
     }
 }
 
-/// Watches a program for some time. Ends early, with what was seen, when `stop` is raised or the program ends; it runs on
+/// Watches a program for some time; with `has_children`, also the processes that it starts. Ends early, with what was seen, when `stop` is raised or the program ends; it runs on
 /// as before.
 ///
 /// # Errors
@@ -63,6 +64,7 @@ impl FinderError {
 pub fn run(
     root: &Root,
     pid: u32,
+    has_children: bool,
     duration: Duration,
     stop: &AtomicBool,
     say: &(dyn Fn(&str) + Sync),
@@ -70,33 +72,31 @@ pub fn run(
     let hit_ns = words::hit_ns().map_err(FinderError::breakpoints)?;
     // The kernel lets go of the program when the thread that traces it ends, however that happens.
     thread::scope(|scope| {
-        let watching = scope.spawn(|| watch(root, pid, duration, hit_ns, stop, say));
+        let watching = scope.spawn(|| watch(root, (pid, has_children), duration, hit_ns, stop, say));
         watching.join().unwrap_or(Err(FinderError::Panicked))
     })
 }
 
 fn watch(
     root: &Root,
-    pid: u32,
+    (pid, has_children): (u32, bool),
     duration: Duration,
     hit_ns: u64,
     stop: &AtomicBool,
     say: &(dyn Fn(&str) + Sync),
 ) -> Result<FinderRecord, FinderError> {
     let line_bytes = line_bytes(root);
-    let mut watched = Watched::attach(root, pid)?;
     let begun = Instant::now();
-    let (mut samples, mut words) = (Samples::default(), Words::new(root, hit_ns, line_bytes));
-    // Relaxed: set by the signal handler; orders nothing.
-    let is_over =
-        |watched: &Watched| watched.has_ended || begun.elapsed() >= duration || stop.load(Ordering::Relaxed);
-    while !is_over(&watched) {
+    let mut watched = Watched::attach(root, pid, has_children, begun + duration, stop)?;
+    let fresh = || (Samples::new(line_bytes), Words::new(hit_ns, line_bytes));
+    let (mut samples, mut words) = fresh();
+    while !watched.is_over() {
         if watched.is_replaced {
-            (samples, words) = (Samples::default(), Words::new(root, hit_ns, line_bytes));
+            (samples, words) = fresh();
             watched.begin_again()?;
         }
         let slice = Instant::now();
-        while slice.elapsed() < SAMPLING && !watched.is_replaced && !is_over(&watched) {
+        while slice.elapsed() < SAMPLING && !watched.is_replaced && !watched.is_over() {
             watched.sample(&mut samples);
         }
         say(&format!(
@@ -106,16 +106,16 @@ fn watch(
             words.shared_line_count()
         ));
         watched.note(&mut samples);
-        words.choose(&samples, &watched.tids());
+        watched.find_children();
+        words.choose(&samples, watched.running());
         let slice = Instant::now();
-        while slice.elapsed() < COUNTING && !watched.is_replaced && !is_over(&watched) {
-            watched.attend();
-            if !words.count_next().map_err(FinderError::breakpoints)? {
+        while slice.elapsed() < COUNTING && !watched.is_replaced && !watched.is_over() {
+            watched.attend(true);
+            if !words.count_next(&mut watched).map_err(FinderError::breakpoints)? {
                 break;
             }
         }
     }
-    let watched_ns = nanoseconds(begun.elapsed());
     let end = match (watched.has_ended, begun.elapsed() >= duration) {
         (true, _) => End::Ended,
         (_, true) => End::Time,
@@ -123,19 +123,18 @@ fn watch(
     };
     let mut record = FinderRecord {
         pid,
-        watched_ns,
+        watched_ns: nanoseconds(begun.elapsed()),
         hit_ns,
         line_bytes,
-        fetches_pairs: fetches_pairs(root),
         caught_count: samples.count,
         page_count: samples.page_count() as u64,
-        shared_page_count: samples.shared_pages().len() as u64,
+        close_writes: samples.close_writes(|line| watched.mapping_of(line)),
         end,
         ..FinderRecord::default()
     };
     words.report(&mut record);
     watched.report(&mut record);
-    naming::name(&mut record, &watched.mappings);
+    naming::name(&mut record, &watched.processes);
     Ok(record)
 }
 
@@ -143,13 +142,28 @@ fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// Bytes of a cache line: the longest of all CPUs and caches, since a field must be alone in it everywhere.
 fn line_bytes(root: &Root) -> u64 {
-    let path = "/sys/devices/system/cpu/cpu0/cache/index0/coherency_line_size";
-    let bytes = root.read_as::<u64>(path, "a number of bytes").into_known();
-    bytes.filter(|bytes| bytes.is_power_of_two() && (16..=1_024).contains(bytes)).unwrap_or(LINE_BYTES)
+    let paths = root.glob("/sys/devices/system/cpu/cpu*/cache/index*/coherency_line_size");
+    let bytes = paths.iter().filter_map(|path| root.read_as::<u64>(path, "a number of bytes").into_known());
+    let bytes = bytes.filter(|bytes| bytes.is_power_of_two() && (16..=1_024).contains(bytes)).max();
+    bytes.unwrap_or(LINE_BYTES)
 }
 
-/// Intel's processors fetch the other line of a pair of 128 bytes too.
-fn fetches_pairs(root: &Root) -> bool {
-    root.read("/proc/cpuinfo").into_known().is_some_and(|text| text.contains("GenuineIntel"))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_has_one_line_size() {
+        let of = |sizes: &[(&str, &str)]| {
+            let path = |place: &str| format!("sys/devices/system/cpu/{place}/coherency_line_size");
+            let files = sizes.iter().map(|(place, size)| (path(place), format!("{size}\n").into_bytes()));
+            line_bytes(&Root::in_memory("host", files))
+        };
+        assert_eq!(of(&[]), 64);
+        assert_eq!(of(&[("cpu0/cache/index0", "128")]), 128);
+        assert_eq!(of(&[("cpu0/cache/index0", "64"), ("cpu4/cache/index2", "128")]), 128);
+        assert_eq!(of(&[("cpu0/cache/index0", "0"), ("cpu1/cache/index0", "lots")]), 64);
+    }
 }

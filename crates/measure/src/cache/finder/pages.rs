@@ -1,22 +1,25 @@
-//! Samples of writes to the pages of a program.
+//! Samples of writes to the pages of a program and its children.
 
-use super::nanoseconds;
-use lowlat_cache::finder::{FinderRecord, PAGE_BYTES, Samples, Thread, Unwatched, UnwatchedKind};
+use super::{
+    nanoseconds,
+    process::{Objects, Process},
+};
+use lowlat_cache::finder::{FinderRecord, Quarter, Samples, Thread, Unwatched};
 use lowlat_host::Reading;
 use lowlat_sys::{
     Root,
-    watch::{Mapping, PageWatch, TraceEvent, Tracer, WatchError, Write, WrittenPages, mappings},
+    task_stat::TaskStat,
+    watch::{TraceEvent, Tracer, WatchError, Write},
 };
+use rustix::io::Errno;
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Range,
-    os::fd::OwnedFd,
+    sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant},
 };
 
-/// Memory that is protected at once, in bytes.
-const CHUNK_BYTES: u64 = 64 << 20;
 /// How long a chunk stays protected.
 const WINDOW: Duration = Duration::from_millis(1);
 /// How long the first write to a page waits, for those of other threads to the same page.
@@ -31,266 +34,322 @@ const PAGES_PER_CHUNK: usize = 8;
 const PAUSE_FACTOR: u32 = 4;
 /// Shortest pause, so that the program is elsewhere at the next sample.
 const PAUSE_MIN: Duration = Duration::from_micros(200);
+/// Time between two looks for stopped threads.
+const POLL: Duration = Duration::from_micros(100);
+/// Ends of threads in one look.
+const EVENTS_MAX: usize = 8;
 /// Time between two looks at the program's mappings.
 const LOOK: Duration = Duration::from_secs(1);
+/// Processes that are watched at the same time.
+const PROCESSES_MAX: usize = 32;
+
+/// A thread.
+#[derive(Default)]
+struct Known {
+    pid: u32,
+    name: String,
+    cpus: BTreeSet<u32>,
+    /// Its running time, and how much of it was since the look before.
+    ran_ns: u64,
+    ran_lately_ns: u64,
+}
 
 /// A program whose pages are watched.
 pub struct Watched<'a> {
     root: &'a Root,
-    pid: u32,
-    tracer: Tracer,
-    watch: PageWatch,
-    /// Of memory of files, for which the kernel only notes which pages were written.
-    data: Option<Data>,
-    chunks: Vec<Range<u64>>,
-    next_chunk: usize,
-    next_page: usize,
+    stop: &'a AtomicBool,
+    end: Instant,
+    tracer: Tracer<'a>,
+    has_children: bool,
+    pub processes: Vec<Process>,
+    /// Processes that could not be watched.
+    missed: BTreeSet<u32>,
+    objects: Objects,
+    threads: BTreeMap<u32, Known>,
+    /// Number of the next chunk and page.
+    turn: usize,
     looked: Instant,
-    stalled: Duration,
-    threads: BTreeMap<u32, String>,
-    refused: BTreeMap<u64, u64>,
-    /// The mappings at the last look.
-    pub mappings: Vec<Mapping>,
-    /// Whether the program has ended.
+    /// Waiting for other reasons than the tracer's stops.
+    stalled_ns: u64,
+    quarter: Quarter,
+    accounted: (Instant, u64),
+    /// Whether the first process has ended.
     pub has_ended: bool,
-    /// Whether the program has replaced itself by another.
+    /// Whether a process has replaced its program by another.
     pub is_replaced: bool,
 }
 
 impl<'a> Watched<'a> {
-    pub fn attach(root: &'a Root, pid: u32) -> Result<Self, WatchError> {
-        let (tracer, [fd, noting]) = Tracer::attach(root, pid)?;
+    pub fn attach(
+        root: &'a Root,
+        pid: u32,
+        has_children: bool,
+        end: Instant,
+        stop: &'a AtomicBool,
+    ) -> Result<Self, WatchError> {
         let mut watched = Self {
             root,
-            pid,
-            tracer,
-            watch: PageWatch::new(fd)?,
-            data: Data::new(noting, pid),
-            chunks: Vec::new(),
-            next_chunk: 0,
-            next_page: 0,
-            looked: Instant::now(),
-            stalled: Duration::ZERO,
+            stop,
+            end,
+            tracer: Tracer::new(root),
+            has_children,
+            processes: Vec::new(),
+            missed: BTreeSet::new(),
+            objects: Objects::default(),
             threads: BTreeMap::new(),
-            refused: BTreeMap::new(),
-            mappings: Vec::new(),
+            turn: 0,
+            looked: Instant::now(),
+            stalled_ns: 0,
+            quarter: Quarter::default(),
+            accounted: (Instant::now(), 0),
             has_ended: false,
             is_replaced: false,
         };
-        watched.look();
+        watched.adopt(pid)?;
         Ok(watched)
     }
 
-    /// Watches the program that has replaced the first one.
-    pub fn begin_again(&mut self) -> Result<(), WatchError> {
-        self.is_replaced = false;
-        let [fd, noting] = self.tracer.make_again(self.root)?;
-        self.watch = PageWatch::new(fd)?;
-        self.data = Data::new(noting, self.pid);
-        self.refused.clear();
-        self.look();
+    fn adopt(&mut self, pid: u32) -> Result<(), WatchError> {
+        let made = self.tracer.attach(pid)?;
+        let mut process = Process::new(pid, self.processes.len(), made)?;
+        process.look(self.root, &mut self.objects);
+        self.processes.push(process);
         Ok(())
     }
 
-    /// Handles what happened to the program's threads. No page is protected now.
-    pub fn attend(&mut self) {
-        while let Some(event) = self.tracer.event() {
-            let ended = match event {
-                TraceEvent::Ending(tid) => self.tracer.let_end(tid),
-                other => Some(other),
-            };
-            match ended {
-                Some(TraceEvent::Ended) => self.has_ended = true,
-                Some(TraceEvent::Replaced) => self.is_replaced = true,
-                _ => {}
-            }
+    /// Watches all again, since a program was replaced by another.
+    pub fn begin_again(&mut self) -> Result<(), WatchError> {
+        self.is_replaced = false;
+        let first = self.processes.drain(..).next().map(|process| process.pid);
+        self.objects = Objects::default();
+        first.map_or(Ok(()), |pid| self.adopt(pid))?;
+        self.find_children();
+        Ok(())
+    }
+
+    /// Whether the watching ends.
+    pub fn is_over(&self) -> bool {
+        // Relaxed: set by the signal handler; orders nothing.
+        self.has_ended || Instant::now() >= self.end || self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Handles what happened to the threads. No page is protected now.
+    pub fn attend(&mut self, is_letting_go: bool) {
+        // Threads may come and end without a pause.
+        for _ in 0..EVENTS_MAX {
+            let event = self.tracer.event(is_letting_go || self.quarter.is_used_up());
+            self.account();
+            let Some(event) = event else { break };
+            self.handle(event);
         }
-        if self.looked.elapsed() > LOOK {
-            self.look();
+        self.has_ended |= self.processes.first().is_some_and(Process::has_ended);
+    }
+
+    fn account(&mut self) {
+        let (now, stalled_ns) = (Instant::now(), self.stalled_ns + self.tracer.stopped_ns);
+        self.quarter.pass(nanoseconds(now - self.accounted.0), stalled_ns - self.accounted.1);
+        self.accounted = (now, stalled_ns);
+    }
+
+    fn handle(&mut self, event: TraceEvent) {
+        match event {
+            TraceEvent::Ending(tid) => self.tracer.let_end(tid),
+            TraceEvent::Replaced(_) => self.is_replaced = true,
         }
     }
 
-    /// Reads mappings and threads, and registers new memory.
-    fn look(&mut self) {
-        self.looked = Instant::now();
-        if let Reading::Known(tids) = self.root.list(&format!("/proc/{}/task", self.pid)) {
-            for tid in tids {
-                let name = self.root.read(&format!("/proc/{}/task/{tid}/comm", self.pid)).into_known();
-                if let (Ok(tid), Some(name)) = (tid.parse(), name) {
-                    self.threads.insert(tid, name);
-                }
+    /// Lets time pass. Threads that stop in it are traced as before, or no longer.
+    pub fn pause(&mut self, time: Duration, is_letting_go: bool) {
+        let begun = Instant::now();
+        loop {
+            self.attend(is_letting_go);
+            match time.checked_sub(begun.elapsed()) {
+                Some(left) if !left.is_zero() && !self.is_over() => thread::sleep(left.min(POLL)),
+                _ => return,
             }
         }
-        let Reading::Known(all) = mappings(self.root, self.pid) else { return };
-        if all.is_empty() {
-            return;
+    }
+
+    /// Adds time that the program waited.
+    pub fn add_stalled(&mut self, waited_ns: u64) {
+        self.stalled_ns += waited_ns;
+    }
+
+    /// Leaves the program alone until it has run long enough for what it waited.
+    pub fn rest(&mut self) {
+        self.attend(true);
+        while self.quarter.is_used_up() && !self.is_over() {
+            self.pause(Duration::from_millis(1), true);
         }
-        self.chunks.clear();
-        for mapping in all.iter().filter(|mapping| is_watchable(mapping)) {
-            let range = mapping.start..mapping.end;
-            // What is already registered stays so.
-            if self.watch.register(&range).is_err() {
-                self.refused.insert(range.start, mapping.bytes());
-                continue;
+    }
+
+    /// Watches the children of the program that are new, and looks which threads run.
+    pub fn find_children(&mut self) {
+        let mut found: Vec<u32> = self.processes.first().map(|first| first.pid).into_iter().collect();
+        let mut next = 0;
+        while let Some(pid) = found.get(next).copied().filter(|_| self.has_children) {
+            next += 1;
+            for path in self.root.glob(&format!("/proc/{pid}/task/*/children")) {
+                let children = self.root.read(&path).into_known().unwrap_or_default();
+                found.extend(children.split_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
             }
-            self.refused.remove(&range.start);
-            let starts = (range.start..range.end).step_by(usize::try_from(CHUNK_BYTES).unwrap_or(usize::MAX));
-            self.chunks.extend(starts.map(|start| start..range.end.min(start + CHUNK_BYTES)));
         }
-        if let Some(data) = &mut self.data {
-            data.register(&all);
+        found.retain(|pid| !self.missed.contains(pid) && self.processes.iter().all(|of| of.pid != *pid));
+        for pid in found {
+            let is_full = self.processes.iter().filter(|of| !of.has_ended()).count() >= PROCESSES_MAX;
+            match if is_full { Err(WatchError::Stopped(pid)) } else { self.adopt(pid) } {
+                // If it has ended, not much is missed.
+                Ok(()) | Err(WatchError::Ended(_) | WatchError::Missing(_) | WatchError::Kernel(_)) => {}
+                Err(_) => drop(self.missed.insert(pid)),
+            }
         }
-        self.mappings = all;
+        self.threads.values_mut().for_each(|thread| thread.ran_lately_ns = 0);
+        for process in &self.processes {
+            for path in self.root.glob(&format!("/proc/{}/task/*", process.pid)) {
+                let Reading::Known(stat) = TaskStat::read(self.root, &format!("{path}/stat")) else {
+                    continue;
+                };
+                let Some(tid) = path.rsplit('/').next().and_then(|tid| tid.parse().ok()) else { continue };
+                let ran = self.root.read(&format!("{path}/schedstat")).into_known().unwrap_or_default();
+                let ran_ns: u64 = ran.split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(0);
+                let thread = self.threads.entry(tid).or_default();
+                (thread.pid, thread.name) = (process.pid, stat.comm);
+                thread.cpus.extend(stat.usage.map(|usage| usage.cpu));
+                (thread.ran_lately_ns, thread.ran_ns) = (ran_ns.saturating_sub(thread.ran_ns), ran_ns);
+            }
+        }
+    }
+
+    /// Threads that ran lately, those that ran most first.
+    pub fn running(&self) -> Vec<u32> {
+        let mut all: Vec<_> = self.threads.iter().filter(|(_, thread)| thread.ran_lately_ns > 0).collect();
+        all.sort_by_key(|(_, thread)| std::cmp::Reverse(thread.ran_lately_ns));
+        all.into_iter().map(|(tid, _)| *tid).collect()
+    }
+
+    /// The process of a thread.
+    pub fn process_of(&self, tid: u32) -> Option<&Process> {
+        let pid = self.threads.get(&tid)?.pid;
+        self.processes.iter().find(|process| process.pid == pid)
+    }
+
+    /// The first address of the mapping of an address; the address itself if it is no longer mapped.
+    pub fn mapping_of(&self, address: u64) -> u64 {
+        let mut all = self.processes.iter().filter_map(|process| {
+            let local = process.local(address)?;
+            let mapping = process.mappings.iter().find(|mapping| mapping.has(local))?;
+            Some(process.canonical(mapping.start))
+        });
+        all.next().unwrap_or(address)
     }
 
     /// Notes the pages of files' data that were written since the last call.
     pub fn note(&mut self, samples: &mut Samples) {
-        if let Some(data) = &mut self.data {
-            data.written().into_iter().for_each(|page| samples.note(page));
-        }
-    }
-
-    /// The threads that run.
-    pub fn tids(&self) -> Vec<u32> {
-        self.tracer.threads()
+        self.processes.iter_mut().for_each(|process| process.note(samples));
     }
 
     /// Takes samples: of one chunk, and of pages that several threads write to.
     pub fn sample(&mut self, samples: &mut Samples) {
-        self.attend();
-        let mut waited = Duration::ZERO;
-        if let Some(chunk) = self.chunks.get(self.next_chunk % self.chunks.len().max(1)).cloned() {
-            self.next_chunk = (self.next_chunk + 1) % self.chunks.len();
-            waited += self.window(&chunk, samples);
+        self.rest();
+        if self.looked.elapsed() > LOOK {
+            self.looked = Instant::now();
+            for process in self.processes.iter_mut().filter(|process| !process.has_ended()) {
+                process.look(self.root, &mut self.objects);
+            }
+        }
+        let before_ns = self.accounted.1;
+        self.turn += 1;
+        let all = self.processes.iter().enumerate();
+        let chunks =
+            all.flat_map(|(at, process)| process.chunks.iter().map(move |chunk| (at, chunk.clone())));
+        let chunks: Vec<(usize, Range<u64>)> = chunks.collect();
+        if let Some((at, chunk)) = chunks.get(self.turn % chunks.len().max(1)) {
+            self.window(*at, chunk, WINDOW, samples);
         }
         let shared = samples.shared_pages();
-        for _ in 0..PAGES_PER_CHUNK.min(shared.len()) {
-            self.next_page = (self.next_page + 1) % shared.len();
-            let page = shared[self.next_page];
-            waited += self.burst(page, samples);
+        for number in 0..PAGES_PER_CHUNK.min(shared.len()) {
+            let page = shared[(self.turn * PAGES_PER_CHUNK + number) % shared.len()];
+            for at in 0..self.processes.len() {
+                let Some(page) = self.processes[at].local(page) else { continue };
+                let block = self.processes[at].block(page);
+                // Again and again.
+                (0..BURST).all(|_| self.window(at, &block, PAGE_WINDOW, samples));
+            }
         }
-        self.stalled += waited;
-        thread::sleep(PAUSE_MIN.max(waited * PAUSE_FACTOR));
+        self.account();
+        let waited = Duration::from_nanos(self.accounted.1 - before_ns);
+        self.pause(PAUSE_MIN.max(waited * PAUSE_FACTOR), false);
     }
 
-    /// Protects a range for a moment; returns how long writes waited.
-    fn window(&self, range: &Range<u64>, samples: &mut Samples) -> Duration {
-        let mut waited = Duration::ZERO;
-        if self.watch.arm(range).is_ok() {
-            let begun = Instant::now();
-            while let Some(left) = WINDOW.checked_sub(begun.elapsed()) {
-                if !self.watch.wait(left) {
-                    break;
-                }
-                waited += self.gather(samples);
+    /// Protects a range for a moment. Returns whether a write was caught, and nothing else happened.
+    fn window(&mut self, at: usize, range: &Range<u64>, longest: Duration, samples: &mut Samples) -> bool {
+        let process = &self.processes[at];
+        if self.tracer.hold(process.pid).is_err() {
+            return false;
+        }
+        let (mut event, before, begun) = (None, samples.count, Instant::now());
+        let armed = process.watch.arm(range);
+        // Since when a write may wait.
+        let mut quiet = begun;
+        while event.is_none() && (longest == WINDOW || samples.count == before) && armed.is_ok() {
+            let Some(left) = longest.checked_sub(begun.elapsed()) else { break };
+            if process.watch.wait(left.min(POLL)) {
+                gather(process, samples);
+                self.stalled_ns += nanoseconds(quiet.elapsed());
             }
+            quiet = Instant::now();
+            event = self.tracer.event(false);
         }
         // Also of a part, if the rest was unmapped.
-        self.watch.release(range);
-        waited
-    }
-
-    /// Protects one page again and again.
-    fn burst(&self, page: u64, samples: &mut Samples) -> Duration {
-        let range = page..page + PAGE_BYTES;
-        let mut waited = Duration::ZERO;
-        for _ in 0..BURST {
-            if self.watch.arm(&range).is_err() || !self.watch.wait(PAGE_WINDOW) {
-                break;
-            }
-            waited += self.gather(samples);
+        process.watch.release(range);
+        let is_gone = armed.is_err_and(|error| error.raw_os_error() == Some(Errno::SRCH.raw_os_error()));
+        self.is_replaced |= is_gone && !process.has_ended();
+        let is_quiet = event.is_none();
+        if let Some(event) = event {
+            self.handle(event);
         }
-        self.watch.release(&range);
-        waited
-    }
-
-    /// Takes the writes that wait, and lets them continue.
-    fn gather(&self, samples: &mut Samples) -> Duration {
-        let begun = Instant::now();
-        let mut writes: Vec<Write> = Vec::new();
-        self.watch.writes(&mut writes);
-        while let Some(left) = HOLD.checked_sub(begun.elapsed()) {
-            if !self.watch.wait(left) {
-                break;
-            }
-            self.watch.writes(&mut writes);
-        }
-        let pages: BTreeSet<u64> = writes.iter().map(|write| write.page()).collect();
-        for page in pages {
-            self.watch.release(&(page..page + PAGE_BYTES));
-        }
-        let waited = begun.elapsed();
-        for write in writes {
-            samples.add(write.tid, write.address);
-        }
-        waited
+        is_quiet && samples.count > before
     }
 
     /// Adds what is known of the program.
     pub fn report(&self, record: &mut FinderRecord) {
-        record.stalled_ns += nanoseconds(self.stalled) + self.tracer.stopped_ns;
-        record.threads =
-            self.threads.iter().map(|(tid, name)| Thread { tid: *tid, name: name.clone() }).collect();
+        record.stalled_ns = self.stalled_ns + self.tracer.stopped_ns;
+        record.threads = self
+            .threads
+            .iter()
+            .map(|(tid, of)| Thread {
+                tid: *tid,
+                name: of.name.clone(),
+                cpus: of.cpus.iter().copied().collect(),
+            })
+            .collect();
         record.program =
-            self.root.read_link(&format!("/proc/{}/exe", self.pid)).into_known().unwrap_or_default();
-        record.watched_bytes = self.chunks.iter().map(|chunk| chunk.end - chunk.start).sum();
-        let sum = |kind, is_of: &dyn Fn(&Mapping) -> bool| {
-            let of_kind = self.mappings.iter().filter(|mapping| mapping.is_writable() && is_of(mapping));
-            Unwatched { kind, bytes: of_kind.map(Mapping::bytes).sum() }
-        };
-        let is_noted = |of: &Mapping| {
-            self.data.as_ref().is_some_and(|data| data.ranges.iter().any(|range| range.start == of.start))
-        };
-        let is_missed = |of: &Mapping| is_data(of) && !is_noted(of);
-        record.watched_bytes +=
-            self.mappings.iter().filter(|of| is_noted(of)).map(Mapping::bytes).sum::<u64>();
-        let refused = Unwatched { kind: UnwatchedKind::Refused, bytes: self.refused.values().sum() };
-        let all =
-            [sum(UnwatchedKind::Shared, &Mapping::is_shared), sum(UnwatchedKind::Data, &is_missed), refused];
-        record.unwatched = all.into_iter().filter(|of| of.bytes > 0).collect();
+            self.root.read_link(&format!("/proc/{}/exe", record.pid)).into_known().unwrap_or_default();
+        record.processes = self.processes.iter().map(|process| process.pid).collect();
+        record.missed_process_count = self.missed.len() as u64;
+        let mappers =
+            |address| self.processes.iter().filter(|process| process.local(address).is_some()).count();
+        let mut unwatched = BTreeMap::new();
+        self.processes.iter().for_each(|process| process.report(&mut unwatched, &mappers));
+        record.unwatched = unwatched.into_iter().map(|(kind, bytes)| Unwatched { kind, bytes }).collect();
     }
 }
 
-/// Initialized data of the program and its libraries.
-struct Data {
-    watch: PageWatch,
-    pages: WrittenPages,
-    ranges: Vec<Range<u64>>,
-    /// Ranges whose earlier writes are already left out.
-    begun: BTreeSet<u64>,
-}
-
-impl Data {
-    /// `None` before Linux 6.7.
-    fn new(fd: OwnedFd, pid: u32) -> Option<Self> {
-        let (watch, pages) = (PageWatch::noting(fd).ok()?, WrittenPages::open(pid).ok()?);
-        Some(Self { watch, pages, ranges: Vec::new(), begun: BTreeSet::new() })
-    }
-
-    fn register(&mut self, all: &[Mapping]) {
-        let data = all.iter().filter(|mapping| is_data(mapping)).map(|mapping| mapping.start..mapping.end);
-        self.ranges = data.filter(|range| self.watch.register(range).is_ok()).collect();
-    }
-
-    fn written(&mut self) -> Vec<u64> {
-        let mut written = Vec::new();
-        for range in &self.ranges {
-            let Ok(stretches) = self.pages.take(range) else { continue };
-            if !self.begun.insert(range.start) {
-                let step = usize::try_from(PAGE_BYTES).unwrap_or(usize::MAX);
-                written.extend(stretches.into_iter().flat_map(|of| of.step_by(step)));
-            }
+/// Takes the writes that wait, and lets them continue.
+fn gather(process: &Process, samples: &mut Samples) {
+    let begun = Instant::now();
+    let mut writes: Vec<Write> = Vec::new();
+    process.watch.writes(&mut writes);
+    while let Some(left) = HOLD.checked_sub(begun.elapsed()) {
+        if !process.watch.wait(left) {
+            break;
         }
-        written
+        process.watch.writes(&mut writes);
     }
-}
-
-/// Memory of a file that the program has written.
-fn is_data(mapping: &Mapping) -> bool {
-    mapping.is_writable() && !mapping.is_shared() && mapping.inode != 0 && mapping.dirty_kib > 0
-}
-
-/// Private memory without a file that the program has written.
-fn is_watchable(mapping: &Mapping) -> bool {
-    mapping.is_writable() && !mapping.is_shared() && mapping.inode == 0 && mapping.dirty_kib > 0
+    let pages: BTreeSet<u64> = writes.iter().map(|write| write.page()).collect();
+    for page in pages {
+        process.watch.release(&process.block(page));
+    }
+    let of = |write: &Write| (write.tid, process.canonical(write.address));
+    samples.add(&writes.iter().map(of).collect::<Vec<_>>());
 }

@@ -39,6 +39,11 @@ impl Stop {
         self.event() == libc::PTRACE_EVENT_STOP && self.signal() == libc::SIGTRAP
     }
 
+    /// The signal that the thread gets when it continues; 0 if none.
+    fn pending_signal(self) -> i32 {
+        if self.event() == 0 && self.signal() != CALL_STOP { self.signal() } else { 0 }
+    }
+
     /// The whole program is stopped by a signal.
     pub fn is_group(self) -> bool {
         self.event() == libc::PTRACE_EVENT_STOP && !self.is_trap()
@@ -51,7 +56,7 @@ pub fn task(tid: u32) -> libc::pid_t {
 
 /// Makes a request without memory.
 pub fn request(what: Request, tid: u32, value: libc::c_long) -> io::Result<()> {
-    // SAFETY: these requests (seize, interrupt, continue, listen) take numbers and touch no memory of this process.
+    // SAFETY: these requests (seize, interrupt, continue, listen, detach) take numbers and touch no memory of this process.
     let done = unsafe { libc::ptrace(what, task(tid), ptr::null_mut::<libc::c_void>(), value) };
     if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
@@ -107,12 +112,15 @@ pub fn wait_for(tid: u32) -> Option<Stop> {
 
 /// Lets a thread continue, with the signal that it was about to get.
 pub fn resume(stop: Stop) {
-    let is_listening = stop.is_group();
-    let signal = if stop.event() == 0 && stop.signal() != CALL_STOP { stop.signal() } else { 0 };
     // It fails if the thread has been killed.
-    let _ = if is_listening {
+    let _ = if stop.is_group() {
         request(libc::PTRACE_LISTEN, stop.tid, 0)
     } else {
-        request(libc::PTRACE_CONT, stop.tid, signal.into())
+        request(libc::PTRACE_CONT, stop.tid, stop.pending_signal().into())
     };
+}
+
+/// Traces a stopped thread no longer. It gets the signal that it was about to get, or stays stopped with its program.
+pub fn let_go(stop: Stop) {
+    let _ = request(libc::PTRACE_DETACH, stop.tid, stop.pending_signal().into());
 }
