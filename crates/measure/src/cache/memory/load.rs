@@ -4,10 +4,7 @@ use super::{
     MemoryError,
     buffer::{Chase, Line},
 };
-use crate::{
-    affinity,
-    clock::{ArchCounter, Counter as _, TickScale},
-};
+use crate::affinity;
 use lowlat_cache::memory::LoadTime;
 use lowlat_host::{CpuId, CpuSet, statistics::carries_quantile};
 use lowlat_sys::Root;
@@ -53,17 +50,16 @@ pub struct Chaser<'a, 'ring, const N: usize> {
     pub figure: Duration,
 }
 
-/// The clock, the host, and for how long threads had to wait for their CPUs.
+/// The host, and for how long threads had to wait for their CPUs.
 pub struct Bench<'a> {
     pub root: &'a Root,
-    pub scale: TickScale,
     ran_ns: AtomicU64,
     waited_ns: AtomicU64,
 }
 
 impl<'a> Bench<'a> {
-    pub fn new(root: &'a Root, scale: TickScale) -> Self {
-        Self { root, scale, ran_ns: AtomicU64::new(0), waited_ns: AtomicU64::new(0) }
+    pub fn new(root: &'a Root) -> Self {
+        Self { root, ran_ns: AtomicU64::new(0), waited_ns: AtomicU64::new(0) }
     }
 
     /// Share of their time that threads waited since the last call; `None` if the kernel does not count.
@@ -115,7 +111,7 @@ impl<'a> Bench<'a> {
             let timed = scope.spawn(|| {
                 let time = self.count(chaser.cpu, &start, || {
                     chaser.chase.advance(chaser.warm_steps);
-                    load_time(chaser.chase, chaser.figure, self.scale)
+                    load_time(chaser.chase, chaser.figure)
                 });
                 // Relaxed: pairs with the loads of the readers.
                 is_over.store(true, Ordering::Relaxed);
@@ -213,11 +209,12 @@ fn work(lines: &mut [Line], act: Act, pause: Duration, may_go_on: impl Fn() -> b
 }
 
 /// Time of a load in blocks, on the present CPU.
-fn load_time<const N: usize>(chase: &mut Chase<'_, N>, figure: Duration, scale: TickScale) -> LoadTime {
+fn load_time<const N: usize>(chase: &mut Chase<'_, N>, figure: Duration) -> LoadTime {
+    // The kernel reads the counter only after the loads before. A bare one is read while they are under way.
     let mut timed = |steps: u64| {
-        let begun = ArchCounter.now();
+        let begun = Instant::now();
         chase.advance(steps);
-        scale.ns(ArchCounter.now().saturating_sub(begun))
+        u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
     };
     let estimated_ns = (0..ESTIMATES).map(|_| timed(STEPS_TO_ESTIMATE)).min().unwrap_or(0);
     let steps = (BLOCK_NS * STEPS_TO_ESTIMATE / estimated_ns.max(1)).max(1);

@@ -4,11 +4,7 @@ mod buffer;
 mod curves;
 mod load;
 
-use crate::{
-    affinity::AffinityError,
-    clock::{ArchCounter, ClockError, TickScale, frequency_of},
-    text::without_hint,
-};
+use crate::{affinity::AffinityError, text::without_hint};
 use buffer::{Buffer, Chase, Line};
 use curves::{Curves, OwnMemory};
 use load::{Act, Bench, Chaser};
@@ -31,9 +27,6 @@ const HUGE_SHARE_MIN: f64 = 0.9;
 /// Why nothing was measured.
 #[derive(Debug, Error)]
 pub enum MemoryError {
-    /// No clock.
-    #[error(transparent)]
-    Clock(#[from] ClockError),
     /// A thread could not run on its CPU.
     #[error("{0}\nhint: choose others with --cpus")]
     Cpu(AffinityError),
@@ -81,7 +74,7 @@ pub fn plan(root: &Root, host: &HostSnapshot, options: &MemoryOptions) -> Result
 /// `say` with each step of the work, for a line of progress.
 ///
 /// # Errors
-/// [`MemoryError`] if there is no clock.
+/// [`MemoryError::Size`].
 pub fn run(
     root: &Root,
     host: &HostSnapshot,
@@ -89,7 +82,7 @@ pub fn run(
     stop: &AtomicBool,
     say: &mut dyn FnMut(String),
 ) -> Result<MemoryRecord, MemoryError> {
-    let bench = Bench::new(root, TickScale::new(frequency_of(ArchCounter::KIND, root)?.hz));
+    let bench = Bench::new(root);
     let mut record = plan(root, host, options)?;
     let mut space = Room::read(root, host, record.memory.nodes.len());
     record.left_out.extend(space.unknown.take());
