@@ -168,7 +168,12 @@ mod tests {
         assert!(said(&reordered).contains("use the same CPUs (0-1), in another order"));
         let mut other = record([1.0, 1.0], 9);
         other.cells[1].setting.policy = lowlat_workload::Policy::Fifo;
-        assert!(!said(&other).contains("itself"), "the policies differ");
+        assert!(
+            !said(&other).contains("itself") && !said(&other).contains("other rules"),
+            "the policies differ"
+        );
+        other.cells.iter_mut().for_each(|cell| cell.cpus.clear());
+        assert!(said(&other).contains("wakes processes of each policy by other rules"), "{}", said(&other));
         let mut humps = record([100.0, 100.0], 9);
         for run in humps.runs.iter_mut().filter(|run| run.round % 3 == 0 && run.cell == 1) {
             run.per_s *= 0.8;

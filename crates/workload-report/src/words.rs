@@ -118,6 +118,7 @@ pub fn caveats(record: &WorkloadRecord) -> Vec<String> {
         }
     }
     let pairs = if record.purpose == Purpose::Compare { record.pairs() } else { Vec::new() };
+    let mut has_two_policies = false;
     for pair in pairs {
         let [Some(a), Some(b)] = pair.map(|place| record.cells.get(place)) else { continue };
         let is_place_alone = Setting { place: b.setting.place, ..a.setting } == b.setting;
@@ -129,6 +130,14 @@ pub fn caveats(record: &WorkloadRecord) -> Vec<String> {
             };
             found.push(format!("{}: both sides use the same CPUs ({}){how}.", named(a), cpus(a)));
         }
+        has_two_policies |= a.setting.policy != b.setting.policy && a.cpus.is_empty() && b.cpus.is_empty();
+    }
+    if has_two_policies {
+        found.push(
+            "The kernel chose the CPUs, and it wakes processes of each policy by other rules: ratios hold the place of the \
+             processes too. Give both sides a place to compare policies alone."
+                .to_owned(),
+        );
     }
     found
 }
