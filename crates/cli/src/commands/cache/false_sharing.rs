@@ -56,8 +56,7 @@ fn declare(command: Command) -> Command {
              for up to a quarter of the time; while it is watched, no debugger can attach to it. Transparent huge pages stay \
              whole. Where the processor counts cache traffic, `perf c2c` also sees kernel memory.\n\n\
              Exit codes: 0 clean, 1 false sharing found or suspected, 2 error, 4 nothing was measured, or nothing \
-             found and part not looked at, 130 \
-             interrupted.\n\n{}",
+             found and part not looked at, 130 interrupted.\n\n{}",
             examples(&[
                 ("lowlat cache false-sharing", "Measure two CPUs of different cores."),
                 ("lowlat cache false-sharing --cpus 2,3,10,11", "Measure four threads across two clusters."),
