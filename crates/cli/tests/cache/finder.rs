@@ -82,30 +82,8 @@ fn a_program_runs_on_when_lowlat_is_killed() {
 }
 
 #[test]
-fn a_command_is_watched_and_runs_to_its_end() {
-    let Some((_folder, program)) = planted("a_command_is_watched") else { return };
-    let mut lowlat = Command::new(binary());
-    lowlat.args(["cache", "false-sharing", "--duration", "6s", "--json", "--"]).arg(program);
-    lowlat.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut running = Running(Some(lowlat.spawn().unwrap()));
-    let input = running.0.as_mut().unwrap().stdin.take();
-    thread::sleep(Duration::from_secs(8));
-    drop(input);
-    let output = running.0.take().unwrap().wait_with_output().unwrap();
-    let said = text(&output.stderr);
-    if said.contains("breakpoints") {
-        eprintln!("skipped: a_command_is_watched: {said}");
-        return;
-    }
-    assert!(said.ends_with("right\n"), "{said}");
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert!(record["counts"].as_array().is_some_and(|counts| !counts.is_empty()), "{record}");
-}
-
-#[test]
-fn a_commands_children_are_watched() {
-    let Some((_folder, program)) = planted("a_commands_children_are_watched") else { return };
+fn a_command_is_watched_with_its_children_and_runs_to_its_end() {
+    let Some((_folder, program)) = planted("a_command_is_watched_with_its_children") else { return };
     let mut lowlat = Command::new(binary());
     let script = format!("'{}'; exit 3", program.display());
     lowlat.args(["cache", "false-sharing", "--duration", "20s", "--json", "--", "sh", "-c", &script]);
@@ -117,10 +95,11 @@ fn a_commands_children_are_watched() {
     let output = running.0.take().unwrap().wait_with_output().unwrap();
     let said = text(&output.stderr);
     if said.contains("breakpoints") {
-        eprintln!("skipped: a_commands_children_are_watched: {said}");
+        eprintln!("skipped: a_command_is_watched_with_its_children: {said}");
         return;
     }
     assert!(said.ends_with("right\n"), "{said}");
+    assert_eq!(output.status.code(), Some(1), "{said}");
     let record: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(record["processes"].as_array().map(Vec::len), Some(2), "{record}");
     assert!(record["counts"].as_array().is_some_and(|counts| !counts.is_empty()), "{record}");
