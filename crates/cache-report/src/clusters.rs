@@ -149,7 +149,10 @@ fn ext(host: &HostSnapshot) -> String {
 
 /// What the comparison shows.
 pub(super) fn compared(record: &ClustersRecord) -> String {
-    let Some(filling) = &record.filling else { return "Nothing was compared".to_owned() };
+    let Some(filling) = &record.filling else {
+        let of_capture = "What packing costs is measured on the running host only";
+        return if record.why_not.is_some() { "Nothing was compared" } else { of_capture }.to_owned();
+    };
     let level = filling.level.word();
     if record.rounds.is_empty() {
         return "Nothing was compared".to_owned();

@@ -163,11 +163,11 @@ fn clusters_are_judged_on_captures_and_compared_or_explained_here() {
         common::fixtures().into_iter().find(|(name, _)| name == "xeon6-e-2x4-modules").unwrap();
     let output = common::lowlat(&["cache", "clusters", "--root", capture.to_str().unwrap()]);
     let shown = text(&output.stdout);
-    assert_eq!(output.status.code(), Some(4), "{}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     for part in [
         "This kernel spreads load over clusters",
         "CPUs 0-3 have a scheduling domain",
-        "is not the",
+        "on the running host only",
         "lowlat run --place cluster-spread 4 -- CMD",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");

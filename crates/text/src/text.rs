@@ -112,9 +112,9 @@ pub fn add_result(out: &mut String, text: &str, width: usize) {
     }
 }
 
-/// Adds a detail as wrapped dimmed lines, indented by two spaces.
+/// Adds a detail as wrapped dimmed lines, indented by two spaces. No text adds nothing.
 pub fn add_detail(out: &mut String, text: &str, width: usize) {
-    for line in wrap(&clean(text), width.saturating_sub(2)) {
+    for line in wrap(&clean(text), width.saturating_sub(2)).into_iter().filter(|line| !line.is_empty()) {
         out.push_str(&format!("  {}\n", paint(DIM, &line)));
     }
 }

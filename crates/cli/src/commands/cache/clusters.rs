@@ -61,7 +61,8 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     };
     let text = lowlat_cache_report::clusters_text(&measurement.record, &document.snapshot, output::width());
     outputs.write(&document, &text)?;
-    Ok(match (document.is_interrupted, measurement.record.rounds.is_empty()) {
+    let is_missing = measurement.record.why_not.is_some();
+    Ok(match (document.is_interrupted, is_missing) {
         (true, _) => Exit::Interrupted,
         (false, true) => Exit::NotJudged,
         (false, false) => Exit::Clean,
@@ -77,18 +78,17 @@ fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
     let stop = signals::stop_flag()?;
     run.started_at = Timestamp::now();
     let topology = &host.snapshot.topology;
-    let chosen = if host.root.is_live() {
-        Filling::choose(topology, &super::usable(arguments.cpus.as_ref(), &host.snapshot)?)
-    } else {
-        Err(format!("{} is not the running host.", host.root.label()))
-    };
-    let record = match chosen {
-        Err(why) => ClustersRecord { why_not: Some(why), ..ClustersRecord::default() },
-        Ok(filling) => {
-            let mut say =
-                |round| progress.say(format!("measuring round {} of {}", round + 1, arguments.rounds));
-            clusters::run(&host.root, &filling, arguments.rounds, &stop, &mut say)?
+    let record = if host.root.is_live() {
+        match Filling::choose(topology, &super::usable(arguments.cpus.as_ref(), &host.snapshot)?) {
+            Err(why) => ClustersRecord { why_not: Some(why), ..ClustersRecord::default() },
+            Ok(filling) => {
+                let mut say =
+                    |round| progress.say(format!("measuring round {} of {}", round + 1, arguments.rounds));
+                clusters::run(&host.root, &filling, arguments.rounds, &stop, &mut say)?
+            }
         }
+    } else {
+        ClustersRecord::default()
     };
     progress.finish();
     Ok(run.document(host, audit, vec![ClustersMeasurement::from(record).into()], &stop))
