@@ -17,13 +17,16 @@ mod pattern;
 pub use dictionary::Dictionary;
 pub use html::{misses, translated};
 
-/// The Chinese catalogue, in files by the part of lowlat that shows the texts.
-const CHINESE: &[&str] = &[
-    include_str!("../zh/facts.po"),
-    include_str!("../zh/firmware.po"),
-    include_str!("../zh/pages.po"),
-    include_str!("../zh/settings-boot-sysfs.po"),
-    include_str!("../zh/settings-rest.po"),
+use flate2::read::GzDecoder;
+use std::io::Read as _;
+
+/// The Chinese catalogue, in files by the part of lowlat that shows the texts, compressed by the build script.
+const CHINESE: &[&[u8]] = &[
+    include_bytes!(concat!(env!("OUT_DIR"), "/facts.po.gz")),
+    include_bytes!(concat!(env!("OUT_DIR"), "/firmware.po.gz")),
+    include_bytes!(concat!(env!("OUT_DIR"), "/pages.po.gz")),
+    include_bytes!(concat!(env!("OUT_DIR"), "/settings-boot-sysfs.po.gz")),
+    include_bytes!(concat!(env!("OUT_DIR"), "/settings-rest.po.gz")),
 ];
 
 /// Language of pages.
@@ -59,19 +62,30 @@ impl Language {
 
 /// Returns the Chinese catalogue.
 pub fn chinese() -> Dictionary {
-    Dictionary::of(CHINESE)
+    let files = catalogues();
+    Dictionary::of(&files.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn catalogues() -> Vec<String> {
+    let whole = |packed: &&[u8]| {
+        let mut text = String::new();
+        // Damage would be that of the binary; the page is then English.
+        let _ = GzDecoder::new(*packed).read_to_string(&mut text);
+        text
+    };
+    CHINESE.iter().map(whole).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CHINESE, Dictionary, dictionary::spelled, pattern::difference, translated};
+    use super::{Dictionary, catalogues, chinese, dictionary::spelled, pattern::difference, translated};
     use polib::po_file::parse_from_reader;
     use std::collections::BTreeSet;
 
     #[test]
     fn catalogues_are_whole_and_have_each_text_once() {
         let mut keys = BTreeSet::new();
-        for file in CHINESE {
+        for file in catalogues() {
             let catalog = parse_from_reader(file.as_bytes()).expect("a PO file");
             for message in catalog.messages() {
                 let (key, translation) = (spelled(message.msgid()), message.msgstr().expect("one form"));
@@ -83,7 +97,7 @@ mod tests {
                 );
             }
         }
-        assert_eq!(Dictionary::of(CHINESE).entry_count(), keys.len());
+        assert_eq!(chinese().entry_count(), keys.len());
     }
 
     fn page(html: &str) -> String {
@@ -158,10 +172,10 @@ msgstr "期望值"
     /// Interrupts and threads may be named as words that the catalogue has.
     #[test]
     fn names_of_interrupts_and_threads_stay_as_the_kernel_prints_them() {
-        let dictionary = Dictionary::of(CHINESE);
+        let dictionary = chinese();
         let mut names: BTreeSet<String> =
             ["kworker/1:2-mm_percpu_wq", "migration/3", "IR-PCI-MSI 9-edge"].map(str::to_owned).into();
-        for file in CHINESE {
+        for file in catalogues() {
             let catalog = parse_from_reader(file.as_bytes()).expect("a PO file");
             names.extend(catalog.messages().map(|message| message.msgid().to_owned()));
         }
@@ -196,7 +210,7 @@ msgstr "期望值"
 
     #[test]
     fn texts_of_20_kb_that_repeat_a_pattern_end() {
-        let dictionary = Dictionary::of(CHINESE);
+        let dictionary = chinese();
         for (part, end) in
             [("7 for 1 s, interruptions of ", ""), (" is loaded", "x"), ("x: ", "up"), ("tcp to ", "")]
         {
