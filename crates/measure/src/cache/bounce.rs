@@ -331,7 +331,9 @@ mod tests {
         let mut other = vec![1_u64; 4 << 20];
         let mut extras: Vec<u64> = (0..101_u64)
             .map(|round| {
-                other.iter_mut().for_each(|word| *word += round);
+                for word in &mut other {
+                    *word += round;
+                }
                 hint::black_box(&mut other);
                 extra(&lines, load)
             })
