@@ -219,13 +219,13 @@ fn store(link: &AtomicUsize) -> usize {
 
 /// The counter once all loads before are complete. A bare reading may be taken while they are under way.
 fn settled() -> u64 {
-    // SAFETY: both barriers are part of every processor of their architecture and touch no memory, stack or flags. The
-    // compiler moves no access to memory over them.
     #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 has the barrier, which touches no stack and no flags. It may order any memory.
     unsafe {
         core::arch::asm!("lfence", options(nostack, preserves_flags));
     }
     #[cfg(target_arch = "aarch64")]
+    // SAFETY: every aarch64 has the barrier, which touches no stack and no flags. It may order any memory.
     unsafe {
         core::arch::asm!("dsb ishld", options(nostack, preserves_flags));
     }
