@@ -100,7 +100,7 @@ fn buffers(record: &MemoryRecord) -> Vec<String> {
             Reading::Known(bytes) => {
                 format!("its {} last-level caches have {} together", node.llc_count, size(*bytes))
             }
-            unknown => format!("the size of its last-level caches is {}", unknown.as_ref().map(|_| "")),
+            unknown => format!("the size of its last-level caches is {unknown}"),
         };
         format!("Node {}: {:#} read {} each; {caches}.", node.node, node.cpus, size(node.bytes_per_cpu))
     };

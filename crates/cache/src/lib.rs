@@ -12,7 +12,7 @@ pub mod memory;
 pub mod sharing;
 
 /// The value at a share of the sorted values; `None` without values.
-fn quantile(mut values: Vec<f64>, share: f64) -> Option<f64> {
+pub fn quantile(mut values: Vec<f64>, share: f64) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let last = values.len().checked_sub(1)?;
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a place among the values")]

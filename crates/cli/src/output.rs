@@ -46,6 +46,17 @@ impl fmt::Display for Interrupted {
 
 impl std::error::Error for Interrupted {}
 
+impl Exit {
+    /// How a measurement ended: what is not whole is no success.
+    pub fn of_measurement(is_interrupted: bool, is_whole: bool) -> Self {
+        match (is_interrupted, is_whole) {
+            (true, _) => Self::Interrupted,
+            (false, true) => Self::Clean,
+            (false, false) => Self::NotJudged,
+        }
+    }
+}
+
 impl From<&anyhow::Error> for Exit {
     fn from(error: &anyhow::Error) -> Self {
         if error.is::<Interrupted>() { Self::Interrupted } else { Self::Error }

@@ -84,7 +84,7 @@ pub fn near_nothing(name: &str, host: &HostSnapshot) -> Option<Warning> {
         Reading::Known(node) if *node >= 0 || host.topology.nodes.len() == 1 => return None,
         Reading::Known(_) => "its device has no NUMA node".to_owned(),
         Reading::Absent => "it has no device".to_owned(),
-        unread => format!("its NUMA node was not read: {}", unread.as_ref().map(|_| "")),
+        unread => format!("its NUMA node was not read: {unread}"),
     };
     Some(Warning::NearNothing { name: name.to_owned(), why })
 }

@@ -85,7 +85,7 @@ impl Pins {
     pub fn update(&mut self, running: &[Thread]) -> Update {
         let is_running = |tid: u32| running.iter().any(|thread| thread.tid == tid);
         let all: CpuSet = self.cpus.iter().copied().chain(self.map.cpus().iter()).collect();
-        let inherited: BTreeSet<Vec<CpuId>> = self.given.values().map(|cpus| cpus.iter().collect()).collect();
+        let inherited: Vec<CpuSet> = self.given.values().cloned().collect();
         self.given.retain(|tid, _| is_running(*tid));
         self.named.retain(|tid| is_running(*tid));
         for place in &mut self.places {
@@ -100,8 +100,7 @@ impl Pins {
                 }
                 // The first thread starts on the first CPU, or on all.
                 let first = self.cpus.first().copied().map(CpuSet::of);
-                let is_inherited =
-                    Some(cpus) == first.as_ref() || inherited.contains(&cpus.iter().collect::<Vec<_>>());
+                let is_inherited = Some(cpus) == first.as_ref() || inherited.contains(cpus);
                 !is_inherited && !all.is_subset(cpus)
             };
             if cpus.as_ref().is_some_and(has_moved) {

@@ -4,11 +4,11 @@ use super::{
     record::C2cRecord,
     survey::{Limits, Missed, Sample, survey},
 };
-use lowlat_host::{CpuId, CpuSet, topology::Topology};
+use lowlat_host::{CPU_ID_MAX, CpuId, CpuSet, topology::Topology};
 use thiserror::Error;
 
-/// Most rows: more than any host has CPUs.
-const ROWS_MAX: usize = 8_192;
+/// Most rows: those of all CPUs that a host can have.
+const ROWS_MAX: usize = CPU_ID_MAX as usize + 1;
 
 /// Why a text is not a matrix of latencies.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -8,7 +8,7 @@ pub const PAGE_BYTES: u64 = 4_096;
 /// Bytes that one breakpoint watches.
 pub const WORD_BYTES: u64 = 8;
 
-/// Caught writes of a line by one thread that make it worth counting who reads it.
+/// Fewest caught writes of one thread to a line before its readers are counted.
 const HOT_WRITES_MIN: u64 = 2;
 /// Lines, each with two threads, of which writes at the same time are noted.
 const CLOSE_MAX: usize = 1 << 14;

@@ -47,11 +47,11 @@ impl MemoryPlan {
     ///
     /// `None` if the sizes are beyond 64 bits.
     pub fn of(topology: &Topology, cpus: &CpuSet, asked: Option<u64>) -> Option<Self> {
+        let llcs = topology.llcs();
         let nodes = topology.nodes.iter().map(|node| (node, node.cpus.intersection(cpus)));
         let mut nodes: Vec<NodePlan> = nodes
             .filter(|(_, cpus)| !cpus.is_empty())
             .map(|(node, cpus)| {
-                let llcs = topology.llcs();
                 let of_node = llcs.iter().filter(|llc| !llc.cpus.intersection(&node.cpus).is_empty());
                 let sizes: Vec<Reading<u64>> = of_node.map(|llc| llc.size_bytes.clone()).collect();
                 let llc_count = sizes.len();
@@ -109,9 +109,8 @@ impl MemoryPlan {
                 )),
                 Reading::Known(_) => {}
                 unknown => doubts.push(format!(
-                    "Node {}: the size of its last-level caches is not known ({}), so they may hold a part of the buffer.",
-                    node.node,
-                    unknown.as_ref().map(u64::to_string)
+                    "Node {}: the size of its last-level caches is not known ({unknown}), so they may hold a part of the buffer.",
+                    node.node
                 )),
             }
             if node.bytes_per_cpu < node.bytes_per_cpu_min {

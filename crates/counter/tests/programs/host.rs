@@ -1,4 +1,4 @@
-//! Loads a library, lets many threads count in it, unloads it, and goes on with these threads: `host LIBRARY`.
+//! Loads a library, counts in it from many threads, unloads it and keeps the threads running: `host LIBRARY`.
 
 use std::{ffi::CString, sync::Barrier, thread};
 

@@ -2,7 +2,7 @@
 
 use crate::{
     affinity,
-    clock::{ArchCounter, Counter, TickScale},
+    clock::{ArchCounter, Counter, TickScale, complete_loads},
 };
 use lowlat_cache::c2c::Method;
 use lowlat_host::{CpuId, CpuSet};
@@ -217,18 +217,9 @@ fn store(link: &AtomicUsize) -> usize {
     link.swap(next, Ordering::Relaxed)
 }
 
-/// The counter once all loads before are complete. A bare reading may be taken while they are under way.
+/// The counter once all loads before are complete.
 fn settled() -> u64 {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: every x86-64 has the barrier, which touches no stack and no flags. It may order any memory.
-    unsafe {
-        core::arch::asm!("lfence", options(nostack, preserves_flags));
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: every aarch64 has the barrier, which touches no stack and no flags. It may order any memory.
-    unsafe {
-        core::arch::asm!("dsb ishld", options(nostack, preserves_flags));
-    }
+    complete_loads();
     ArchCounter.now()
 }
 

@@ -57,6 +57,22 @@ impl ArchCounter {
     };
 }
 
+/// Waits until all loads before are complete. A counter that is read without this may be read while they are under way, and
+/// then shows a chain of misses as faster than the nearest cache.
+#[inline]
+pub fn complete_loads() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 has the barrier, which touches no stack and no flags. It may order any memory.
+    unsafe {
+        core::arch::asm!("lfence", options(nostack, preserves_flags));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: every aarch64 has the barrier, which touches no stack and no flags. It may order any memory.
+    unsafe {
+        core::arch::asm!("dsb ishld", options(nostack, preserves_flags));
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 impl Counter for ArchCounter {
     /// A plain RDTSC, neither RDTSCP nor fenced.

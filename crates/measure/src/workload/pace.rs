@@ -78,8 +78,8 @@ impl Gate {
 }
 
 /// The pace of one process. All count in the same window of time, so a process that had no CPU in it counts nothing. An
-/// operation counts if it starts in the window, as far as the clock is read often enough to tell. The process reads the clock only as often as needed, so that reading it costs no more than a
-/// thousandth of the time.
+/// operation counts if it starts in the window, as far as the clock is read often enough to tell. The process reads the
+/// clock only as often as needed, so that reading it costs no more than a thousandth of the time.
 #[derive(Debug)]
 pub struct Pace<'a> {
     gate: &'a Gate,

@@ -9,8 +9,7 @@ use lowlat_text::units::{clean, count, duration, percent, rate, span};
 
 /// Returns one sentence on the result of the comparison.
 pub fn headline(comparison: &Comparison) -> String {
-    let of = &comparison.all;
-    if of.before.rate.is_none() && of.after.rate.is_none() {
+    if !comparison.has_rates() {
         if let Some(workloads) = &comparison.workloads {
             return format!("{}.", lowlat_workload_report::changes_headline(workloads));
         }

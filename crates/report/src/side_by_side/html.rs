@@ -71,7 +71,7 @@ fn comparison_of(of: &SideBySide, at: usize) -> Option<&Comparison> {
 fn result(comparison: &Comparison, scale: &LogScale) -> Markup {
     let rate = &comparison.all.rate;
     let (word, class) = harm_word(comparison.harm.verdict);
-    if comparison.all.before.rate.is_none() && comparison.all.after.rate.is_none() {
+    if !comparison.has_rates() {
         let has_workloads = comparison.workloads.is_some();
         let what = if has_workloads { "workloads are compared below" } else { "only settings are compared" };
         return html! { td {} td class="left shows" { (what) } };

@@ -63,9 +63,5 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         output::print(&lowlat_cache_report::clock_text(&record, output::width()))?;
     }
     // Relaxed: set by the signal handler; the threads have been joined.
-    Ok(match (stop.load(Ordering::Relaxed), record.mhz_kept()) {
-        (true, _) => Exit::Interrupted,
-        (false, None) => Exit::NotJudged,
-        (false, Some(_)) => Exit::Clean,
-    })
+    Ok(Exit::of_measurement(stop.load(Ordering::Relaxed), record.mhz_kept().is_some()))
 }

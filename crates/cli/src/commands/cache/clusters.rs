@@ -61,12 +61,8 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     };
     let text = lowlat_cache_report::clusters_text(&measurement.record, &document.snapshot, output::width());
     outputs.write(&document, &text)?;
-    let is_missing = measurement.record.why_not.is_some();
-    Ok(match (document.is_interrupted, is_missing) {
-        (true, _) => Exit::Interrupted,
-        (false, true) => Exit::NotJudged,
-        (false, false) => Exit::Clean,
-    })
+    let is_whole = measurement.record.why_not.is_none();
+    Ok(Exit::of_measurement(document.is_interrupted, is_whole))
 }
 
 fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {

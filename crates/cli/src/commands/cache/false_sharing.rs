@@ -100,11 +100,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         output::print(&lowlat_cache_report::sharing_text(&record, output::width()))?;
     }
     // Relaxed: set by the signal handler; the threads have been joined.
-    Ok(match (stop.load(Ordering::Relaxed), record.rounds.is_empty()) {
-        (true, _) => Exit::Interrupted,
-        (false, true) => Exit::NotJudged,
-        (false, false) => Exit::Clean,
-    })
+    Ok(Exit::of_measurement(stop.load(Ordering::Relaxed), !record.rounds.is_empty()))
 }
 
 /// The first CPU and one on another core; any other one if all share a core.

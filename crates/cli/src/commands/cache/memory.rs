@@ -93,9 +93,5 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         output::print(&lowlat_cache_report::memory_text(&record, output::width()))?;
     }
     // Relaxed: set by the signal handler; the threads have been joined.
-    Ok(match (stop.load(Ordering::Relaxed), record.paths.is_empty() && !is_plan) {
-        (true, _) => Exit::Interrupted,
-        (false, true) => Exit::NotJudged,
-        (false, false) => Exit::Clean,
-    })
+    Ok(Exit::of_measurement(stop.load(Ordering::Relaxed), is_plan || !record.paths.is_empty()))
 }

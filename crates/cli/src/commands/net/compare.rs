@@ -78,7 +78,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         .context("cannot show the document: it contains no comparison\nhint: name one that `lowlat net compare --result` wrote")?
         .record;
     outputs.write(&document, &lowlat_net_report::net_compare_text(record, output::width()))?;
-    Ok(super::ended(&document, record.is_whole()))
+    Ok(Exit::of_measurement(document.is_interrupted, record.is_whole()))
 }
 
 fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {

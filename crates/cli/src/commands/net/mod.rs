@@ -48,15 +48,6 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     run_member("net", MEMBERS, matches)
 }
 
-/// How a measurement ended: what is not whole is no success.
-fn ended(document: &ResultDocument, is_whole: bool) -> Exit {
-    match (document.is_interrupted, is_whole) {
-        (true, _) => Exit::Interrupted,
-        (false, true) => Exit::Clean,
-        (false, false) => Exit::NotJudged,
-    }
-}
-
 /// The interface of this name.
 fn found<'a>(host: &'a HostSnapshot, name: &str) -> anyhow::Result<&'a Nic> {
     host.nics.iter().find(|nic| nic.name == name).ok_or_else(|| {

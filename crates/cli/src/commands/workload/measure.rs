@@ -99,11 +99,7 @@ pub fn run(
             "cannot measure any workload: {why}\nhint: `lowlat workload list` lists what can run here"
         );
     }
-    Ok(match document.is_interrupted {
-        true => Exit::Interrupted,
-        false if !lowlat_workload_report::has_result(record) => Exit::NotJudged,
-        false => Exit::Clean,
-    })
+    Ok(Exit::of_measurement(document.is_interrupted, lowlat_workload_report::has_result(record)))
 }
 
 fn measure(command: &'static str, arguments: &MeasureArgs, order: Order) -> anyhow::Result<ResultDocument> {

@@ -56,8 +56,8 @@ impl FinderError {
     }
 }
 
-/// Watches a program for some time; with `has_children`, also the processes that it starts. Ends early, with what was seen, when `stop` is raised or the program ends; it runs on
-/// as before.
+/// Watches a program for some time; with `has_children`, also the processes that it starts. Ends early, with what was
+/// seen, when `stop` is raised or the program ends. The program runs on as before.
 ///
 /// # Errors
 /// [`FinderError`] if the program cannot be watched; nothing of it was changed then.

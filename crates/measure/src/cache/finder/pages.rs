@@ -260,11 +260,12 @@ impl<'a> Watched<'a> {
         let before_ns = self.accounted.1;
         self.turn += 1;
         let all = self.processes.iter().enumerate();
-        let chunks =
+        let mut chunks =
             all.flat_map(|(at, process)| process.chunks.iter().map(move |chunk| (at, chunk.clone())));
-        let chunks: Vec<(usize, Range<u64>)> = chunks.collect();
-        if let Some((at, chunk)) = chunks.get(self.turn % chunks.len().max(1)) {
-            self.window(*at, chunk, WINDOW, samples);
+        let count: usize = self.processes.iter().map(|process| process.chunks.len()).sum();
+        let next = chunks.nth(self.turn % count.max(1));
+        if let Some((at, chunk)) = next {
+            self.window(at, &chunk, WINDOW, samples);
         }
         let shared = samples.shared_pages();
         for number in 0..PAGES_PER_CHUNK.min(shared.len()) {

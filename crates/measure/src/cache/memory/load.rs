@@ -4,8 +4,8 @@ use super::{
     MemoryError,
     buffer::{Chase, Line},
 };
-use crate::affinity;
-use lowlat_cache::memory::LoadTime;
+use crate::{affinity, clock::complete_loads};
+use lowlat_cache::{memory::LoadTime, quantile};
 use lowlat_host::{CpuId, CpuSet, statistics::carries_quantile};
 use lowlat_sys::Root;
 use std::{
@@ -210,10 +210,10 @@ fn work(lines: &mut [Line], act: Act, pause: Duration, may_go_on: impl Fn() -> b
 
 /// Time of a load in blocks, on the present CPU.
 fn load_time<const N: usize>(chase: &mut Chase<'_, N>, figure: Duration) -> LoadTime {
-    // The kernel reads the counter only after the loads before. A bare one is read while they are under way.
     let mut timed = |steps: u64| {
         let begun = Instant::now();
         chase.advance(steps);
+        complete_loads();
         u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX)
     };
     let estimated_ns = (0..ESTIMATES).map(|_| timed(STEPS_TO_ESTIMATE)).min().unwrap_or(0);
@@ -223,17 +223,10 @@ fn load_time<const N: usize>(chase: &mut Chase<'_, N>, figure: Duration) -> Load
     while blocks.is_empty() || begun.elapsed() < figure {
         blocks.push(timed(steps));
     }
-    blocks.sort_unstable();
-    let at = |share: f64| {
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a place among the blocks"
-        )]
-        let place = ((blocks.len() - 1) as f64 * share).round() as usize;
-        blocks.get(place).map_or(0.0, |ns| *ns as f64 / (steps * N as u64) as f64)
-    };
-    LoadTime { ns: at(0.5), ns_p99: carries_quantile(blocks.len() as u64, 0.99).then(|| at(0.99)) }
+    let count = blocks.len() as u64;
+    let ns: Vec<f64> = blocks.into_iter().map(|ns| ns as f64 / (steps * N as u64) as f64).collect();
+    let ns_p99 = carries_quantile(count, 0.99).then(|| quantile(ns.clone(), 0.99)).flatten();
+    LoadTime { ns: quantile(ns, 0.5).unwrap_or(0.0), ns_p99 }
 }
 
 #[cfg(test)]

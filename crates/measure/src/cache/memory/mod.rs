@@ -191,8 +191,7 @@ struct Room<'a> {
 impl<'a> Room<'a> {
     fn read(root: &'a Root, host: &HostSnapshot, nodes: usize) -> Self {
         let group = control_group::memory_left_bytes(root);
-        let unknown = (!group.is_known() && !group.is_absent()).then(|| {
-            let why = group.as_ref().map(|_| String::new());
+        let unknown = group.missing_in_words().filter(|_| !group.is_absent()).map(|why| {
             format!("The limit of this process's control group was not read ({why}): if it is small, the kernel may end the run.")
         });
         let bounds = [

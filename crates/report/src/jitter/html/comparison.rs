@@ -69,8 +69,7 @@ pub fn footer() -> Markup {
 fn summary(comparison: &Comparison) -> Markup {
     let runs =
         |of: &[lowlat_result::compare::RunSummary]| of.iter().map(run_text).collect::<Vec<_>>().join("; ");
-    let of = &comparison.all;
-    let is_measured = of.before.rate.is_some() || of.after.rate.is_some();
+    let is_measured = comparison.has_rates();
     let compared = if !is_measured {
         String::new()
     } else if comparison.cpus.is_empty() {

@@ -2,11 +2,7 @@
 
 use super::{arguments::ClientArgs, outputs::Outputs, raw};
 use crate::{
-    commands::net::{command_line, ended},
-    documents::Run,
-    output::Exit,
-    progress::Progress,
-    results::write_all,
+    commands::net::command_line, documents::Run, output::Exit, progress::Progress, results::write_all,
     signals,
 };
 use jiff::Timestamp;
@@ -52,5 +48,5 @@ pub fn run(arguments: &ClientArgs) -> anyhow::Result<Exit> {
     let document = run.document(host, audit, vec![PingpongMeasurement::from(record).into()], &stop);
     outputs.write(&document)?;
     write_all(texts)?;
-    Ok(ended(&document, is_whole))
+    Ok(Exit::of_measurement(document.is_interrupted, is_whole))
 }

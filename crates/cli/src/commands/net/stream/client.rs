@@ -2,7 +2,7 @@
 
 use super::arguments::{ClientArgs, Format, OutputArgs};
 use crate::{
-    commands::net::{command_line, ended, sfnt_header},
+    commands::net::{command_line, sfnt_header},
     documents::Run,
     output::{self, Exit},
     progress::Progress,
@@ -57,7 +57,7 @@ pub fn run(arguments: &ClientArgs) -> anyhow::Result<Exit> {
     let is_whole = !record.set_up.has_ended_early;
     let document = run.document(host, audit, vec![StreamMeasurement::from(record).into()], &stop);
     outputs.write(&document)?;
-    Ok(ended(&document, is_whole))
+    Ok(Exit::of_measurement(document.is_interrupted, is_whole))
 }
 
 /// The outputs that are wanted, their files checked.
