@@ -204,7 +204,7 @@ fn threads_and_signals_are_not_stopped_for_more_than_a_quarter() {
         }
         shares.sort_by(f64::total_cmp);
         eprintln!("{name}: {shares:.2?} of the speed");
-        // It was a fifteenth to a two hundredth; lowlat itself takes from the CPUs of a busy host.
-        assert!(shares[2] > 0.15, "{name}: {shares:?}");
+        // It was a fifteenth to a two hundredth.
+        assert!(shares[2] > 0.4, "{name}: {shares:?}");
     }
 }

@@ -176,7 +176,8 @@ impl<'a> Tracer<'a> {
             };
             self.is_any_stopped = true;
             let of = self.process_of(stop.tid);
-            if stop.is_trap() || stop.is_end() {
+            // Any stop shows that it was not ending; to stay it must stop where it was interrupted.
+            if stop.is_trap() || stop.is_end() || !is_to_stay {
                 running.remove(&stop.tid);
                 self.unsure.remove(&stop.tid);
             }
@@ -193,6 +194,10 @@ impl<'a> Tracer<'a> {
             } else {
                 self.threads.insert(stop.tid, of);
                 resume(stop);
+                // Each stop, such as that of a clone, ends the interruption that was pending (kernel/signal.c, ptrace_stop).
+                if running.contains(&stop.tid) {
+                    let _ = request(libc::PTRACE_INTERRUPT, stop.tid, 0);
+                }
             }
             if is_to_stay && self.of(pid).is_empty() {
                 return Err(WatchError::Ended(pid));
