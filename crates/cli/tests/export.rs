@@ -112,18 +112,34 @@ fn assert_success(output: &Output) {
 }
 
 /// The machinery of scripts stands in files of its own; here is what differs between hosts.
+/// Constant parts of exported files, by name.
+fn constant_parts() -> Vec<(String, String)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plan/src/export/sh");
+    let mut parts: Vec<(String, String)> = fs::read_dir(folder)
+        .expect("the parts")
+        .map(|entry| entry.expect("a part").path())
+        .map(|path| {
+            let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+            (name, fs::read_to_string(path).expect("text"))
+        })
+        .collect();
+    parts.sort();
+    parts
+}
+
+/// Constant parts stand in the golden files as their names.
 #[test]
 fn exports_read_as_they_did() {
+    let parts = constant_parts();
     for profile in Profile::ALL {
         let desk = HostWithRole::of(&stock(), profile, false);
         for format in FORMATS {
             let mut text = String::new();
             for file in desk.files(format.name) {
-                let (own, machinery) = match file.text.split_once("# ---- The machinery.") {
-                    Some((own, _)) => (own, "# ---- The machinery. [...]\n"),
-                    None => (file.text.as_str(), ""),
-                };
-                text.extend(["==> ", file.path.as_str(), " <==\n", own, machinery, "\n"]);
+                let named = parts
+                    .iter()
+                    .fold(file.text, |text, (name, part)| text.replace(part, &format!("[sh/{name}]\n")));
+                text.extend(["==> ", file.path.as_str(), " <==\n", &named, "\n"]);
             }
             insta::assert_snapshot!(format!("{}@{profile}", format.name), text);
         }

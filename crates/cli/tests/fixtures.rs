@@ -6,7 +6,7 @@ use lowlat_host::{Allocation, HostSnapshot, Profile, Role};
 use lowlat_settings::{Context, audit::Audit};
 use lowlat_sys::{Root, snapshot};
 use serde_json::{Value, json};
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 fn read(path: &std::path::Path) -> HostSnapshot {
     snapshot::read(&Root::open(path).unwrap_or_else(|error| panic!("{error}")), CATALOGUE)
@@ -33,6 +33,31 @@ fn stable(host: &HostSnapshot) -> Value {
     })
 }
 
+/// JSON with a line for each field of the top two levels, and for each element of a list there.
+fn lines_of(value: &Value) -> String {
+    let mut text = String::new();
+    for (name, part) in value.as_object().expect("an object") {
+        let fields: Vec<(String, &Value)> = match part {
+            Value::Object(fields) => {
+                fields.iter().map(|(field, of)| (format!("{name}.{field}"), of)).collect()
+            }
+            _ => vec![(name.clone(), part)],
+        };
+        for (field, of) in fields {
+            match of {
+                Value::Array(elements) if elements.iter().any(|element| element.is_object()) => {
+                    elements
+                        .iter()
+                        .enumerate()
+                        .for_each(|(at, of)| text += &format!("{field}[{at}]: {of}\n"));
+                }
+                _ => text += &format!("{field}: {of}\n"),
+            }
+        }
+    }
+    text
+}
+
 #[test]
 fn every_fixture_reads_as_it_did() {
     let fixtures = common::fixtures();
@@ -42,12 +67,15 @@ fn every_fixture_reads_as_it_did() {
         fixtures.len()
     );
     for (name, path) in fixtures {
-        insta::assert_json_snapshot!(format!("snapshot@{name}"), stable(&read(&path)));
+        insta::assert_snapshot!(format!("snapshot@{name}"), lines_of(&stable(&read(&path))));
     }
 }
 
+/// What each setting is on the captured hosts: a line for each judgement, with the hosts that got it.
 #[test]
 fn every_fixture_is_judged_as_it_was() {
+    let mut scores = String::new();
+    let mut settings: BTreeMap<&str, BTreeMap<String, Vec<String>>> = BTreeMap::new();
     for (name, path) in common::fixtures() {
         let host = read(&path);
         for profile in Profile::ALL {
@@ -60,21 +88,32 @@ fn every_fixture_is_judged_as_it_was() {
                 profile,
                 catalogue: CATALOGUE,
             });
-            let mut table = format!("score {:?}, {:?}\n", audit.score.percent, audit.score.count_by_verdict);
-            for f in &audit.findings {
-                let _ = writeln!(
-                    table,
-                    "{:14} {} | has: {} | wants: {} | {}",
-                    f.verdict.word(),
-                    f.id,
-                    f.observed,
-                    f.wanted,
-                    f.because
-                );
+            let on = format!("{name} {profile}");
+            let _ = writeln!(scores, "{on}: {:?}, {:?}", audit.score.percent, audit.score.count_by_verdict);
+            for f in audit.findings {
+                let said = [
+                    ("", f.verdict.word()),
+                    ("has: ", &f.observed),
+                    ("wants: ", &f.wanted),
+                    ("", &f.because),
+                ];
+                let said = said.iter().filter(|(_, text)| !text.is_empty());
+                let said: Vec<String> = said.map(|(what, text)| format!("{what}{text}")).collect();
+                let id = CATALOGUE.find(&f.id).expect("a setting").id;
+                settings.entry(id).or_default().entry(said.join(" | ")).or_default().push(on.clone());
             }
-            insta::assert_snapshot!(format!("findings@{name}@{profile}"), table);
         }
     }
+    let mut table = scores;
+    for (id, judged) in settings {
+        let _ = writeln!(table, "{id}");
+        let count = judged.len();
+        for (said, hosts) in judged {
+            let on = if count == 1 { "all".to_owned() } else { hosts.join(", ") };
+            let _ = writeln!(table, "  {said}\n    on {on}");
+        }
+    }
+    insta::assert_snapshot!("findings", table);
 }
 
 #[test]

@@ -9,7 +9,10 @@ use std::{
     io::{BufRead, BufReader, Write},
     path::Path,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-    sync::{OnceLock, atomic::AtomicBool},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -68,11 +71,22 @@ impl Shape {
 
     /// `None` if that is not permitted here.
     fn watch(&self, test: &str, seconds: u64) -> Option<FinderRecord> {
-        let duration = Duration::from_secs(seconds);
-        is_measured(
-            test,
-            run(&Root::live(), self.child.id(), true, duration, &AtomicBool::new(false), &|_| {}),
-        )
+        self.watch_to(test, seconds, &|_| false)
+    }
+
+    /// Ends early after what it says about its progress.
+    fn watch_to(
+        &self,
+        test: &str,
+        seconds: u64,
+        is_enough: &(dyn Fn(&str) -> bool + Sync),
+    ) -> Option<FinderRecord> {
+        let (duration, stop) = (Duration::from_secs(seconds), AtomicBool::new(false));
+        // Relaxed: orders nothing.
+        let say = |said: &str| {
+            stop.fetch_or(is_enough(said), Ordering::Relaxed);
+        };
+        is_measured(test, run(&Root::live(), self.child.id(), true, duration, &stop, &say))
     }
 }
 
@@ -90,8 +104,9 @@ fn watch_until(
 ) -> Option<(Shape, FinderRecord)> {
     let shape = Shape::start(name)?;
     let mut last = None;
-    for seconds in [5, 15, 45] {
-        let record = shape.watch(name, seconds)?;
+    for seconds in [3, 10, 45] {
+        let record =
+            shape.watch_to(name, seconds, &|said| seconds == 3 && !said.ends_with(" 0 lines shared"))?;
         let is_done = is_found(&shape, &record);
         last = Some(record);
         if is_done {
@@ -133,7 +148,7 @@ fn a_rate_is_that_of_the_clock_or_a_least_one() {
             Some((pace(0)?, pace(8)?))
         };
         let Some(shape) = Shape::start(name) else { return };
-        let Some(record) = shape.watch(name, 10) else { return };
+        let Some(record) = shape.watch(name, 6) else { return };
         // Bursts are often not met, and cost nothing.
         let Some((fast, slow)) = pace_of(&shape, &record) else { continue };
         assert!(fast.is_more, "{fast:?}");
@@ -147,7 +162,7 @@ fn lines_without_conflicts_are_not_found() {
     let _alone = alone();
     for name in ["clean", "only_read", "one_cpu", "turns"] {
         let Some(shape) = Shape::start(name) else { return };
-        let Some(record) = shape.watch(name, 8) else { return };
+        let Some(record) = shape.watch(name, 5) else { return };
         assert!(falsely_shared(&record).is_empty() && record.suspects().is_empty(), "{name}: {record:?}");
     }
 }
@@ -176,7 +191,7 @@ fn huge_pages_stay_whole() {
         eprintln!("skipped: huge_pages_stay_whole: the kernel gives no huge pages");
         return;
     }
-    let Some(record) = shape.watch("huge_pages_stay_whole", 5) else { return };
+    let Some(record) = shape.watch("huge_pages_stay_whole", 3) else { return };
     assert_eq!(huge_kib(shape.child.id()), before, "{record:?}");
     assert!(record.caught_count > 0);
 }
@@ -189,9 +204,9 @@ fn threads_and_signals_are_not_stopped_for_more_than_a_quarter() {
         // Beside runs alone before and after, since other work comes and goes.
         let mut rate = |watched: bool| {
             let (begun, before) = (Instant::now(), shape.count());
-            let record = if watched { Some(shape.watch(name, 4)?) } else { None };
+            let record = if watched { Some(shape.watch(name, 3)?) } else { None };
             if !watched {
-                thread::sleep(Duration::from_secs(2));
+                thread::sleep(Duration::from_secs(1));
             }
             Some(((shape.count() - before) as f64 / begun.elapsed().as_secs_f64(), record))
         };

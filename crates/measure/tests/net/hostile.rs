@@ -34,6 +34,15 @@ fn open(scenario: Scenario) -> Vec<u8> {
     protocol::encode(&Message::Open { scenario, client: Box::new(EndFacts::default()) })
 }
 
+/// Ends connections as the end of a process does. Closing them would not: the server's measuring thread has a copy of
+/// this process's descriptors.
+fn vanish<const COUNT: usize>(streams: [TcpStream; COUNT]) {
+    for stream in streams {
+        // What the other side has closed cannot be shut down.
+        let _ = stream.shutdown(Shutdown::Both);
+    }
+}
+
 /// The server still serves.
 fn serves(server: &Server) {
     check(&client(short(Transport::Tcp), &server.address.to_string()).unwrap());
@@ -93,7 +102,7 @@ fn an_abort_at_any_byte_leaves_the_server_serving() {
         let mut stream = connect(&server);
         stream.write_all(&frame).unwrap();
         assert!(matches!(answer(&mut stream), Some(Message::Opened { .. })));
-        drop(stream);
+        vanish([stream]);
         server.wait_for(|event| matches!(event, ServerEvent::Ended { .. }));
     }
     serves(&server);
@@ -126,7 +135,7 @@ fn a_client_that_vanishes_within_a_message_frees_the_server() {
             .unwrap();
         assert!(matches!(answer(&mut control), Some(Message::Ready { .. })));
         data.write_all(&[1; 1_234]).unwrap();
-        drop((control, data));
+        vanish([control, data]);
         let ended = server.wait_for(|event| matches!(event, ServerEvent::Ended { .. }));
         assert!(matches!(ended, ServerEvent::Ended { error: Some(_), .. }), "{ended:?}");
         // Half closed: the data connection stays, the control connection goes.
@@ -195,7 +204,7 @@ fn rounds_outside_of_the_scenario_end_the_run_and_foreign_messages_are_not_count
     }
     let Some(Message::RoundDone { received, .. }) = answer(&mut control) else { panic!("no result") };
     assert_eq!((received.messages, received.duplicates, received.gaps), (1, 1, 1));
-    drop((control, data));
+    vanish([control, data]);
     server.wait_for(|event| matches!(event, ServerEvent::Ended { .. }));
     serves(&server);
 }
@@ -227,7 +236,7 @@ fn a_second_client_is_refused_and_a_wrong_token_has_no_effect() {
     let mut data = connect(&server);
     data.write_all(&protocol::encode(&Message::Join { token })).unwrap();
     assert_eq!(answer(&mut data), Some(Message::Joined { xdp: None }));
-    drop((control, data));
+    vanish([control, data]);
     server.wait_for(|event| matches!(event, ServerEvent::Ended { .. }));
     serves(&server);
 }
