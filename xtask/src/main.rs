@@ -3,6 +3,7 @@
 
 mod check;
 mod dist;
+mod handbook;
 mod packages;
 mod run;
 mod wheel;
@@ -23,11 +24,14 @@ enum Command {
     Check(check::Options),
     /// Build the static binary that users get, with its debug information in a file beside it
     Dist(dist::Options),
+    /// Make the handbook in target/book: docs/ with the help of each command, a page for each setting, and the schema of results
+    Handbook,
 }
 
 fn main() -> anyhow::Result<()> {
     match Arguments::parse().command {
         Command::Check(options) => check::check(&options),
         Command::Dist(options) => dist::dist(&options),
+        Command::Handbook => handbook::make(),
     }
 }

@@ -6,8 +6,8 @@ pub mod compare;
 pub mod fleet;
 pub mod hlog;
 mod measurement;
-#[cfg(test)]
-mod schema;
+#[cfg(any(test, feature = "schema"))]
+pub mod schema;
 
 pub use measurement::Measurement;
 
@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 /// One complete run of lowlat: the request, the host, and the findings and measurements.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub struct ResultDocument {
     /// Always "lowlat-result".
     pub document: String,

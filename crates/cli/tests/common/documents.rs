@@ -2,14 +2,12 @@
 
 use boon::{Compiler, SchemaIndex, Schemas};
 use serde_json::{Deserializer, Value};
-use std::{ffi::OsStr, fs::File, path::Path, process::Output, sync::LazyLock};
+use std::{ffi::OsStr, process::Output, sync::LazyLock};
 
-/// The published schema of result documents.
+/// The schema of result documents.
 static SCHEMA: LazyLock<(Schemas, SchemaIndex)> = LazyLock::new(|| {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/result.schema.json");
-    let schema = serde_json::from_reader(File::open(path).expect("the schema")).expect("JSON");
     let (mut schemas, mut compiler) = (Schemas::new(), Compiler::new());
-    compiler.add_resource("result.schema.json", schema).expect("a schema");
+    compiler.add_resource("result.schema.json", lowlat_result::schema::schema()).expect("a schema");
     let index = compiler.compile("result.schema.json", &mut schemas).expect("a schema");
     (schemas, index)
 });

@@ -70,7 +70,7 @@ macro_rules! kinds {
         }
 
         /// One of the kinds, each with its own word; any other word is a kind of a later version.
-        #[cfg(test)]
+        #[cfg(any(test, feature = "schema"))]
         impl schemars::JsonSchema for Measurement {
             fn schema_name() -> std::borrow::Cow<'static, str> {
                 "Measurement".into()

@@ -1,12 +1,16 @@
-//! A page for each command: what it is for, an example that is written in the page, and its help.
+//! A page for each command: what it is for, and an example that is written in the page. The handbook has its help too.
 
 use super::{is_same, markdown_below, top};
 use crate::commands::{EXIT_CODES, cli};
 use clap::Command;
-use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    fmt::Write as _,
+    path::{Path, PathBuf},
+};
 
 /// The heading of the generated part; the example comes before it.
-const HELP: &str = "## Help\n";
+const BELOW: &str = "\n## Subcommands\n";
 /// Width of the help, in columns.
 const WIDTH: usize = 80;
 
@@ -84,28 +88,35 @@ fn help(command: &Command) -> String {
 /// The page, with the present one's example.
 fn page(documented: &Documented) -> String {
     let present = std::fs::read_to_string(documented.path()).unwrap_or_default();
-    // Below the title and the first sentence, above the help.
+    // Below the title and the first sentence, above the subcommands.
     let example = present.splitn(3, "\n\n").nth(2).unwrap_or_default();
-    let example = example.find(HELP).map_or("", |end| &example[..end]);
-    let mut page = format!("# {}\n\n{}\n\n{example}{HELP}\n", documented.title(), documented.about());
+    let example = format!("\n{example}");
+    let example = example.split(BELOW).next().unwrap_or_default().trim_end();
+    let mut page = format!("# {}\n\n{}\n", documented.title(), documented.about());
+    if !example.is_empty() {
+        page += &format!("{example}\n");
+    }
     let members = documented.below();
     if !members.is_empty() {
-        page += "| command | what it does |\n|---|---|\n";
+        page += &format!("{BELOW}\n| command | what it does |\n|---|---|\n");
         for member in members {
             let _ = writeln!(page, "| [{}]({}) | {} |", member.title(), member.file(), member.about());
         }
-        page += "\n";
     }
+    page
+}
+
+/// The page in the handbook.
+fn page_with_help(documented: &Documented) -> String {
     let help = help(&documented.command);
     let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
-    let _ = write!(page, "```text\n{}\n```\n", lines.join("\n").trim_end());
-    page
+    format!("{}\n## Help\n\n```text\n{}\n```\n", page(documented), lines.join("\n").trim_end())
 }
 
 /// The page that lists the commands.
 fn index() -> String {
     let mut page = format!(
-        "# Commands\n\nEvery page has the complete help of a command; most show an example. Commands that need a \
+        "# Commands\n\nMost pages show an example; in the handbook each has the command's help too, which `--help` prints. Commands that need a \
                     host read a captured one with `--root FILE`, so most examples can be repeated anywhere with the captures of \
                     `fixtures/hosts`.\n\n{EXIT_CODES} `--json` prints a result for programs: \
                     JSON whose fields `document` and `schema_version` name its kind and version.\n"
@@ -124,8 +135,20 @@ fn index() -> String {
     page
 }
 
+/// Writes them if `HANDBOOK` names the folder of the handbook's sources.
 #[test]
-fn the_page_of_each_command_shows_its_help() {
+fn the_handbook_has_the_help_of_each_command() {
+    let pages: Vec<(String, String)> =
+        all().iter().map(|command| (command.file(), page_with_help(command))).collect();
+    assert!(pages.iter().all(|(_, page)| page.contains("\nUsage: lowlat")), "{pages:?}");
+    let Some(handbook) = std::env::var_os("HANDBOOK") else { return };
+    for (name, page) in pages {
+        std::fs::write(Path::new(&handbook).join("commands").join(name), page).expect("a page");
+    }
+}
+
+#[test]
+fn the_page_of_each_command_is_as_it_is_declared() {
     let mut differing: Vec<String> = all()
         .iter()
         .filter(|command| !is_same(&command.path(), &page(command)))

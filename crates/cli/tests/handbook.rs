@@ -1,4 +1,5 @@
-//! The handbook's pages of settings, `docs/settings/`: generated from the catalogue and from what it does on captured hosts.
+//! What only the handbook has, which `cargo xtask handbook` makes: pages of settings, generated from the catalogue and from
+//! what it does on captured hosts, links to them, and the schema of result documents.
 
 use crate::{common, truth};
 use lowlat_catalogue::CATALOGUE;
@@ -300,7 +301,7 @@ fn page(layer: Layer, hosts: &[Server]) -> String {
 fn index() -> String {
     let mut page = format!(
         "# Settings\n\nlowlat knows {} settings. Each has a reason, a cost, a class of risk, its sources, the value that each \
-         profile wants, and a check that it is in force and not merely written. A test generates these pages from the catalogue.\n\n\
+         profile wants, and a check that it is in force and not merely written. These pages are generated from the catalogue.\n\n\
          The *example server* is the captured server of the [guide's chapters](../guide-57037.md) as delivered: 2 x EPYC 7F32, \
          Debian 12. *How it is changed* is taken from a plan for a captured host, with all risks accepted; without that, a plan \
          leaves out settings that cost protection until you name each.\n\n\
@@ -320,15 +321,13 @@ fn index() -> String {
             preface(layer).0
         );
         for setting in of(layer) {
-            let anchor: String =
-                setting.id.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect();
             let impact = format!("{:?}", setting.impact).to_lowercase();
             let _ = writeln!(
                 page,
                 "| [{}]({}.md#{}) | {} | {impact} | {} |",
                 code(setting.id),
                 layer.word(),
-                anchor.to_lowercase(),
+                anchor(setting),
                 cell(setting.name),
                 setting.risk.word()
             );
@@ -337,24 +336,76 @@ fn index() -> String {
     page
 }
 
-#[test]
-fn the_pages_of_settings_show_the_catalogue() {
-    let folder = top().join("docs/settings");
-    let hosts = hosts();
-    let pages = Layer::ALL.map(|layer| (format!("{}.md", layer.word()), page(layer, &hosts)));
-    let mut differing = Vec::new();
-    for (name, text) in pages.into_iter().chain([("README.md".to_owned(), index())]) {
-        let path = folder.join(&name);
-        if std::env::var("INSTA_UPDATE").is_ok_and(|value| value == "always") {
-            std::fs::create_dir_all(&folder).expect("the directory can be made");
-            std::fs::write(&path, &text).expect("the page can be written");
+/// The anchor of a setting's heading.
+fn anchor(setting: &Setting) -> String {
+    let kept = setting.id.chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c));
+    kept.collect::<String>().to_lowercase()
+}
+
+/// A page of the handbook, whose quoted ids of settings lead to their pages. `up` leads to the top of the handbook.
+fn linked(text: &str, up: &str) -> String {
+    let (mut page, mut is_block) = (String::new(), false);
+    for line in text.split_inclusive('\n') {
+        is_block ^= line.starts_with("```");
+        if is_block || line.starts_with(['#', '`']) {
+            page += line;
+            continue;
         }
-        if std::fs::read_to_string(&path).ok().as_deref() != Some(&text) {
-            differing.push(name);
+        let parts: Vec<&str> = line.split('`').collect();
+        for (at, part) in parts.iter().enumerate() {
+            let is_code = at % 2 == 1 && at + 1 < parts.len();
+            page += &match CATALOGUE.find(part).filter(|_| is_code && !page.ends_with('[')) {
+                Some(of) => format!("[`{part}`]({up}settings/{}.md#{})", of.layer.word(), anchor(of)),
+                None if is_code => format!("`{part}`"),
+                None if at % 2 == 1 => format!("`{part}"),
+                None => (*part).to_owned(),
+            };
         }
     }
-    assert!(
-        differing.is_empty(),
-        "not what the catalogue says: {differing:?}; INSTA_UPDATE=always writes the pages"
-    );
+    page
+}
+
+/// The files that only the handbook has.
+fn made() -> Vec<(String, String)> {
+    let hosts = hosts();
+    let mut made = vec![
+        ("settings/README.md".to_owned(), index()),
+        (
+            "result.schema.json".to_owned(),
+            serde_json::to_string_pretty(&lowlat_result::schema::schema()).expect("JSON"),
+        ),
+    ];
+    made.extend(Layer::ALL.map(|layer| (format!("settings/{}.md", layer.word()), page(layer, &hosts))));
+    made
+}
+
+/// Writes them if `HANDBOOK` names the folder of the handbook's sources.
+#[test]
+fn the_handbook_has_each_setting_and_links_to_it() {
+    let made = made();
+    for setting in CATALOGUE.settings() {
+        let name = format!("settings/{}.md", setting.layer.word());
+        let (_, text) = made.iter().find(|(made, _)| *made == name).expect("its page");
+        assert!(text.contains(&format!("\n## `{}`\n", setting.id)), "{}", setting.id);
+    }
+    let text = "See `boot.nohz_full`, [`irq.affinity`](x.md) and `other`.\n```text\n`boot.nohz_full`\n```\n";
+    let expected =
+        text.replacen("`boot.nohz_full`", "[`boot.nohz_full`](../settings/boot.md#bootnohz_full)", 1);
+    assert_eq!(linked(text, "../"), expected);
+    let Some(handbook) = std::env::var_os("HANDBOOK").map(PathBuf::from) else { return };
+    std::fs::create_dir_all(handbook.join("settings")).expect("a folder");
+    for (name, text) in made {
+        std::fs::write(handbook.join(name), text).expect("a file");
+    }
+    for (folder, up) in
+        [("", ""), ("tasks", "../"), ("commands", "../"), ("decisions", "../"), ("tutorial", "../")]
+    {
+        for entry in std::fs::read_dir(handbook.join(folder)).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.extension().is_some_and(|ending| ending == "md") {
+                let text = std::fs::read_to_string(&path).expect("a page");
+                std::fs::write(&path, linked(&text, up)).expect("a page");
+            }
+        }
+    }
 }
