@@ -1,6 +1,6 @@
 //! Addresses of services, and which links may be followed.
 
-use crate::RedfishError;
+use crate::{RedfishError, error::Kind};
 use std::net::IpAddr;
 use ureq::http::Uri;
 
@@ -21,9 +21,17 @@ impl Origin {
     /// without repeating it. http needs this machine as host, or `--insecure`.
     pub fn parse(given: &str, is_insecure: bool) -> Result<Self, RedfishError> {
         if given.contains('@') {
-            return Err(RedfishError::CredentialsInAddress);
+            return Err(RedfishError::new(
+                "cannot use the address: it contains an '@', and every user of this machine sees credentials on the \
+                 command line\nhint: use --user, and --password-file or the prompt for the password",
+            ));
         }
-        let wrong = |why: &str| RedfishError::Address { given: cut(given, 200), why: why.into() };
+        let wrong = |why| {
+            let given = cut(given, 200);
+            RedfishError::new(format!(
+                "cannot use --redfish {given}: {why}\nhint: expected https://HOST[:PORT], or only HOST"
+            ))
+        };
         let whole = if given.contains("://") { given.to_owned() } else { format!("https://{given}") };
         let uri: Uri = whole.parse().map_err(|_| wrong("not a service address"))?;
         if !matches!(uri.path().trim_end_matches('/'), "" | "/redfish" | "/redfish/v1")
@@ -34,7 +42,10 @@ impl Origin {
         let origin =
             Self::of(&uri).ok_or_else(|| wrong("its scheme is neither https nor http, or it has no host"))?;
         if origin.scheme == "http" && !is_insecure && !origin.is_loopback() {
-            return Err(RedfishError::PlainHttp { host: origin.host });
+            return Err(RedfishError::new(format!(
+                "http:// to {} sends the password in clear text\nhint: use https://, or accept it with --insecure",
+                origin.host
+            )));
         }
         Ok(origin)
     }
@@ -71,7 +82,16 @@ impl Origin {
 
     /// Path of a link that was found in `from`. A link to another host is an error.
     pub(crate) fn path_of(&self, link: &str, from: &str) -> Result<String, RedfishError> {
-        let off_host = || RedfishError::OffHost { from: from.into(), link: cut(link, 200) };
+        let off_host = || {
+            let link = cut(link, 200);
+            RedfishError::of(
+                Kind::Unusable,
+                format!(
+                    "the link from {from} to {link:?} leaves this service and is not followed\nhint: name that service \
+                     with --redfish"
+                ),
+            )
+        };
         let is_plain =
             link.len() <= LINK_CHARS_MAX && link.bytes().all(|b| b.is_ascii_graphic() && b != b'\\');
         let link = link.split('#').next().unwrap_or_default();
@@ -157,7 +177,7 @@ mod tests {
             "/\u{e9}",
             &long,
         ] {
-            assert!(matches!(path(link), Err(RedfishError::OffHost { .. })), "{link}");
+            assert!(path(link).unwrap_err().to_string().contains("leaves this service"), "{link}");
         }
     }
 }

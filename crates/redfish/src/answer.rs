@@ -25,10 +25,13 @@ impl Answer {
 
     pub fn json(&self) -> Result<Value, RedfishError> {
         let bytes = self.body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&self.body);
-        serde_json::from_slice(bytes).map_err(|error| RedfishError::NotJson {
-            path: self.path.clone(),
-            cause: error.to_string(),
-            begin: cut(&String::from_utf8_lossy(bytes.get(..80).unwrap_or(bytes)), 60),
+        serde_json::from_slice(bytes).map_err(|error| {
+            let begin = cut(&String::from_utf8_lossy(bytes.get(..80).unwrap_or(bytes)), 60);
+            RedfishError::new(format!(
+                "the answer of {} is not JSON ({error}); it starts with {begin:?}\nhint: check that this is a Redfish \
+                 service",
+                self.path
+            ))
         })
     }
 

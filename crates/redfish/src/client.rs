@@ -4,6 +4,7 @@ use crate::{
     Credentials, Limits, Origin, RedfishError, Trust,
     address::{ROOT, cut},
     answer::Answer,
+    error::Kind,
     failure::RequestContext,
     session::Login,
 };
@@ -129,7 +130,13 @@ impl Client {
         let mut path = call.path.to_owned();
         for _ in 0..=self.options.limits.redirects_max {
             let left = self.admit()?;
-            let answer = self.once(call, &path, left).map_err(|error| self.too_slow(error, left))?;
+            let answer = match self.once(call, &path, left) {
+                // The run's limit, not the request's, ended it: a longer --timeout would not help.
+                Err(error) if error.kind == Kind::TimedOut && left < self.options.limits.request_time => {
+                    return Err(self.too_slow());
+                }
+                answered => answered?,
+            };
             // 307 and 308 keep the method and body, and stay on the same host. Others would turn a change into
             // a GET.
             let is_redirect = matches!(answer.status, 307 | 308)
@@ -139,7 +146,9 @@ impl Client {
                 None => return Ok(answer),
             }
         }
-        Err(RedfishError::Redirected { path })
+        Err(RedfishError::new(format!(
+            "cannot read {path}: too many redirects\nhint: name the final address with --redfish"
+        )))
     }
 
     /// Ends the session, even if limits are reached or after Ctrl-C.
@@ -154,7 +163,10 @@ impl Client {
         let requests_max = self.options.limits.requests_max;
         if self.requests >= requests_max {
             let service = self.options.origin.shown();
-            return Err(RedfishError::TooManyRequests { service, requests_max });
+            return Err(RedfishError::new(format!(
+                "cannot read {service}: {requests_max} requests were not enough to follow its links\nhint: save its \
+                 answers and use --file"
+            )));
         }
         self.requests += 1;
         Ok(left)
@@ -166,26 +178,25 @@ impl Client {
         let limits = self.options.limits;
         let left = limits.total_time.saturating_sub(self.began.elapsed());
         if left.is_zero() {
-            let (service, seconds) = (self.options.origin.shown(), limits.total_time.as_secs());
-            return Err(RedfishError::TooSlow { service, seconds });
+            return Err(self.too_slow());
         }
         Ok(left.min(limits.request_time))
     }
 
-    /// Whether the run's limit, not the request's, caused a timeout, so that a longer --timeout would not help.
-    fn too_slow(&self, error: RedfishError, waited: Duration) -> RedfishError {
-        let limits = self.options.limits;
-        match error {
-            RedfishError::TimedOut { service, .. } if waited < limits.request_time => {
-                RedfishError::TooSlow { service, seconds: limits.total_time.as_secs() }
-            }
-            other => other,
-        }
+    fn too_slow(&self) -> RedfishError {
+        let (service, seconds) = (self.options.origin.shown(), self.options.limits.total_time.as_secs());
+        RedfishError::of(
+            Kind::NoAnswer,
+            format!(
+                "{service} is too slow: all requests together took more than {seconds} s\nhint: try again when it is \
+                 less busy"
+            ),
+        )
     }
 
     pub(crate) fn check_stop(&self) -> Result<(), RedfishError> {
         // Relaxed: a lone flag.
-        if self.options.stop.load(Ordering::Relaxed) { Err(RedfishError::Interrupted) } else { Ok(()) }
+        if self.options.stop.load(Ordering::Relaxed) { Err(RedfishError::interrupted()) } else { Ok(()) }
     }
 
     /// Waits, but no longer than until Ctrl-C.
@@ -250,7 +261,13 @@ impl Client {
                 break;
             }
             if bytes.len() + count > bytes_max {
-                return Err(Failure::Ours(RedfishError::TooLarge { path: path.into(), bytes_max }));
+                return Err(Failure::Ours(RedfishError::of(
+                    Kind::NoAnswer,
+                    format!(
+                        "cannot read {path}: it has more than {bytes_max} bytes, and no BIOS resource or registry is \
+                         that large"
+                    ),
+                )));
             }
             bytes.extend_from_slice(chunk.get(..count).unwrap_or_default());
         }
@@ -284,21 +301,21 @@ impl Client {
     /// The error for an unsuccessful status.
     pub(crate) fn refusal(&self, method: &str, answer: &Answer) -> RedfishError {
         let (service, said) = (self.options.origin.shown(), self.said(&answer.messages()));
-        let (request, path) = (format!("{method} {}", answer.path), answer.path.clone());
+        let path = &answer.path;
         match answer.status {
-            401 if self.options.credentials.is_none() => RedfishError::NeedsCredentials { service },
-            403 => RedfishError::Forbidden {
-                service,
-                user: self.user(),
-                needs: if method == "GET" {
+            401 if self.options.credentials.is_none() => RedfishError::needs_credentials(&service),
+            403 => {
+                let user = self.user();
+                let needs = if method == "GET" {
                     "read BIOS settings"
                 } else {
                     "change BIOS settings (ConfigureComponents)"
-                },
-                request,
-                said,
-            },
-            404 => RedfishError::NotFound { service, path, said },
+                };
+                RedfishError::new(format!(
+                    "{service} refused {method} {path} for user {user}{said}\nhint: give the user the privilege to {needs}"
+                ))
+            }
+            404 => RedfishError::of(Kind::NotFound, format!("{service} has no {path}{said}")),
             429 | 503 => {
                 let next = match answer.retry_after.as_deref().map(|wait| cut(wait, 40)) {
                     Some(wait) if wait.bytes().all(|b| b.is_ascii_digit()) => {
@@ -307,9 +324,11 @@ impl Client {
                     Some(date) => format!("try again at {date}, as the service asks"),
                     None => "try again later".into(),
                 };
-                RedfishError::Busy { service, said, next }
+                RedfishError::new(format!("{service} is busy{said}\nhint: {next}"))
             }
-            status => RedfishError::Status { service, request, status, said },
+            status => {
+                RedfishError::new(format!("{service} answered {method} {path} with status {status}{said}"))
+            }
         }
     }
 

@@ -4,6 +4,7 @@ use crate::{
     Client, RedfishError,
     address::{ROOT, cut},
     answer::{Answer, link},
+    error::Kind,
 };
 use lowlat_bios::{BiosError, BiosFacts, BiosReader};
 use serde_json::Value;
@@ -79,11 +80,7 @@ pub fn read(client: &mut Client, wanted: Option<&str>) -> Result<Saved, RedfishE
         match registry(client, name) {
             Ok(Some(answer)) => saved.keep(Resource::Registry, answer),
             Ok(None) => saved.warnings.push(format!("The service has no registry {:?}.", cut(name, 100))),
-            Err(
-                error @ (RedfishError::NotFound { .. }
-                | RedfishError::OffHost { .. }
-                | RedfishError::Shape { .. }),
-            ) => {
+            Err(error) if matches!(error.kind, Kind::NotFound | Kind::Unusable) => {
                 saved
                     .warnings
                     .push(format!("The attribute registry could not be read: {}.", error.without_hint()));
@@ -101,7 +98,7 @@ fn members(client: &mut Client, first: &str) -> Result<Vec<String>, RedfishError
     let mut next = Some(first.to_owned());
     while let Some(page) = next.take() {
         let body = client.get(&page)?.json()?;
-        let shape = || RedfishError::Shape { path: page.clone(), expected: "Members" };
+        let shape = || RedfishError::shape(&page, "Members");
         let members = body.get("Members").and_then(Value::as_array).ok_or_else(shape)?;
         for member in members.iter().take(limit.saturating_sub(paths.len())) {
             let link = member.get("@odata.id").and_then(Value::as_str).ok_or_else(shape)?;
@@ -121,8 +118,8 @@ fn id(path: &str) -> &str {
 }
 
 fn system_path(client: &mut Client, wanted: Option<&str>) -> Result<String, RedfishError> {
-    let shape = |expected| RedfishError::Shape { path: ROOT.into(), expected };
-    let systems = link(&client.root, "/Systems").ok_or_else(|| shape("Systems"))?.to_owned();
+    let systems = link(&client.root, "/Systems");
+    let systems = systems.ok_or_else(|| RedfishError::shape(ROOT, "Systems"))?.to_owned();
     let systems = client.options.origin.path_of(&systems, ROOT)?;
     let mut paths = members(client, &systems)?;
     let ids = || {
@@ -136,12 +133,17 @@ fn system_path(client: &mut Client, wanted: Option<&str>) -> Result<String, Redf
         Some(wanted) => {
             let is_it = |path: &&String| id(path).eq_ignore_ascii_case(id(wanted));
             let found = paths.iter().find(is_it).cloned();
-            found.ok_or_else(|| RedfishError::NoSuchSystem { wanted: cut(wanted, 80), ids: ids() })
+            found.ok_or_else(|| {
+                let (wanted, ids) = (cut(wanted, 80), ids());
+                RedfishError::new(format!("the service has no system {wanted:?}; its systems: {ids}"))
+            })
         }
-        None if paths.len() > 1 => Err(RedfishError::WhichSystem { count: paths.len(), ids: ids() }),
-        None => {
-            paths.pop().ok_or(RedfishError::Shape { path: systems, expected: "system among its Members" })
-        }
+        None if paths.len() > 1 => Err(RedfishError::new(format!(
+            "the service has {} systems: {}\nhint: choose one with --system ID",
+            paths.len(),
+            ids()
+        ))),
+        None => paths.pop().ok_or_else(|| RedfishError::shape(&systems, "system among its Members")),
     }
 }
 
@@ -152,16 +154,22 @@ fn bios(
     at: &str,
 ) -> Result<(String, Value), RedfishError> {
     let product = client.product();
-    let none = |cause: String| RedfishError::NoBios { system: cut(id(at), 80), product, cause };
-    let Some(link) = link(system, "/Bios") else { return Err(none(String::new())) };
+    let none = |cause: &str| {
+        let system = cut(id(at), 80);
+        RedfishError::new(format!(
+            "system {system} of {product} has no Bios resource{cause}: this service does not offer BIOS settings over \
+             Redfish"
+        ))
+    };
+    let Some(link) = link(system, "/Bios") else { return Err(none("")) };
     let path = client.options.origin.path_of(link, at)?;
     let answer = match client.get(&path) {
-        Err(error @ RedfishError::NotFound { .. }) => return Err(none(format!(" ({error})"))),
+        Err(error) if error.kind == Kind::NotFound => return Err(none(&format!(" ({error})"))),
         other => other?,
     };
     let body = answer.json()?;
     if body.get("Attributes").is_none() {
-        return Err(RedfishError::Shape { path, expected: "Attributes" });
+        return Err(RedfishError::shape(&path, "Attributes"));
     }
     saved.keep(Resource::Bios, answer);
     Ok((path, body))
@@ -181,8 +189,8 @@ fn settings(client: &mut Client, saved: &mut Saved, bios: &Value, at: &str) -> R
     }
     let answer = match client.get(&path) {
         // A wrong guess is ignored; a dead link is reported.
-        Err(RedfishError::NotFound { .. }) if named.is_none() => return Ok(()),
-        Err(error @ RedfishError::NotFound { .. }) => {
+        Err(error) if error.kind == Kind::NotFound && named.is_none() => return Ok(()),
+        Err(error) if error.kind == Kind::NotFound => {
             saved.warnings.push(format!("The pending settings could not be read: {}.", error.without_hint()));
             return Ok(());
         }
@@ -226,12 +234,12 @@ fn registry(client: &mut Client, name: &str) -> Result<Option<Answer>, RedfishEr
         return Ok(Some(answer));
     }
     let Some(place) = location(&body) else {
-        return Err(RedfishError::Shape { path: answer.path, expected: "Location with a Uri" });
+        return Err(RedfishError::shape(&answer.path, "Location with a Uri"));
     };
     let path = client.options.origin.path_of(place, &answer.path)?;
     let answer = client.get(&path)?;
     if answer.json()?.get("RegistryEntries").is_none() {
-        return Err(RedfishError::Shape { path, expected: "RegistryEntries" });
+        return Err(RedfishError::shape(&path, "RegistryEntries"));
     }
     Ok(Some(answer))
 }

@@ -63,10 +63,10 @@ impl Credentials {
         for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
             // Errors never repeat the line: it may be the password.
             let wrong = || {
-                wrong(
+                RedfishError::file(
                     option,
                     path,
-                    &format!("line {} is neither \"user: ...\" nor \"password: ...\"", at + 1),
+                    format!("line {} is neither \"user: ...\" nor \"password: ...\"", at + 1),
                 )
             };
             let (key, value) = line.split_once(':').ok_or_else(wrong)?;
@@ -81,7 +81,11 @@ impl Credentials {
             }
         }
         let (Some(user), Some(password)) = (user, password) else {
-            return Err(wrong(option, path, "expected the two lines \"user: ...\" and \"password: ...\""));
+            return Err(RedfishError::file(
+                option,
+                path,
+                "expected the two lines \"user: ...\" and \"password: ...\"",
+            ));
         };
         Ok(Self { user: user.trim().to_owned(), password: checked(option, path, &password)? })
     }
@@ -89,26 +93,26 @@ impl Credentials {
 
 fn checked(option: &'static str, path: &Path, password: &str) -> Result<Secret, RedfishError> {
     if password.is_empty() || password.contains(char::is_control) {
-        return Err(wrong(option, path, "expected the password on one line, without control characters"));
+        return Err(RedfishError::file(
+            option,
+            path,
+            "expected the password on one line, without control characters",
+        ));
     }
     Ok(Secret::new(password.to_owned()))
 }
 
-fn wrong(option: &'static str, path: &Path, why: &str) -> RedfishError {
-    RedfishError::File { option, path: path.display().to_string(), why: why.into() }
-}
-
 /// Reads a file or pipe that not everybody can read.
 fn read_private(option: &'static str, path: &Path) -> Result<Zeroizing<String>, RedfishError> {
-    let failed = |error: std::io::Error| wrong(option, path, &error.to_string());
+    let failed = |error: std::io::Error| RedfishError::file(option, path, error);
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     if !metadata.is_file() && !metadata.file_type().is_fifo() {
-        return Err(wrong(option, path, "neither a file nor a pipe"));
+        return Err(RedfishError::file(option, path, "neither a file nor a pipe"));
     }
     // The mode of a pipe does not show who wrote it.
     if metadata.is_file() && metadata.mode() & 0o007 != 0 {
-        return Err(wrong(
+        return Err(RedfishError::file(
             option,
             path,
             "every user of this machine can read or change it\nhint: run chmod 600 on it",
@@ -118,11 +122,11 @@ fn read_private(option: &'static str, path: &Path) -> Result<Zeroizing<String>, 
     let mut bytes = Zeroizing::new(Vec::with_capacity(BYTES_MAX + 1));
     file.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() > BYTES_MAX {
-        return Err(wrong(option, path, &format!("more than {BYTES_MAX} bytes")));
+        return Err(RedfishError::file(option, path, format!("more than {BYTES_MAX} bytes")));
     }
     match std::str::from_utf8(&bytes) {
         Ok(text) => Ok(Zeroizing::new(text.to_owned())),
-        Err(_) => Err(wrong(option, path, "not text in UTF-8")),
+        Err(_) => Err(RedfishError::file(option, path, "not text in UTF-8")),
     }
 }
 

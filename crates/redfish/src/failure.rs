@@ -1,6 +1,6 @@
 //! Errors of the network as errors of this crate.
 
-use crate::{Origin, RedfishError, pinned::is_ca_as_server};
+use crate::{Origin, RedfishError, error::Kind, pinned::is_ca_as_server};
 use rustls::CertificateError;
 use std::{io, time::Duration};
 
@@ -15,52 +15,77 @@ pub(crate) struct RequestContext<'a> {
 
 impl RequestContext<'_> {
     pub fn failed(&self, error: ureq::Error) -> RedfishError {
-        let service = self.origin.shown();
         match error {
             ureq::Error::Timeout(_) => self.timed_out(),
-            ureq::Error::HostNotFound => RedfishError::NoSuchHost { host: service },
+            ureq::Error::HostNotFound => self.no_such_host(),
             ureq::Error::Rustls(error) => self.tls(&error),
             ureq::Error::Tls(cause) => self.tls(&rustls::Error::General(cause.into())),
             ureq::Error::Io(error) => self.io(&error),
-            ureq::Error::ConnectionFailed => {
-                RedfishError::NoConnection { service, cause: "no address answers".into() }
-            }
-            other => RedfishError::NotHttp { service, request: self.request(), cause: other.to_string() },
+            ureq::Error::ConnectionFailed => self.no_connection("no address answers"),
+            other => self.not_http(&other.to_string()),
         }
+    }
+
+    fn no_such_host(&self) -> RedfishError {
+        let host = self.origin.shown();
+        RedfishError::new(format!("cannot find host {host}\nhint: check --redfish, or use its IP address"))
+    }
+
+    fn no_connection(&self, cause: &str) -> RedfishError {
+        RedfishError::new(format!(
+            "cannot connect to {}: {cause}\nhint: check the address, the port, and whether the controller's web service \
+             is on",
+            self.origin.shown()
+        ))
+    }
+
+    fn not_http(&self, cause: &str) -> RedfishError {
+        let (service, request) = (self.origin.shown(), self.request());
+        RedfishError::of(
+            Kind::NoAnswer,
+            format!(
+                "{service} does not speak HTTP on {request}: {cause}\nhint: check that this is a Redfish service"
+            ),
+        )
     }
 
     fn request(&self) -> String {
         format!("{} {}", self.method, self.path)
     }
 
-    pub fn timed_out(&self) -> RedfishError {
-        RedfishError::TimedOut {
-            service: self.origin.shown(),
-            request: self.request(),
-            seconds: self.waited.as_secs() + u64::from(self.waited.subsec_nanos() > 0),
-        }
+    fn timed_out(&self) -> RedfishError {
+        let (service, request) = (self.origin.shown(), self.request());
+        let seconds = self.waited.as_secs() + u64::from(self.waited.subsec_nanos() > 0);
+        RedfishError::of(
+            Kind::TimedOut,
+            format!("{service} did not answer {request} in {seconds} s\nhint: raise --timeout SECONDS"),
+        )
     }
 
     fn io(&self, error: &io::Error) -> RedfishError {
-        use io::ErrorKind as Kind;
+        use io::ErrorKind as Found;
         let inner = error.get_ref();
         if let Some(error) = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
             return self.tls(error);
         }
-        let (service, cause) = (self.origin.shown(), error.to_string());
+        let cause = error.to_string();
         match error.kind() {
-            Kind::TimedOut | Kind::WouldBlock => self.timed_out(),
-            Kind::UnexpectedEof | Kind::ConnectionReset | Kind::ConnectionAborted | Kind::BrokenPipe => {
-                RedfishError::Cut { service, request: self.request(), cause }
+            Found::TimedOut | Found::WouldBlock => self.timed_out(),
+            Found::UnexpectedEof | Found::ConnectionReset | Found::ConnectionAborted | Found::BrokenPipe => {
+                let (service, request) = (self.origin.shown(), self.request());
+                RedfishError::of(
+                    Kind::NoAnswer,
+                    format!("{service} closed the connection during {request} ({cause})\nhint: try again"),
+                )
             }
-            Kind::ConnectionRefused
-            | Kind::HostUnreachable
-            | Kind::NetworkUnreachable
-            | Kind::AddrNotAvailable
-            | Kind::PermissionDenied => RedfishError::NoConnection { service, cause },
+            Found::ConnectionRefused
+            | Found::HostUnreachable
+            | Found::NetworkUnreachable
+            | Found::AddrNotAvailable
+            | Found::PermissionDenied => self.no_connection(&cause),
             // Errors of getaddrinfo have no kind.
-            _ if cause.contains("lookup address") => RedfishError::NoSuchHost { host: service },
-            _ => RedfishError::NotHttp { service, request: self.request(), cause },
+            _ if cause.contains("lookup address") => self.no_such_host(),
+            _ => self.not_http(&cause),
         }
     }
 
@@ -99,6 +124,6 @@ impl RequestContext<'_> {
             ),
             other => (other.to_string(), "check the controller's TLS settings (TLS 1.2 or 1.3 is required)"),
         };
-        RedfishError::Tls { service: self.origin.shown(), cause, next }
+        RedfishError::new(format!("TLS with {} failed: {cause}\nhint: {next}", self.origin.shown()))
     }
 }

@@ -13,7 +13,7 @@ const BYTES_MAX: usize = 1024;
 
 /// Asks on the terminal of the process, not on stdin, which may be a pipe.
 pub fn ask_password(question: &str) -> Result<Secret, RedfishError> {
-    let failed = |cause: std::io::Error| RedfishError::NoTerminal { cause: cause.to_string() };
+    let failed = |cause: std::io::Error| no_terminal(&cause.to_string());
     let mut terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").map_err(failed)?;
     let silent = Silent::begin(terminal.try_clone().map_err(failed)?).map_err(failed)?;
     terminal.write_all(printable::line(question).as_bytes()).map_err(failed)?;
@@ -22,9 +22,15 @@ pub fn ask_password(question: &str) -> Result<Secret, RedfishError> {
     let _ = terminal.write_all(b"\r\n");
     let password = answer?;
     if password.is_empty() {
-        return Err(RedfishError::NoTerminal { cause: "no password was entered".into() });
+        return Err(no_terminal("no password was entered"));
     }
     Ok(Secret::new(password.to_string()))
+}
+
+fn no_terminal(cause: &str) -> RedfishError {
+    RedfishError::new(format!(
+        "cannot ask for the password: no terminal ({cause})\nhint: name a file with --password-file"
+    ))
 }
 
 /// A terminal without echo, line editing and signals: Ctrl-C arrives as a character, so that the terminal's
@@ -54,15 +60,14 @@ impl Drop for Silent {
 
 /// Reads up to Enter. Backspace deletes a character, Ctrl-U the line, Ctrl-C aborts.
 fn read_line(input: &mut impl Read) -> Result<Zeroizing<String>, RedfishError> {
-    let failed = |cause: String| RedfishError::NoTerminal { cause };
     let mut typed = Zeroizing::new(Vec::with_capacity(BYTES_MAX));
     let mut byte = [0];
     loop {
-        let count = input.read(&mut byte).map_err(|error| failed(error.to_string()))?;
+        let count = input.read(&mut byte).map_err(|error| no_terminal(&error.to_string()))?;
         match byte[0] {
             _ if count == 0 => break,
             b'\r' | b'\n' | 0x04 => break,
-            0x03 => return Err(RedfishError::Interrupted),
+            0x03 => return Err(RedfishError::interrupted()),
             0x15 => typed.clear(),
             0x08 | 0x7f => {
                 // To the start of a character, not of a byte.
@@ -70,12 +75,12 @@ fn read_line(input: &mut impl Read) -> Result<Zeroizing<String>, RedfishError> {
             }
             byte if byte < 0x20 => {}
             byte if typed.len() < BYTES_MAX => typed.push(byte),
-            _ => return Err(failed(format!("the input has more than {BYTES_MAX} bytes"))),
+            _ => return Err(no_terminal(&format!("the input has more than {BYTES_MAX} bytes"))),
         }
     }
     match std::str::from_utf8(&typed) {
         Ok(text) => Ok(Zeroizing::new(text.to_owned())),
-        Err(_) => Err(failed("the input is not UTF-8".into())),
+        Err(_) => Err(no_terminal("the input is not UTF-8")),
     }
 }
 
@@ -89,7 +94,7 @@ mod tests {
         assert_eq!(line(b"hunter2\rmore"), Ok("hunter2".into()));
         assert_eq!(line("hü\u{7f}\u{7f}\u{7f}\u{7f}geh\u{8}im\n".as_bytes()), Ok("geim".into()));
         assert_eq!(line(b"wrong\x15ri\x1bght"), Ok("right".into()));
-        assert_eq!(line(b"hun\x03"), Err(RedfishError::Interrupted));
+        assert_eq!(line(b"hun\x03"), Err(RedfishError::interrupted()));
         assert!(line(&[b'a'; 2000]).is_err());
         assert!(line(b"\xff\n").is_err());
     }

@@ -5,6 +5,7 @@ use crate::{
     address::cut,
     answer::{Answer, messages},
     client::Call,
+    error::Kind,
 };
 use lowlat_bios::{BiosFacts, Request, same_value, shown};
 use serde::Serialize;
@@ -40,7 +41,11 @@ pub fn send(
     facts: &BiosFacts,
     request: &Request,
 ) -> Result<Sent, RedfishError> {
-    let link = request.uri.as_deref().ok_or(RedfishError::NoSettings)?;
+    let link = request.uri.as_deref().ok_or_else(|| {
+        RedfishError::new(
+            "the Bios resource names no settings resource (@Redfish.Settings): this service accepts no changes",
+        )
+    })?;
     let path = client.options.origin.path_of(link, "the Bios resource")?;
     // Failures up to here happen before anything is sent.
     client.time_left()?;
@@ -59,7 +64,12 @@ pub fn send(
     }
     match answer.status {
         200..300 => {}
-        412 => return Err(RedfishError::ChangedMeanwhile),
+        412 => {
+            return Err(RedfishError::new(
+                "another client changed the pending settings since they were read; nothing was changed\nhint: run it \
+                 again",
+            ));
+        }
         _ => return Err(client.refusal("PATCH", &answer)),
     }
     let follow = |client: &mut Client| -> Result<Sent, RedfishError> {
@@ -81,23 +91,15 @@ fn is_as_read(client: &mut Client, saved: &Saved, path: &str) -> Result<bool, Re
 
 /// Errors of the request itself that leave open whether the service accepted it.
 fn perhaps_sent(error: RedfishError) -> RedfishError {
-    match error {
-        RedfishError::TimedOut { .. }
-        | RedfishError::TooSlow { .. }
-        | RedfishError::Cut { .. }
-        | RedfishError::NotHttp { .. }
-        | RedfishError::TooLarge { .. }
-        | RedfishError::Interrupted => RedfishError::Unknown { cause: Box::new(error) },
-        other => other,
+    match error.kind {
+        Kind::TimedOut | Kind::NoAnswer | Kind::Interrupted => error.with_unknown_outcome(),
+        _ => error,
     }
 }
 
 /// Errors after the service accepted the request. Those that state the outcome are unchanged.
 fn after_sending(error: RedfishError) -> RedfishError {
-    match error {
-        known @ (RedfishError::NotApplied { .. } | RedfishError::TaskFailed { .. }) => known,
-        other => RedfishError::Unknown { cause: Box::new(other) },
-    }
+    if error.kind == Kind::Failed { error } else { error.with_unknown_outcome() }
 }
 
 fn attributes(body: &Value) -> impl Iterator<Item = (&String, &Value)> {
@@ -126,7 +128,10 @@ fn task(client: &mut Client, answer: &Answer) -> Result<Option<String>, RedfishE
         match state {
             "Exception" | "Killed" | "Cancelled" => {
                 let said = client.said(&messages(&body));
-                return Err(RedfishError::TaskFailed { path, state: state.into(), said });
+                return Err(RedfishError::of(
+                    Kind::Failed,
+                    format!("the service accepted the request, but its task {path} ended as {state}{said}"),
+                ));
             }
             "Completed" => return Ok(None),
             "" if seen.status != 202 => return Ok(None),
@@ -183,7 +188,15 @@ fn read_back(
             }
             let named = named.join(", ");
             let said = client.said(&said);
-            return Err(RedfishError::NotApplied { status: answer.status, attributes: named, said });
+            return Err(RedfishError::of(
+                Kind::Failed,
+                format!(
+                    "the service answered status {}, but its pending settings differ from the request: {named}{said}; \
+                     nothing more was sent\nhint: run `lowlat bios audit` to list pending settings, and check the \
+                     service's log",
+                    answer.status
+                ),
+            ));
         }
         client.wait(PAUSE.min(left))?;
     }

@@ -57,7 +57,7 @@ impl Client {
         }
         self.root = answer.json()?;
         if self.root.get("Systems").is_none() && self.root.get("RedfishVersion").is_none() {
-            return Err(RedfishError::Shape { path: answer.path, expected: "RedfishVersion and Systems" });
+            return Err(RedfishError::shape(&answer.path, "RedfishVersion and Systems"));
         }
         match self.login {
             Login::Nobody => self.log_in(false),
@@ -114,7 +114,7 @@ impl Client {
             Login::Session { is_second: false, .. } => self.log_in(true),
             Login::Session { .. } => Err(self.session_lost()),
             Login::Basic(_) => Err(self.bad_credentials(answer)),
-            Login::Nobody => Err(RedfishError::NeedsCredentials { service: self.options.origin.shown() }),
+            Login::Nobody => Err(RedfishError::needs_credentials(&self.options.origin.shown())),
         }
     }
 
@@ -134,15 +134,20 @@ impl Client {
     }
 
     fn bad_credentials(&self, answer: &Answer) -> RedfishError {
-        RedfishError::BadCredentials {
-            service: self.options.origin.shown(),
-            user: self.user(),
-            said: self.said(&answer.messages()),
-        }
+        let (service, user) = (self.options.origin.shown(), self.user());
+        let said = self.said(&answer.messages());
+        RedfishError::new(format!(
+            "{service} rejected user {user}{said}; the login was tried once only, because management controllers lock \
+             accounts\nhint: check the name and password"
+        ))
     }
 
     pub(crate) fn session_lost(&self) -> RedfishError {
-        RedfishError::SessionLost { service: self.options.origin.shown(), user: self.user() }
+        let (service, user) = (self.options.origin.shown(), self.user());
+        RedfishError::new(format!(
+            "{service} ended the session of {user} twice during this run\nhint: check which client ends it, and the \
+             session timeout"
+        ))
     }
 }
 

@@ -41,7 +41,7 @@ impl Trust {
             return Ok(None);
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let wrong = |why| RedfishError::File { option: "--ca", path: path.display().to_string(), why };
+        let wrong = |why| RedfishError::file("--ca", path, why);
         Pinned::new(certificates(path)?, provider).map(Some).map_err(wrong)
     }
 }
@@ -51,13 +51,16 @@ fn system_certificates() -> Result<RootCerts, RedfishError> {
     let found = rustls_native_certs::load_native_certs();
     if found.certs.is_empty() {
         let cause = found.errors.first().map(|error| format!(" ({error})")).unwrap_or_default();
-        return Err(RedfishError::NoRoots { cause });
+        return Err(RedfishError::new(format!(
+            "cannot verify any certificate: this machine trusts no CA{cause}\nhint: install CA certificates (package \
+             ca-certificates), or name one with --ca FILE"
+        )));
     }
     Ok(found.certs.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).into())
 }
 
 fn certificates(path: &std::path::Path) -> Result<Vec<CertificateDer<'static>>, RedfishError> {
-    let wrong = |why: String| RedfishError::File { option: "--ca", path: path.display().to_string(), why };
+    let wrong = |why: String| RedfishError::file("--ca", path, why);
     let mut bytes = Vec::new();
     File::open(path)
         .and_then(|file| file.take(CA_BYTES_MAX + 1).read_to_end(&mut bytes))

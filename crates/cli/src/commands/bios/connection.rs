@@ -163,7 +163,7 @@ impl Service<'_> {
 /// Converts the error for the command line; Ctrl-C has a separate exit code.
 pub fn in_words(error: RedfishError) -> anyhow::Error {
     match error {
-        RedfishError::Unknown { .. } if error.is_interrupted() => {
+        _ if error.is_interrupted() && error.is_outcome_unknown() => {
             let what = "changing the settings; the request was sent, so the change may be pending\nhint: check with \
                         `lowlat bios audit`";
             Interrupted(what.into()).into()
