@@ -1,6 +1,6 @@
 //! Which CPUs a request gets.
 
-use crate::{CpuChoice, Mode, Place, Refusal, Request, Surroundings, Warning, order};
+use crate::{CpuChoice, Mode, Place, Refusal, Request, Surroundings, order};
 use lowlat_host::{CpuId, CpuSet, HostSnapshot, Reading};
 
 /// Returns the CPUs of threads or copies, in the order in which they are filled.
@@ -16,11 +16,17 @@ pub fn cpus(request: &Request, host: &HostSnapshot, around: &Surroundings) -> Re
     };
     let missing = listed.difference(online);
     if !missing.is_empty() {
-        return Err(Refusal::Offline { cpus: missing, online: online.clone() });
+        return Err(Refusal(format!(
+            "cannot run on {missing:#}: missing or offline\nhint: {online:#} are online"
+        )));
     }
     let forbidden = listed.difference(&around.allowed);
     if !forbidden.is_empty() {
-        return Err(Refusal::Forbidden { cpus: forbidden, allowed: around.allowed.clone() });
+        return Err(Refusal(format!(
+            "cannot run on {forbidden:#}: outside the cpuset of this process, {:#}\nhint: start lowlat in another control \
+             group, for example with `systemd-run --scope`",
+            around.allowed
+        )));
     }
     let cpus = match &request.cpus {
         CpuChoice::List(list) => list.iter().collect(),
@@ -44,13 +50,17 @@ fn check_spinners(request: &Request, host: &HostSnapshot, cpus: &[CpuId]) -> Res
     let count = request.busy_count();
     if set.len() < count as usize {
         let what = if request.copies.is_some() { "spinning copies" } else { "spinning threads" };
-        return Err(Refusal::TooFewCpus { count, what, cpus: set });
+        return Err(Refusal(format!(
+            "cannot run {count} {what} on {set:#}: each needs a CPU\nhint: add CPUs, or try --mode interrupt and measure"
+        )));
     }
     let used: CpuSet = cpus.iter().copied().take(count as usize).collect();
     let spinning = used.union(&request.thread_map.cpus());
     // Copies are meant to fill a host, siblings included, which only deserves a warning.
     match shared_core(host, &spinning).filter(|_| request.copies.is_none()) {
-        Some(core) => Err(Refusal::OneCore { cpus: core }),
+        Some(core) => Err(Refusal(format!(
+            "cannot run two spinning threads on {core:#}: they share a core\nhint: choose CPUs of different cores"
+        ))),
         None => Ok(()),
     }
 }
@@ -74,11 +84,15 @@ fn candidates(place: &Place, host: &HostSnapshot, around: &Surroundings) -> Resu
     };
     let choices = [isolated.intersection(&on_node), usable.intersection(&on_node)];
     let found = choices.into_iter().find(|cpus| !cpus.is_empty());
-    found.ok_or_else(|| Refusal::NoCpuNear { name: name.to_owned(), node })
+    found.ok_or_else(|| {
+        Refusal(format!(
+            "cannot choose CPUs near {name}: no CPU of NUMA node {node} is available\nhint: name CPUs with --cpus"
+        ))
+    })
 }
 
 /// Returns why an interface says nothing about CPUs; `None` if it does, or if all CPUs are near it.
-pub fn near_nothing(name: &str, host: &HostSnapshot) -> Option<Warning> {
+pub fn near_nothing(name: &str, host: &HostSnapshot) -> Option<String> {
     let nic = host.nics.iter().find(|nic| nic.name == name)?;
     let why = match &nic.node {
         Reading::Known(node) if *node >= 0 || host.topology.nodes.len() == 1 => return None,
@@ -86,7 +100,7 @@ pub fn near_nothing(name: &str, host: &HostSnapshot) -> Option<Warning> {
         Reading::Absent => "it has no device".to_owned(),
         unread => format!("its NUMA node was not read: {unread}"),
     };
-    Some(Warning::NearNothing { name: name.to_owned(), why })
+    Some(format!("no CPU is nearer to {name} than others: {why}. The CPUs were chosen as for compact"))
 }
 
 /// Returns the interface's node with its CPUs; `None` if it is near all of them.
@@ -94,7 +108,9 @@ fn near<'a>(name: &'a str, host: &HostSnapshot) -> Result<Option<(&'a str, u32, 
     let Some(nic) = host.nics.iter().find(|nic| nic.name == name) else {
         let names: Vec<&str> = host.nics.iter().map(|nic| nic.name.as_str()).collect();
         let known = if names.is_empty() { "none that was read".to_owned() } else { names.join(", ") };
-        return Err(Refusal::NoInterface { name: name.to_owned(), known });
+        return Err(Refusal(format!(
+            "cannot choose CPUs near {name}: no such interface\nhint: this host has {known}"
+        )));
     };
     let id = nic.node.known().and_then(|node| u32::try_from(*node).ok());
     let node = id.and_then(|id| host.topology.nodes.iter().find(|node| node.id == id));

@@ -1,17 +1,26 @@
 //! The request checked against a host.
 
 use crate::{
-    Accelerator, CpuChoice, Memory, Mode, Place, Refusal, Request, ThreadMap, Warning,
+    Accelerator, CpuChoice, Memory, Mode, Place, Request, ThreadMap,
     choose::{cpus, near_nothing, shared_core},
 };
 use lowlat_host::{CpuId, CpuSet, HostSnapshot, Reading, snapshot::SchedPolicy};
 use std::num::NonZeroU32;
+use thiserror::Error;
+
+/// Why a command is not started.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct Refusal(pub(crate) String);
 
 /// Variable through which the loader loads a library first (ld.so(8)).
 const LD_PRELOAD: &str = "LD_PRELOAD";
 /// Variable that sets glibc's tunables, and the one that makes malloc use reserved huge pages (glibc 2.35).
 const TUNABLES: &str = "GLIBC_TUNABLES";
 const HUGE_PAGES: &str = "glibc.malloc.hugetlb=2";
+
+/// Most interrupts that a warning names.
+const LABELS_MAX: usize = 4;
 
 /// What lowlat knows about its own surroundings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -55,8 +64,8 @@ pub struct Launch {
     pub is_awake: bool,
     /// Accelerator, to be proven while the command runs.
     pub accelerator: Option<Accelerator>,
-    /// What makes it slower.
-    pub warnings: Vec<Warning>,
+    /// What makes the command slower or its latency less certain, a sentence each.
+    pub warnings: Vec<String>,
 }
 
 impl Launch {
@@ -110,41 +119,54 @@ impl Launch {
         }
     }
 
-    fn warnings_of_cpus(&self, host: &HostSnapshot) -> Vec<Warning> {
+    fn warnings_of_cpus(&self, host: &HostSnapshot) -> Vec<String> {
         let all = self.all_cpus();
         let isolated = host.cpus_isolated();
         let open = all.difference(&isolated);
         let mut warnings = Vec::new();
         if !open.is_empty() {
-            warnings.push(Warning::NotIsolated(open.clone()));
+            warnings.push(format!(
+                "not isolated: {open:#}. Other threads may run there; `lowlat tune plan` shows how to isolate CPUs"
+            ));
         }
         let is_real_time = matches!(self.policy, Some((SchedPolicy::Fifo | SchedPolicy::Rr, _)));
         if is_real_time && self.mode == Mode::Spin && !open.is_empty() {
-            warnings.push(Warning::RealTimeSpin(open));
+            warnings.push(format!(
+                "real-time threads that spin on {open:#} starve the kernel's threads there: isolate the CPUs first"
+            ));
         }
         warnings.extend(interrupts(host, &all));
         if self.mode == Mode::Spin {
             let shared = all.iter().filter_map(|cpu| {
                 let others = host.topology.siblings(cpu).difference(&all).difference(&isolated);
-                others.iter().find(|other| *other != cpu).map(|sibling| Warning::SharedCore { cpu, sibling })
+                let sibling = others.iter().find(|other| *other != cpu)?;
+                Some(format!(
+                    "CPU {cpu} shares its core with CPU {sibling}, which is not isolated: work there slows it down"
+                ))
             });
             warnings.extend(shared);
             if self.copies.is_some() {
-                warnings.extend(shared_core(host, &all).map(Warning::CopiesShareCores));
+                warnings.extend(shared_core(host, &all).map(|core| {
+                    format!(
+                        "there are more copies than cores: two of them share the core of {core:#}, for example"
+                    )
+                }));
             }
         }
         if let Memory::Node(id) = self.memory {
             let on_node = host.topology.nodes.iter().find(|node| node.id == id).map(|node| &node.cpus);
             let cpus = on_node.map_or_else(|| all.clone(), |on_node| all.difference(on_node));
             if !cpus.is_empty() {
-                warnings.push(Warning::RemoteMemory { node: id, cpus });
+                warnings.push(format!(
+                    "memory of NUMA node {id} is remote to {cpus:#}: each cache miss crosses nodes"
+                ));
             }
         }
         warnings
     }
 }
 
-fn interrupts(host: &HostSnapshot, cpus: &CpuSet) -> Option<Warning> {
+fn interrupts(host: &HostSnapshot, cpus: &CpuSet) -> Option<String> {
     let mut labels = Vec::new();
     let mut on = CpuSet::new();
     for irq in host.interrupts.irqs.iter().filter(|irq| !irq.actions.is_empty()) {
@@ -155,7 +177,12 @@ fn interrupts(host: &HostSnapshot, cpus: &CpuSet) -> Option<Warning> {
             on.extend(here.iter());
         }
     }
-    (!labels.is_empty()).then_some(Warning::Interrupts { labels, cpus: on })
+    let more = match labels.len().saturating_sub(LABELS_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    labels.truncate(LABELS_MAX);
+    (!labels.is_empty()).then(|| format!("interrupts on {on:#}: {}{more}", labels.join(", ")))
 }
 
 fn check_installed(request: &Request, around: &Surroundings) -> Result<(), Refusal> {
@@ -168,14 +195,18 @@ fn check_installed(request: &Request, around: &Surroundings) -> Result<(), Refus
             (accelerator.library(), "install it; the loader would only warn and use the kernel")
         }
     };
-    Err(Refusal::NotInstalled { accelerator: accelerator.name(), missing: missing.to_owned(), hint })
+    let name = accelerator.name();
+    Err(Refusal(format!("cannot accelerate with {name}: {missing} is not installed\nhint: {hint}")))
 }
 
 fn check_memory(request: &Request, host: &HostSnapshot) -> Result<(), Refusal> {
     if request.has_huge_pages {
         let is_free = |free: &Reading<u64>| free.known().is_none_or(|free| *free > 0);
         if !host.memory.huge_pages.iter().any(|pool| is_free(&pool.free)) {
-            return Err(Refusal::NoHugePages);
+            return Err(Refusal(
+                "cannot use huge pages: none is free\nhint: reserve some with `sysctl vm.nr_hugepages=N`"
+                    .to_owned(),
+            ));
         }
     }
     let Memory::Node(id) = request.memory else { return Ok(()) };
@@ -188,11 +219,13 @@ fn check_memory(request: &Request, host: &HostSnapshot) -> Result<(), Refusal> {
     };
     let with_memory = nodes.iter().filter(|node| has_memory(&node.memory_bytes));
     let known = with_memory.map(|node| node.id.to_string()).collect::<Vec<_>>().join(", ");
-    Err(Refusal::NoMemory { node: id, why, known })
+    Err(Refusal(format!(
+        "cannot take memory from NUMA node {id}: {why}\nhint: nodes with memory are {known}"
+    )))
 }
 
 /// Returns the additions to the environment. A variable that the user has set stays, with a warning.
-fn environment(request: &Request, around: &Surroundings) -> (Vec<(String, String)>, Vec<Warning>) {
+fn environment(request: &Request, around: &Surroundings) -> (Vec<(String, String)>, Vec<String>) {
     let mut environment = Vec::new();
     let mut warnings = Vec::new();
     if let Some(preload) =
@@ -201,10 +234,9 @@ fn environment(request: &Request, around: &Surroundings) -> (Vec<(String, String
         environment.push((LD_PRELOAD.to_owned(), joined(preload.library, around.variable(LD_PRELOAD))));
         for (name, value) in preload.variables {
             match around.variable(name) {
-                Some(present) if present != value => warnings.push(Warning::Overridden {
-                    variable: format!("{name}={present}"),
-                    instead_of: value.to_owned(),
-                }),
+                Some(present) if present != value => {
+                    warnings.push(format!("{name}={present} in the environment replaces {value}"));
+                }
                 Some(_) => {}
                 None => environment.push((name.to_owned(), value.to_owned())),
             }
@@ -252,6 +284,10 @@ mod tests {
         Launch::plan(request, &host(), &around())
     }
 
+    fn refusal(request: &Request) -> String {
+        plan(request).unwrap_err().to_string()
+    }
+
     fn list(cpus: &str) -> CpuChoice {
         CpuChoice::List(set(cpus))
     }
@@ -275,7 +311,7 @@ mod tests {
             host.nics[0].node = node;
             let near = request(CpuChoice::Place(Place::Near("eth1".into())), 1);
             let warnings = Launch::plan(&near, &host, &around()).unwrap().warnings;
-            warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+            warnings.join("; ")
         };
         assert_eq!(near(Reading::Known(1)), "");
         assert!(near(Reading::Known(-1)).contains("no NUMA node"));
@@ -285,24 +321,24 @@ mod tests {
 
     #[test]
     fn impossible_cpus_are_refused() {
-        let offline = plan(&request(list("3,16"), 1)).unwrap_err();
-        assert_eq!(offline, Refusal::Offline { cpus: set("16"), online: set("0-15") });
-        let forbidden = plan(&request(list("15"), 1)).unwrap_err();
-        assert_eq!(forbidden, Refusal::Forbidden { cpus: set("15"), allowed: set("0-14") });
+        let offline = "cannot run on CPU 16: missing or offline\nhint: CPUs 0-15 are online";
+        assert_eq!(refusal(&request(list("3,16"), 1)), offline);
+        let forbidden = "cannot run on CPU 15: outside the cpuset of this process, CPUs 0-14\n";
+        assert!(refusal(&request(list("15"), 1)).starts_with(forbidden));
         let named = Request { thread_map: ThreadMap::parse("md=99").unwrap(), ..request(list("4"), 1) };
-        assert!(matches!(plan(&named), Err(Refusal::Offline { .. })));
-        let unknown = plan(&request(CpuChoice::Place(Place::Near("eth9".into())), 1)).unwrap_err();
-        assert_eq!(unknown, Refusal::NoInterface { name: "eth9".into(), known: "eth1".into() });
+        assert!(refusal(&named).contains("CPU 99: missing or offline"));
+        let unknown = "cannot choose CPUs near eth9: no such interface\nhint: this host has eth1";
+        assert_eq!(refusal(&request(CpuChoice::Place(Place::Near("eth9".into())), 1)), unknown);
     }
 
     #[test]
     fn spinning_threads_need_cores() {
-        let few = plan(&request(list("4"), 2)).unwrap_err();
-        assert_eq!(few, Refusal::TooFewCpus { count: 2, what: "spinning threads", cpus: set("4") });
-        let siblings = plan(&request(list("4,12"), 2)).unwrap_err();
-        assert_eq!(siblings, Refusal::OneCore { cpus: set("4,12") });
+        let few = "cannot run 2 spinning threads on CPU 4: each needs a CPU\n";
+        assert!(refusal(&request(list("4"), 2)).starts_with(few));
+        let siblings = "cannot run two spinning threads on CPUs 4,12: they share a core\n";
+        assert!(refusal(&request(list("4,12"), 2)).starts_with(siblings));
         let named = Request { thread_map: ThreadMap::parse("md=12").unwrap(), ..request(list("4"), 1) };
-        assert_eq!(plan(&named).unwrap_err(), Refusal::OneCore { cpus: set("4,12") });
+        assert!(refusal(&named).starts_with(siblings));
         let sleeping = Request { mode: Mode::Interrupt, ..request(list("4,12"), 3) };
         assert_eq!(plan(&sleeping).unwrap().cpus, [4, 12]);
     }
@@ -319,9 +355,12 @@ mod tests {
         assert_eq!(of(3, Mode::Spin), Ok((vec![vec![4], vec![6], vec![5]], vec![])));
         let (cpus, warnings) = of(5, Mode::Spin).unwrap();
         assert_eq!(cpus[4], [12]);
-        assert_eq!(warnings, [Warning::CopiesShareCores(set("4,12"))]);
-        let refused = Refusal::TooFewCpus { count: 8, what: "spinning copies", cpus: set("4-7,12-14") };
-        assert_eq!(of(8, Mode::Spin), Err(refused));
+        assert_eq!(
+            warnings,
+            ["there are more copies than cores: two of them share the core of CPUs 4,12, for example"]
+        );
+        let refused = "cannot run 8 spinning copies on CPUs 4-7,12-14: each needs a CPU\n";
+        assert!(of(8, Mode::Spin).unwrap_err().to_string().starts_with(refused));
         let wrapped = of(8, Mode::Interrupt).unwrap().0;
         assert_eq!((wrapped.len(), &wrapped[7]), (8, &vec![4]));
     }
@@ -341,21 +380,21 @@ mod tests {
         assert_eq!(
             launch.warnings,
             [
-                Warning::NotIsolated(set("3")),
-                Warning::RealTimeSpin(set("3")),
-                Warning::Interrupts { labels: vec!["40 eth1-rx-0".into()], cpus: set("3") },
-                Warning::SharedCore { cpu: 3, sibling: 11 },
-                Warning::RemoteMemory { node: 1, cpus: set("3") },
+                "not isolated: CPU 3. Other threads may run there; `lowlat tune plan` shows how to isolate CPUs",
+                "real-time threads that spin on CPU 3 starve the kernel's threads there: isolate the CPUs first",
+                "interrupts on CPU 3: 40 eth1-rx-0",
+                "CPU 3 shares its core with CPU 11, which is not isolated: work there slows it down",
+                "memory of NUMA node 1 is remote to CPU 3: each cache miss crosses nodes",
             ]
         );
     }
 
     #[test]
     fn memory_must_exist() {
-        let node = plan(&Request { memory: Memory::Node(2), ..request(list("4"), 1) }).unwrap_err();
-        assert_eq!(node, Refusal::NoMemory { node: 2, why: "no such node", known: "0, 1".into() });
-        let huge = plan(&Request { has_huge_pages: true, ..request(list("4"), 1) }).unwrap_err();
-        assert_eq!(huge, Refusal::NoHugePages);
+        let node = "cannot take memory from NUMA node 2: no such node\nhint: nodes with memory are 0, 1";
+        assert_eq!(refusal(&Request { memory: Memory::Node(2), ..request(list("4"), 1) }), node);
+        let huge = refusal(&Request { has_huge_pages: true, ..request(list("4"), 1) });
+        assert!(huge.starts_with("cannot use huge pages: none is free\n"));
     }
 
     #[test]
@@ -368,13 +407,11 @@ mod tests {
         let expected =
             [("LD_PRELOAD", "libvma.so:liba.so"), ("VMA_SPEC", "latency"), ("VMA_SELECT_POLL", "-1")];
         assert_eq!(launch.environment, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        assert_eq!(
-            launch.warnings,
-            [Warning::Overridden { variable: "VMA_RX_POLL=1000".into(), instead_of: "-1".into() }]
-        );
+        assert_eq!(launch.warnings, ["VMA_RX_POLL=1000 in the environment replaces -1"]);
         around.is_installed = false;
         let onload = Request { accelerator: Some(Accelerator::Onload("latency".into())), ..vma };
-        assert!(matches!(Launch::plan(&onload, &host(), &around), Err(Refusal::NotInstalled { .. })));
+        let refused = Launch::plan(&onload, &host(), &around).unwrap_err().to_string();
+        assert!(refused.contains("Onload: onload is not installed"), "{refused}");
         around.is_installed = true;
         assert_eq!(Launch::plan(&onload, &host(), &around).unwrap().launcher, ["onload", "-p", "latency"]);
     }

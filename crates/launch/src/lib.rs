@@ -7,7 +7,6 @@
 #![deny(clippy::disallowed_methods)]
 
 mod accelerator;
-mod check;
 mod choose;
 mod evidence;
 mod launch;
@@ -19,9 +18,8 @@ mod testing;
 mod threads;
 
 pub use accelerator::{Accelerator, Preload, profile_variables};
-pub use check::{Refusal, Warning};
 pub use evidence::{Acceleration, Evidence, KernelSocket};
-pub use launch::{Launch, Surroundings};
+pub use launch::{Launch, Refusal, Surroundings};
 pub use placement::{Place, order};
 pub use request::{CpuChoice, Memory, Mode, Request};
 pub use shell::shell_lines;

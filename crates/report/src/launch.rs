@@ -51,7 +51,7 @@ pub fn launch_text(
         add(&mut out, &format!("{}: ", accelerator.name()), &words.join(" "), width);
     }
     for warning in &launch.warnings {
-        let text = clean(&warning.to_string());
+        let text = clean(warning);
         for (at, line) in wrap(&text, width.saturating_sub(9)).iter().enumerate() {
             let start = if at == 0 { paint(YELLOW, "warning: ") } else { " ".repeat(9) };
             out.push_str(&format!("{start}{line}\n"));
