@@ -1,6 +1,6 @@
 //! An instance of lowlat in tracefs: its name, its files, its removal.
 
-use super::{TraceError, Tracefs, files::SharedFile, leftovers::start_time};
+use super::{TraceError, Tracefs, files::SharedFile, leftovers::start_time, place::MAKE};
 use std::{
     fs::OpenOptions,
     io,
@@ -49,10 +49,8 @@ impl Instance {
         let name = format!("{PREFIX}{pid}-{}-{number}", start_time(pid).unwrap_or(0));
         let directory = format!("instances/{name}");
         let mut own = lock(&OWN);
-        tracefs.make_directory(&directory).map_err(|source| {
-            let path = tracefs.shown(&directory);
-            TraceError::refused(&path, source, |source| TraceError::Make { path: path.clone(), source })
-        })?;
+        let made = tracefs.make_directory(&directory);
+        made.map_err(|source| TraceError::cannot(MAKE, &tracefs.shown(&directory), &source))?;
         let instance =
             Arc::new(Self { tracefs: Arc::clone(tracefs), directory, name, state: Mutex::default() });
         own.push(Arc::clone(&instance));
@@ -80,13 +78,9 @@ impl Instance {
     pub(super) fn open(&self, relative: &str, options: &OpenOptions) -> Result<SharedFile, TraceError> {
         let relative = self.within(relative);
         let mut state = lock(&self.state);
-        let file = self.tracefs.open(&relative, options).map_err(|source| {
-            let path = self.tracefs.shown(&relative);
-            TraceError::refused(&path, source, |source| TraceError::Read {
-                path: path.clone(),
-                problem: source.to_string(),
-            })
-        })?;
+        let file = self.tracefs.open(&relative, options);
+        let file =
+            file.map_err(|source| TraceError::cannot("read", &self.tracefs.shown(&relative), &source))?;
         let file = SharedFile::new(file);
         state.files.push(file.clone());
         Ok(file)
@@ -104,7 +98,7 @@ impl Instance {
         let _ = self.write("tracing_on", "0");
         let _ = self.write("events/enable", "0");
         remove_directory(&self.tracefs, &self.directory, REMOVE_ATTEMPTS)
-            .map_err(|source| TraceError::Remove { path: self.tracefs.shown(&self.directory), source })?;
+            .map_err(|source| TraceError::not_removed(&self.tracefs.shown(&self.directory), &source))?;
         state.is_removed = true;
         drop(state);
         lock(&OWN).retain(|other| other.name != self.name);

@@ -26,8 +26,7 @@ pub fn remove_leftovers(tracefs: &Tracefs) -> Vec<Leftover> {
     let remove = |name: String| {
         let directory = format!("instances/{name}");
         let answer = remove_directory(tracefs, &directory, 1);
-        let problem =
-            answer.err().map(|source| TraceError::Remove { path: tracefs.shown(&directory), source });
+        let problem = answer.err().map(|source| TraceError::not_removed(&tracefs.shown(&directory), &source));
         Leftover { name, problem }
     };
     names.map(remove).collect()

@@ -1,6 +1,6 @@
 //! The location of tracefs on the running host, and access to its files. The only place that joins its paths.
 
-use super::TraceError;
+use super::{TraceError, error::WITHOUT};
 use lowlat_host::Unparsable;
 use rustix::{
     fd::{AsFd, AsRawFd, OwnedFd},
@@ -23,6 +23,9 @@ const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 /// trace_events.c).
 const READ_BYTES: usize = 64 << 10;
 const FILE_BYTES_MAX: usize = 4 << 20;
+
+/// The making of an instance, in messages.
+pub(super) const MAKE: &str = "create the trace instance";
 
 /// The tracefs of the running host.
 #[derive(Debug)]
@@ -60,11 +63,13 @@ impl Tracefs {
     /// [`TraceError`] if the kernel has no tracefs, or this user may not mount it.
     pub fn detached() -> Result<Self, TraceError> {
         let mount = mount_detached().map_err(|error| match error {
-            Errno::NODEV => TraceError::NotInKernel,
-            Errno::PERM | Errno::ACCESS => {
-                TraceError::NotPermitted { path: "mount of tracefs".into(), source: error.into() }
-            }
-            other => TraceError::MountRefused { source: other.into() },
+            Errno::NODEV => TraceError::not_in_kernel(),
+            Errno::PERM | Errno::ACCESS => TraceError::cannot("use", "mount of tracefs", &error.into()),
+            other => TraceError(format!(
+                "tracefs is not mounted, and mounting it for this process failed: {}; run \"mount -t tracefs tracefs \
+                 /sys/kernel/tracing\" as root, or {WITHOUT}",
+                io::Error::from(other)
+            )),
         })?;
         let base = format!("/proc/self/fd/{}", mount.as_raw_fd());
         Self::at(&base, "tracefs", Some(mount)).checked()
@@ -79,10 +84,8 @@ impl Tracefs {
     fn checked(self) -> Result<Self, TraceError> {
         match access(self.path("instances"), Access::WRITE_OK | Access::EXEC_OK) {
             Ok(()) => Ok(self),
-            Err(Errno::NOENT) => Err(TraceError::NotInKernel),
-            Err(error) => Err(TraceError::refused(&self.shown("instances"), error.into(), |source| {
-                TraceError::Make { path: self.shown("instances"), source }
-            })),
+            Err(Errno::NOENT) => Err(TraceError::not_in_kernel()),
+            Err(error) => Err(TraceError::cannot(MAKE, &self.shown("instances"), &error.into())),
         }
     }
 
@@ -133,27 +136,15 @@ impl Tracefs {
 
     /// The text of a file that must exist.
     pub(super) fn read(&self, relative: &str) -> Result<String, TraceError> {
-        self.text(relative).map_err(|source| {
-            let path = self.shown(relative);
-            TraceError::refused(&path, source, |source| TraceError::Read {
-                path: path.clone(),
-                problem: source.to_string(),
-            })
-        })
+        self.text(relative).map_err(|source| TraceError::cannot("read", &self.shown(relative), &source))
     }
 
     /// Writes a value in one call, as tracefs requires.
     pub(super) fn write(&self, relative: &str, value: &str) -> Result<(), TraceError> {
         let result =
             self.open(relative, File::options().write(true)).and_then(|file| write_whole(&file, value));
-        result.map_err(|source| {
-            let path = self.shown(relative);
-            TraceError::refused(&path, source, |source| TraceError::Write {
-                path: path.clone(),
-                value: value.into(),
-                source,
-            })
-        })
+        let doing = || format!("write \"{value}\" to");
+        result.map_err(|source| TraceError::cannot(&doing(), &self.shown(relative), &source))
     }
 
     pub(super) fn open(&self, relative: &str, options: &fs::OpenOptions) -> io::Result<File> {

@@ -1,8 +1,8 @@
 //! Starts a trace: a separate instance, its buffers, its clock and its events.
 
 use super::{
-    CpuPipe, PipeStats, TraceError, Tracefs, files::SharedFile, instance::Instance, others::other_tracers,
-    place::write_whole,
+    CpuPipe, PipeStats, TraceError, Tracefs, error::WITHOUT, files::SharedFile, instance::Instance,
+    others::other_tracers, place::write_whole,
 };
 use crate::{Root, open_files};
 use lowlat_host::{CpuId, CpuSet, Unparsable};
@@ -206,7 +206,7 @@ impl Recording {
     /// Stops recording and removes the instance. Pipes that are still held return errors from then on.
     ///
     /// # Errors
-    /// [`TraceError::Remove`] if it could not be removed.
+    /// [`TraceError`] if it could not be removed.
     pub fn finish(&self) -> Result<(), TraceError> {
         self.instance.remove()
     }
@@ -229,7 +229,10 @@ pub(super) fn buffer_kb(options: &TraceOptions) -> Result<u64, TraceError> {
     let share_kb = allowed_kb.saturating_sub(unused_kb) / traced_count;
     let needed_kb = (online_count * BUFFER_KB_NEW).max(traced_count * BUFFER_KB_MIN + unused_kb);
     if allowed_kb < needed_kb {
-        return Err(TraceError::Memory { needed_kb, allowed_kb });
+        return Err(TraceError(format!(
+            "trace buffers temporarily need {needed_kb} KiB of kernel memory, and {allowed_kb} KiB are allowed; measure \
+             fewer CPUs or {WITHOUT}"
+        )));
     }
     Ok(options.buffer_kb_per_cpu.clamp(BUFFER_KB_MIN, share_kb.max(BUFFER_KB_MIN)))
 }
@@ -254,7 +257,10 @@ pub(super) fn set_up(
     for cpu in options.cpus.iter() {
         let directory = instance.within(&format!("per_cpu/cpu{cpu}"));
         if !instance.tracefs().exists(&directory) {
-            return Err(TraceError::NoCpu { cpu, path: instance.tracefs().shown(&directory) });
+            let path = instance.tracefs().shown(&directory);
+            return Err(TraceError(format!(
+                "CPU {cpu} has no trace buffer at {path}; choose CPUs that are online"
+            )));
         }
         instance.write(&format!("per_cpu/cpu{cpu}/buffer_size_kb"), &buffer_kb_per_cpu.to_string())?;
     }
@@ -272,7 +278,7 @@ fn switch_events(instance: &Instance, formats: &TraceFormats) -> Result<Vec<Stri
     if refusals.len() == wanted().count() {
         let reasons =
             refusals.first().map_or_else(|| "the kernel has none of them".into(), ToString::to_string);
-        return Err(TraceError::NoEvents { reasons });
+        return Err(TraceError::new(format!("cannot switch on any trace event: {reasons}")));
     }
     Ok(refusals.iter().map(ToString::to_string).collect())
 }
@@ -282,7 +288,11 @@ fn set_clock(instance: &Instance, clock: TraceClock) -> Result<(), TraceError> {
     let offered = instance.tracefs().read(&path)?;
     if !offered.split_ascii_whitespace().any(|word| word.trim_matches(['[', ']']) == clock.name()) {
         let path = instance.tracefs().shown(&path);
-        return Err(TraceError::Clock { path, wanted: clock.name(), offered });
+        return Err(TraceError(format!(
+            "{path} offers no clock {}, only: {offered}; use a kernel that has it, or --no-causes to measure without \
+             causes",
+            clock.name()
+        )));
     }
     instance.write("trace_clock", clock.name())
 }
@@ -322,7 +332,7 @@ fn page_bytes(instance: &Instance) -> Result<usize, TraceError> {
     let bytes = text.trim().parse::<usize>().ok().and_then(|kb| kb.checked_mul(1024));
     bytes.filter(|bytes| (1..=PAGE_BYTES_MAX).contains(bytes)).ok_or_else(|| {
         let shown = instance.tracefs().shown(&path);
-        TraceError::Unparsable(Box::new(Unparsable::new(shown, &text, "a size in KiB, 4096 at most")))
+        TraceError::new(Unparsable::new(shown, &text, "a size in KiB, 4096 at most"))
     })
 }
 

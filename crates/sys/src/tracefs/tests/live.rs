@@ -40,6 +40,10 @@ fn options(cpu: u32, clock: TraceClock) -> TraceOptions {
     TraceOptions { cpus: CpuSet::of(cpu), buffer_kb_per_cpu: 512, memory_kb_max: 1 << 20, clock }
 }
 
+fn lacks_clock(error: &TraceError) -> bool {
+    error.to_string().contains(" offers no clock ")
+}
+
 /// A trace, its pipe and the clock of its time stamps; `None` if the kernel lacks the clock.
 fn start(tracefs: &Arc<Tracefs>, cpu: u32) -> Option<(Tracing, CpuPipe)> {
     let clock = if cfg!(target_arch = "x86_64") { TraceClock::X86Tsc } else { TraceClock::MonoRaw };
@@ -48,7 +52,7 @@ fn start(tracefs: &Arc<Tracefs>, cpu: u32) -> Option<(Tracing, CpuPipe)> {
             let pipe = tracing.pipes().unwrap().pop().unwrap();
             Some((tracing, pipe))
         }
-        Err(error @ TraceError::Clock { .. }) => {
+        Err(error) if lacks_clock(&error) => {
             eprintln!("skipped: {error}");
             None
         }
@@ -144,7 +148,7 @@ fn stamps_in_nanoseconds_are_laid_beside_the_counter() {
     let Some(tracefs) = tracefs() else { return };
     let cpu = own_cpu();
     let tracing = match Tracing::start(&tracefs, &options(cpu, TraceClock::MonoRaw)) {
-        Err(error @ TraceError::Clock { .. }) => return eprintln!("skipped: {error}"),
+        Err(error) if lacks_clock(&error) => return eprintln!("skipped: {error}"),
         other => other.unwrap(),
     };
     let mut pipe = tracing.pipes().unwrap().pop().unwrap();
@@ -197,7 +201,7 @@ fn overwritten_events_are_counted_as_the_kernel_counts_them() {
     let clock = TraceClock::MonoRaw;
     let tracing =
         match Tracing::start(&tracefs, &TraceOptions { buffer_kb_per_cpu: 1, ..options(cpu, clock) }) {
-            Err(error @ TraceError::Clock { .. }) => return eprintln!("skipped: {error}"),
+            Err(error) if lacks_clock(&error) => return eprintln!("skipped: {error}"),
             other => other.unwrap(),
         };
     assert_eq!(tracing.buffer_kb_per_cpu(), BUFFER_KB_MIN, "a buffer of 1 KiB is of no use");
@@ -344,10 +348,11 @@ fn what_cannot_be_had_is_reported_and_nothing_is_left() {
     let before = own();
     let usual = options(own_cpu(), TraceClock::MonoRaw);
     let few = TraceOptions { memory_kb_max: 100, ..usual.clone() };
-    assert!(matches!(Tracing::start(&tracefs, &few), Err(TraceError::Memory { allowed_kb: 100, .. })));
+    let error = Tracing::start(&tracefs, &few).unwrap_err().to_string();
+    assert!(error.contains("of kernel memory, and 100 KiB are allowed"), "{error}");
     let absent = TraceOptions { cpus: CpuSet::of(60_000), ..usual };
-    let error = Tracing::start(&tracefs, &absent).unwrap_err();
-    assert!(matches!(error, TraceError::NoCpu { cpu: 60_000, .. }), "{error}");
+    let error = Tracing::start(&tracefs, &absent).unwrap_err().to_string();
+    assert!(error.contains("CPU 60000 has no trace buffer"), "{error}");
     // Other tests of this process may have created or removed instances in the meantime, so only what cannot
     // be removed is checked.
     let begun = Instant::now();

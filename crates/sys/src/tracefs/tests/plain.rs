@@ -179,8 +179,7 @@ fn a_leftover_that_stays_says_why() {
 
 #[test]
 fn refusals_have_a_cause_and_a_next_step() {
-    let other = |source| TraceError::Write { path: "/t/x".into(), value: "1".into(), source };
-    let said = |kind: io::ErrorKind| TraceError::refused("/t/x", kind.into(), other).to_string();
+    let said = |kind: io::ErrorKind| TraceError::cannot("write \"1\" to", "/t/x", &kind.into()).to_string();
     assert!(said(io::ErrorKind::PermissionDenied).contains("run as root"));
     assert!(said(io::ErrorKind::ReadOnlyFilesystem).contains("read-only"));
     assert!(said(io::ErrorKind::InvalidInput).contains("cannot write \"1\" to /t/x"));
