@@ -1,7 +1,8 @@
 //! The next request to a server: its changes, the changes already pending, and the number of later requests.
 
 use super::{
-    BYTES_MAX, BiosError, BiosExport, BiosFacts, Request,
+    BiosError, BiosExport, BiosFacts, Request,
+    error::parse,
     export::{LeftOut, RESTART, id_of, is_secret},
     facts::Server,
     meaning::{same_value, shown},
@@ -139,11 +140,7 @@ fn waiting(facts: &BiosFacts) -> Vec<Waiting> {
 
 /// The restore requests of a saved export; they are sent to this server's address for changes.
 fn saved_restore(facts: &BiosFacts, file: &str, bytes: &[u8]) -> Result<Vec<Request>, BiosError> {
-    if bytes.len() > BYTES_MAX {
-        return Err(BiosError::TooLarge { file: file.into() });
-    }
-    let value: Value = serde_json::from_slice(bytes)
-        .map_err(|error| BiosError::NotJson { file: file.into(), cause: error.to_string() })?;
+    let value = parse(file, bytes)?;
     let place = Place { file, path: "$".into(), value: &value };
     let document = place.required("document", "the text \"lowlat bios export\"")?;
     if document.value != BiosExport::DOCUMENT {
@@ -171,7 +168,7 @@ fn saved_restore(facts: &BiosFacts, file: &str, bytes: &[u8]) -> Result<Vec<Requ
             attribute.scalar()?;
             if !facts.active.contains_key(name) {
                 let why = format!("this one has no attribute {name:?}");
-                return Err(BiosError::OtherServer { file: file.into(), why });
+                return Err(BiosError::other_server(file, &why));
             }
         }
         let uri = facts.settings_uri.clone();
@@ -189,7 +186,7 @@ fn is_of_this_server(facts: &BiosFacts, place: &Place<'_>) -> Result<(), BiosErr
         let theirs = snapshot.text_member(name)?.unwrap_or_default();
         let ours = facts.active.get(name).and_then(Value::as_str).unwrap_or(theirs);
         if theirs != ours {
-            return Err(BiosError::OtherServer { file: place.file.into(), why: format!("{name} differs") });
+            return Err(BiosError::other_server(place.file, &format!("{name} differs")));
         }
     }
     Ok(())

@@ -2,6 +2,7 @@
 
 use super::{
     BiosError,
+    error::parse,
     facts::{Attributes, BiosFacts, Server},
     registry,
     shape::Place,
@@ -56,12 +57,7 @@ impl Resource {
 impl BiosReader {
     /// Adds the content of one file; errors name it `file`.
     pub fn add(&mut self, file: &str, bytes: &[u8]) -> Result<(), BiosError> {
-        if bytes.len() > BYTES_MAX {
-            return Err(BiosError::TooLarge { file: file.into() });
-        }
-        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-        let value: Value = serde_json::from_slice(bytes)
-            .map_err(|error| BiosError::NotJson { file: file.into(), cause: error.to_string() })?;
+        let value = parse(file, bytes)?;
         self.files.push(file.to_owned());
         let before = self.resources.len();
         let place = Place { file, path: "$".into(), value: &value };
@@ -100,7 +96,7 @@ impl BiosReader {
 
     fn push(&mut self, place: &Place<'_>, uri: Option<&str>, kind: Kind) -> Result<(), BiosError> {
         if self.resources.len() >= RESOURCES_MAX {
-            return Err(BiosError::too_many_resources(place.file, &place.path));
+            return Err(BiosError::too_many(place.file, &place.path, "resources", RESOURCES_MAX));
         }
         self.resources.push(Resource {
             file: place.file.to_owned(),
@@ -131,11 +127,18 @@ impl BiosReader {
             };
             if let Some(first) = slot.replace(resource) {
                 let (first, second) = (first.shown(), resource.shown());
-                return Err(BiosError::Twice { first, second, what });
+                return Err(BiosError(format!(
+                    "cannot audit several servers at a time: {first} and {second} both contain {what}\nhint: name the files \
+                     of one server"
+                )));
             }
         }
         let Some(active) = active else {
-            return Err(BiosError::NoBios { files: self.files.join(", ") });
+            return Err(BiosError(format!(
+                "cannot find an active Bios resource in {}\nhint: save GET /redfish/v1/Systems/ID/Bios (HPE: \
+                 /redfish/v1/systems/1/bios/) and name it with --file",
+                self.files.join(", ")
+            )));
         };
         let server = system.map(server).transpose()?.unwrap_or_default();
         facts(active, pending, registry, server, settings_uri)
@@ -148,9 +151,13 @@ fn kind(place: &Place<'_>, members: &Map<String, Value>) -> Result<Option<Kind>,
     let is_of = |name: &str| odata_type.is_none_or(|kind| kind.starts_with(name));
     if let Some(error) = members.get("error").and_then(Value::as_object) {
         let text = |name| error.get(name).and_then(Value::as_str);
-        let message =
+        let message: String =
             text("message").or_else(|| text("code")).unwrap_or("no message").chars().take(200).collect();
-        return Err(BiosError::Service { file: place.file.to_owned(), message });
+        return Err(BiosError(format!(
+            "cannot use {}: it contains an error of the service instead of a resource: {message}\nhint: fetch it again with \
+             valid credentials",
+            place.file
+        )));
     }
     Ok(if members.contains_key("RegistryEntries") && is_of("#AttributeRegistry.") {
         Some(Kind::Registry)
@@ -226,7 +233,7 @@ fn attributes(resource: &Resource) -> Result<Attributes, BiosError> {
     let place = resource.place().required("Attributes", "an object of attributes")?;
     let members = place.object("an object of attributes")?;
     if members.len() > ATTRIBUTES_MAX {
-        return Err(BiosError::too_many(&resource.file, &place.path, "attributes"));
+        return Err(BiosError::too_many(&resource.file, &place.path, "attributes", ATTRIBUTES_MAX));
     }
     let read = |(name, value)| Ok((String::clone(name), place.child(name, value).scalar()?.clone()));
     members.iter().map(read).collect()

@@ -137,7 +137,7 @@ pub(super) fn read(resource: &Place<'_>) -> Result<Registry, BiosError> {
     let mut registry = Registry { id: resource.text_member("Id")?.map(str::to_owned), ..Registry::default() };
     let items = attributes.array("an array of attributes")?;
     if items.len() > ATTRIBUTES_MAX {
-        return Err(BiosError::too_many(attributes.file, &attributes.path, "attributes"));
+        return Err(BiosError::too_many(attributes.file, &attributes.path, "attributes", ATTRIBUTES_MAX));
     }
     for (index, item) in items.iter().enumerate() {
         let place = attributes.item(index, item);
@@ -147,7 +147,12 @@ pub(super) fn read(resource: &Place<'_>) -> Result<Registry, BiosError> {
     if let Some(dependencies) = entries.member("Dependencies") {
         let items = dependencies.array("an array of dependencies")?;
         if items.len() > ATTRIBUTES_MAX {
-            return Err(BiosError::too_many(dependencies.file, &dependencies.path, "dependencies"));
+            return Err(BiosError::too_many(
+                dependencies.file,
+                &dependencies.path,
+                "dependencies",
+                ATTRIBUTES_MAX,
+            ));
         }
         for (index, item) in items.iter().enumerate() {
             registry.dependencies.extend(dependency(&dependencies.item(index, item))?);

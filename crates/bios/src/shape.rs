@@ -17,12 +17,12 @@ pub(super) struct Place<'a> {
 
 impl<'a> Place<'a> {
     pub fn wrong(&self, expected: &str) -> BiosError {
-        BiosError::Shape {
-            file: self.file.into(),
-            path: self.path.clone(),
-            found: described(self.value),
-            expected: expected.into(),
-        }
+        self.shape("", &described(self.value), expected)
+    }
+
+    fn shape(&self, below: &str, found: &str, expected: &str) -> BiosError {
+        let Self { file, path, .. } = self;
+        BiosError(format!("cannot parse {file}: found {found} at {path}{below}, expected {expected}"))
     }
 
     pub fn object(&self, expected: &str) -> Result<&'a Map<String, Value>, BiosError> {
@@ -55,12 +55,7 @@ impl<'a> Place<'a> {
 
     /// A required member.
     pub fn required(&self, name: &str, expected: &str) -> Result<Place<'a>, BiosError> {
-        self.member(name).ok_or_else(|| BiosError::Shape {
-            file: self.file.into(),
-            path: format!("{}{}", self.path, key(name)),
-            found: "nothing".into(),
-            expected: expected.into(),
-        })
+        self.member(name).ok_or_else(|| self.shape(&key(name), "nothing", expected))
     }
 
     pub fn item(&self, index: usize, value: &'a Value) -> Place<'a> {

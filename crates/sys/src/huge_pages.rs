@@ -4,8 +4,8 @@
 //! reservation rolls it back; a reboot empties the pool anyway.
 
 use crate::undo::{
-    Comparison, HostError, OnFailure, PrivateDirectory, RollbackReport, State, TargetSpec, UndoError,
-    UndoLog, UndoStep, Writer,
+    Comparison, HostError, OnFailure, PrivateDirectory, State, TargetSpec, UndoError, UndoLog, UndoStep,
+    Writer,
 };
 use std::path::Path;
 use thiserror::Error;
@@ -18,44 +18,19 @@ const PLAN: &str = "huge-pages";
 
 /// Why pages are not reserved, or not released.
 #[derive(Debug, Error)]
-pub enum HugePagesError {
-    /// The undo log cannot be opened, or the pool cannot be read.
-    #[error(transparent)]
-    Host(#[from] HostError),
-    /// The undo log is not usable.
-    #[error(transparent)]
-    Undo(#[from] UndoError),
-    /// The kernel has no such pool.
-    #[error(
-        "cannot read {POOL}: it does not exist\nhint: check that this kernel supports huge pages of 2 MiB"
-    )]
-    NoPool,
-    /// The pool's file does not hold a number.
-    #[error("{path}: found \"{raw}\", expected a number of pages")]
-    NoNumber {
-        /// The file.
-        path: String,
-        /// Its content.
-        raw: String,
-    },
-    /// The kernel did not reserve as many.
-    #[error(
-        "cannot reserve {wanted} pages of 2 MiB: {source}\nhint: reserve them soon after boot, before memory is fragmented"
-    )]
-    TooFew {
-        /// Pages that the pool should have had.
-        wanted: u64,
-        /// What the undo log reports.
-        source: UndoError,
-    },
-    /// The pool is no longer as lowlat left it, or cannot be written.
-    #[error("cannot release huge pages: {report}\nhint: as root, run echo {before} > {POOL}/nr_hugepages")]
-    NotReleased {
-        /// Pages before the reservation.
-        before: u64,
-        /// What the undo log reports.
-        report: Box<RollbackReport>,
-    },
+#[error("{0}")]
+pub struct HugePagesError(String);
+
+impl From<HostError> for HugePagesError {
+    fn from(error: HostError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<UndoError> for HugePagesError {
+    fn from(error: UndoError) -> Self {
+        Self(error.to_string())
+    }
 }
 
 /// A reservation of pages.
@@ -103,8 +78,11 @@ impl HugePages {
         let free = free.saturating_sub(number(&total, &found)?.saturating_sub(before));
         let now = before + pages.saturating_sub(free);
         let step = UndoStep { id: "pool".into(), target, old, new: State::Value(now.to_string()) };
-        log.apply(PLAN, &[step], OnFailure::RollBack).map_err(|source| match source {
-            UndoError::Step { .. } => HugePagesError::TooFew { wanted: now, source },
+        log.apply(PLAN, &[step], OnFailure::RollBack).map_err(|error| match error {
+            UndoError::Step { .. } => HugePagesError(format!(
+                "cannot reserve {now} pages of 2 MiB: {error}\nhint: reserve them soon after boot, before memory is \
+                 fragmented"
+            )),
             other => other.into(),
         })?;
         Ok(Self { log, before, now })
@@ -119,14 +97,21 @@ impl HugePages {
         if report.is_complete() {
             return Ok(());
         }
-        Err(HugePagesError::NotReleased { before: self.before, report: Box::new(report) })
+        Err(HugePagesError(format!(
+            "cannot release huge pages: {report}\nhint: as root, run echo {} > {POOL}/nr_hugepages",
+            self.before
+        )))
     }
 }
 
 fn number(path: &str, state: &State) -> Result<u64, HugePagesError> {
-    let State::Value(text) = state else { return Err(HugePagesError::NoPool) };
+    let State::Value(text) = state else {
+        return Err(HugePagesError(format!(
+            "cannot read {POOL}: it does not exist\nhint: check that this kernel supports huge pages of 2 MiB"
+        )));
+    };
     let raw = text.trim();
-    raw.parse().map_err(|_| HugePagesError::NoNumber { path: path.to_owned(), raw: raw.to_owned() })
+    raw.parse().map_err(|_| HugePagesError(format!("{path}: found \"{raw}\", expected a number of pages")))
 }
 
 #[cfg(test)]

@@ -41,38 +41,14 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Why a command was not started, or was stopped.
 #[derive(Debug, Error)]
-pub enum LaunchError {
-    /// The program cannot be executed.
-    #[error(
-        "cannot start {program}: {source}\nhint: name a program on PATH, or the path of an executable file"
-    )]
-    Start {
-        /// The first word after all settings.
-        program: String,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The kernel refused a setting.
-    #[error("cannot {doing}: {source}\nhint: {hint}")]
-    Set {
-        /// "set SCHED_FIFO 50".
-        doing: String,
-        /// The system's error.
-        source: io::Error,
-        /// What to do.
-        hint: &'static str,
-    },
-    /// The command's sockets are in the kernel, and acceleration is required.
-    #[error(
-        "stopped the command: it is not accelerated by {accelerator}: {}\nhint: leave out --require-accelerated to run it \
-         with the kernel's sockets", sentence(.found)
-    )]
-    NotAccelerated {
-        /// "Onload".
-        accelerator: &'static str,
-        /// What was found.
-        found: Acceleration,
-    },
+#[error("{0}")]
+pub struct LaunchError(String);
+
+impl LaunchError {
+    /// The kernel refused a setting: "set SCHED_FIFO 50".
+    fn set(doing: &str, error: &io::Error, hint: &str) -> Self {
+        Self(format!("cannot {doing}: {error}\nhint: {hint}"))
+    }
 }
 
 fn sentence(found: &Acceleration) -> String {
@@ -118,10 +94,9 @@ pub fn run(
     is_acceleration_required: bool,
 ) -> Result<Ran, LaunchError> {
     let hold = launch.is_awake.then(IdleHold::new).transpose();
-    let _hold = hold.map_err(|error| LaunchError::Set {
-        doing: format!("keep CPUs out of idle states through {}", idle_hold::FILE),
-        source: error.into(),
-        hint: "run as root, or leave out --c-states off",
+    let _hold = hold.map_err(|error| {
+        let doing = format!("keep CPUs out of idle states through {}", idle_hold::FILE);
+        LaunchError::set(&doing, &error.into(), "run as root, or leave out --c-states off")
     })?;
     check_settings(launch)?;
     // Before the command exists, so that its end is not missed.
@@ -252,8 +227,14 @@ impl Running<'_> {
     fn refused(&self, is_required: bool) -> Option<LaunchError> {
         let accelerator = self.launch.accelerator.as_ref().filter(|_| is_required)?;
         let found = self.ran.acceleration.clone()?;
-        matches!(found, Acceleration::NoLibrary | Acceleration::InKernel(_))
-            .then(|| LaunchError::NotAccelerated { accelerator: accelerator.name(), found })
+        matches!(found, Acceleration::NoLibrary | Acceleration::InKernel(_)).then(|| {
+            LaunchError(format!(
+                "stopped the command: it is not accelerated by {}: {}\nhint: leave out --require-accelerated to run it with \
+                 the kernel's sockets",
+                accelerator.name(),
+                sentence(&found)
+            ))
+        })
     }
 
     fn stop(&mut self, signals: &Signals) {
@@ -304,7 +285,11 @@ fn start(
     // process could hold. It allocates masks, which glibc and musl allow in the child of a process that forks with its
     // allocator unlocked (both take their locks around fork).
     unsafe { starting.pre_exec(set) };
-    starting.spawn().map_err(|source| LaunchError::Start { program, source })
+    starting.spawn().map_err(|error| {
+        LaunchError(format!(
+            "cannot start {program}: {error}\nhint: name a program on PATH, or the path of an executable file"
+        ))
+    })
 }
 
 fn scheduling(launch: &Launch) -> Option<Scheduling> {
@@ -325,7 +310,7 @@ fn check_settings(launch: &Launch) -> Result<(), LaunchError> {
             let trial = scope.spawn(|| act(thread_id()));
             trial.join().unwrap_or_else(|_| Err(io::Error::other("the testing thread died")))
         });
-        outcome.map_err(|source| LaunchError::Set { doing, source, hint })
+        outcome.map_err(|error| LaunchError::set(&doing, &error, hint))
     };
     attempt(format!("run on {cpus:#}"), "check the cpuset of this process", &|tid| set_affinity(tid, cpus))?;
     let Some(scheduling) = &scheduling(launch) else { return Ok(()) };

@@ -2,10 +2,11 @@
 
 use super::{
     FILE_BYTES_MAX,
-    limits::{self, Limit, check_path},
+    limits::{CONTENT_BYTES_MAX, HEADER_BYTES_MAX, STREAM_BYTES_MAX, check_path, check_tree},
     tree::{Node, Tree},
 };
 use std::{
+    fmt,
     io::{self, Read},
     path::{Component, Path},
 };
@@ -24,35 +25,33 @@ pub(crate) const NAMES_LIST: &str = "/.lowlat/names";
 
 /// Why a file is not a valid capture.
 #[derive(Debug, Error)]
-pub enum ArchiveError {
-    /// The file cannot be read, or ends too early.
-    #[error("{0}\nhint: the file is truncated or damaged; capture the host again")]
-    Damaged(io::Error),
-    /// Neither a tar nor a compressed tar.
-    #[error(
-        "{}, expected a tar archive, either plain or compressed with gzip or bzip2\nhint: name a file that `lowlat host \
-         capture` wrote",
-        start(.0)
-    )]
-    NotAnArchive(Vec<u8>),
-    /// An entry that captures never contain.
-    #[error("it contains {0}\nhint: capture the host again with `lowlat host capture`")]
-    Unsupported(&'static str),
-    /// Larger than any host's tree.
-    #[error("{0}\nhint: capture the host again with `lowlat host capture`")]
-    TooLarge(#[from] Limit),
-}
+#[error("{0}")]
+pub struct ArchiveError(String);
 
-fn start(bytes: &[u8]) -> String {
-    if bytes.is_empty() { "it is empty".to_owned() } else { format!("it starts with bytes {bytes:02x?}") }
+impl ArchiveError {
+    /// It is larger than any host's tree, or contains what captures never do.
+    pub(super) fn new(problem: impl fmt::Display) -> Self {
+        Self(format!("{problem}\nhint: capture the host again with `lowlat host capture`"))
+    }
+
+    fn not_an_archive(start: &[u8]) -> Self {
+        let found = match start {
+            [] => "it is empty".to_owned(),
+            bytes => format!("it starts with bytes {bytes:02x?}"),
+        };
+        Self(format!(
+            "{found}, expected a tar archive, either plain or compressed with gzip or bzip2\nhint: name a file that `lowlat \
+             host capture` wrote"
+        ))
+    }
 }
 
 impl From<io::Error> for ArchiveError {
     fn from(error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::FileTooLarge {
-            Self::TooLarge(Limit::Stream)
+            Self::new(format!("it unpacks to more than {STREAM_BYTES_MAX} bytes"))
         } else {
-            Self::Damaged(error)
+            Self(format!("{error}\nhint: the file is truncated or damaged; capture the host again"))
         }
     }
 }
@@ -84,10 +83,10 @@ pub(super) fn load(mut archive: impl Read) -> Result<Tree, ArchiveError> {
         [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(whole)),
         [b'B', b'Z', b'h', ..] => Box::new(bzip2::read::MultiBzDecoder::new(whole)),
         bytes if bytes.get(257..262) == Some(b"ustar") => Box::new(whole),
-        bytes => return Err(ArchiveError::NotAnArchive(bytes.iter().take(4).copied().collect())),
+        bytes => return Err(ArchiveError::not_an_archive(bytes.get(..4).unwrap_or(bytes))),
     };
-    let entries = unpack(Bounded { inner, bytes_left: limits::STREAM_BYTES_MAX })?;
-    Ok(plant(entries)?)
+    let entries = unpack(Bounded { inner, bytes_left: STREAM_BYTES_MAX })?;
+    plant(entries)
 }
 
 /// Long names that precede their entry.
@@ -112,7 +111,7 @@ fn unpack(reader: impl Read) -> Result<Vec<(String, Node)>, ArchiveError> {
         }
         let LongNames { path, target, size } = std::mem::take(&mut names);
         if size.is_some_and(|size| size != entry.size()) {
-            return Err(ArchiveError::Unsupported("an entry whose headers give two sizes"));
+            return Err(ArchiveError::new("it contains an entry whose headers give two sizes"));
         }
         let path = path.unwrap_or_else(|| entry.path_bytes().into_owned());
         let path = cleaned(&text("path", &path)?);
@@ -128,20 +127,15 @@ fn unpack(reader: impl Read) -> Result<Vec<(String, Node)>, ArchiveError> {
                 content_bytes += entry.size();
                 Node::File(bytes)
             }
-            EntryType::GNUSparse => return Err(ArchiveError::Unsupported("sparse files")),
+            EntryType::GNUSparse => return Err(ArchiveError::new("it contains sparse files")),
             _ => continue,
         };
         names_bytes += path.len() + node.target_bytes();
         nodes.push((path, node));
-        if content_bytes > limits::CONTENT_BYTES_MAX {
-            return Err(Limit::Content.into());
+        if content_bytes > CONTENT_BYTES_MAX {
+            return Err(ArchiveError::new(format!("its files contain more than {CONTENT_BYTES_MAX} bytes")));
         }
-        if nodes.len() > limits::NODES_MAX {
-            return Err(Limit::Nodes.into());
-        }
-        if names_bytes > limits::NAMES_BYTES_MAX {
-            return Err(Limit::Names.into());
-        }
+        check_tree(nodes.len(), names_bytes)?;
     }
     Ok(nodes)
 }
@@ -180,8 +174,10 @@ impl LongNames {
 
 fn header_bytes(entry: &mut tar::Entry<'_, impl Read>) -> Result<Vec<u8>, ArchiveError> {
     let size = entry.size();
-    if size > limits::HEADER_BYTES_MAX {
-        return Err(Limit::Header(size).into());
+    if size > HEADER_BYTES_MAX {
+        return Err(ArchiveError::new(format!(
+            "an extended tar header has {size} bytes, at most {HEADER_BYTES_MAX} are supported"
+        )));
     }
     let mut bytes = Vec::new();
     entry.read_to_end(&mut bytes)?;
@@ -197,7 +193,7 @@ fn without_end(mut name: Vec<u8>) -> Vec<u8> {
 }
 
 /// A path or link target as text, within the limits.
-fn text(what: &'static str, bytes: &[u8]) -> Result<String, Limit> {
+fn text(what: &str, bytes: &[u8]) -> Result<String, ArchiveError> {
     let text = String::from_utf8_lossy(bytes);
     check_path(what, &text)?;
     Ok(text.into_owned())
@@ -221,7 +217,7 @@ pub(super) fn plant_files(files: impl IntoIterator<Item = (String, Vec<u8>)>) ->
     plant(within.map(|(path, bytes)| (cleaned(&path), Node::File(bytes))).collect()).unwrap_or_default()
 }
 
-fn plant(entries: Vec<(String, Node)>) -> Result<Tree, Limit> {
+fn plant(entries: Vec<(String, Node)>) -> Result<Tree, ArchiveError> {
     let top = top_folder(&entries);
     let mut tree = Tree::default();
     let mut lists = Vec::new();

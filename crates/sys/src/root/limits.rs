@@ -1,6 +1,6 @@
 //! Limits of a capture. They are those of Linux and of the largest hosts, so that no real host reaches one.
 
-use thiserror::Error;
+use super::ArchiveError;
 
 /// Longest path or link target, in bytes (PATH_MAX).
 pub(super) const PATH_BYTES_MAX: usize = 4_096;
@@ -29,55 +29,35 @@ pub(super) const WALK_MAX: u32 = 1_024;
 /// Characters of a path shown in a message.
 const SHOWN_CHARS: usize = 60;
 
-/// The limit that a capture exceeds.
-#[derive(Debug, Error)]
-pub enum Limit {
-    /// A path or link target is too long.
-    #[error("{what} \"{start}\" has {bytes} bytes, and Linux allows {PATH_BYTES_MAX}")]
-    PathBytes {
-        /// Path or link target.
-        what: &'static str,
-        /// How it starts.
-        start: String,
-        /// Its length.
-        bytes: u64,
-    },
-    /// A path or link target has too many components.
-    #[error("{what} \"{start}\" has {levels} levels, at most {LEVELS_MAX} are supported")]
-    Levels {
-        /// Path or link target.
-        what: &'static str,
-        /// How it starts.
-        start: String,
-        /// Its components.
-        levels: usize,
-    },
-    /// The archive unpacks to too much.
-    #[error("it unpacks to more than {STREAM_BYTES_MAX} bytes")]
-    Stream,
-    /// The files hold too much.
-    #[error("its files contain more than {CONTENT_BYTES_MAX} bytes")]
-    Content,
-    /// Too many files and directories.
-    #[error("it has more than {NODES_MAX} files and directories")]
-    Nodes,
-    /// The paths take too much memory.
-    #[error("its paths take more than {NAMES_BYTES_MAX} bytes")]
-    Names,
-    /// An extended header of the tar is too large.
-    #[error("an extended tar header has {0} bytes, at most {HEADER_BYTES_MAX} are supported")]
-    Header(u64),
+/// Checks the number of files, links and directories, and the bytes of their paths.
+pub(super) fn check_tree(nodes: usize, names_bytes: usize) -> Result<(), ArchiveError> {
+    if nodes > NODES_MAX {
+        return Err(ArchiveError::new(format!("it has more than {NODES_MAX} files and directories")));
+    }
+    if names_bytes > NAMES_BYTES_MAX {
+        return Err(ArchiveError::new(format!("its paths take more than {NAMES_BYTES_MAX} bytes")));
+    }
+    Ok(())
 }
 
 /// Checks the length and depth of a path or link target.
-pub(super) fn check_path(what: &'static str, path: &str) -> Result<(), Limit> {
-    let start = || path.chars().take(SHOWN_CHARS).map(|c| if c.is_control() { '?' } else { c }).collect();
+pub(super) fn check_path(what: &str, path: &str) -> Result<(), ArchiveError> {
+    let start = || -> String {
+        path.chars().take(SHOWN_CHARS).map(|c| if c.is_control() { '?' } else { c }).collect()
+    };
     if path.len() > PATH_BYTES_MAX {
-        return Err(Limit::PathBytes { what, start: start(), bytes: path.len() as u64 });
+        return Err(ArchiveError::new(format!(
+            "{what} \"{}\" has {} bytes, and Linux allows {PATH_BYTES_MAX}",
+            start(),
+            path.len()
+        )));
     }
     let levels = path.split('/').filter(|name| !name.is_empty()).count();
     if levels > LEVELS_MAX {
-        return Err(Limit::Levels { what, start: start(), levels });
+        return Err(ArchiveError::new(format!(
+            "{what} \"{}\" has {levels} levels, at most {LEVELS_MAX} are supported",
+            start()
+        )));
     }
     Ok(())
 }

@@ -13,7 +13,6 @@ mod tree;
 
 pub use archive::ArchiveError;
 pub(crate) use archive::{DENIED_LIST, FAILED_LIST, NAMES_LIST, VALUELESS_LIST};
-pub use limits::Limit;
 
 use lowlat_host::{CpuSet, Reading, snapshot::component_matches};
 pub use ownership::Ownership;
@@ -69,48 +68,8 @@ enum Backend {
 
 /// Why a root cannot be opened.
 #[derive(Debug, Error)]
-pub enum RootError {
-    /// Nothing exists there, or it may not be read.
-    #[error(
-        "cannot open {path} as a host root: {source}\nhint: name a directory that contains proc/ and sys/, \
-         or a capture file"
-    )]
-    Open {
-        /// The path that the user gave.
-        path: String,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// The file is not an archive of a host's tree.
-    #[error("cannot read {path} as a capture: {source}")]
-    Archive {
-        /// The path that the user gave.
-        path: String,
-        /// What is wrong with it.
-        source: ArchiveError,
-    },
-    /// It contains neither proc nor sys.
-    #[error(
-        "cannot open {path} as a host root: it contains neither proc/ nor sys/\nhint: name the directory \
-             above them"
-    )]
-    NoHost {
-        /// The path that the user gave.
-        path: String,
-    },
-    /// It has a CPU number that no kernel can have.
-    #[error(
-        "cannot read {path} as a host root: it has CPU {cpu}, and Linux supports CPUs 0-{max}\nhint: capture the host \
-         again with `lowlat host capture`",
-        max = lowlat_host::CPU_ID_MAX
-    )]
-    TooManyCpus {
-        /// The path that the user gave.
-        path: String,
-        /// The first CPU beyond the limit.
-        cpu: u64,
-    },
-}
+#[error("{0}")]
+pub struct RootError(String);
 
 /// What exists at a path, without following links.
 pub(crate) enum Entry {
@@ -131,7 +90,12 @@ impl Root {
     /// [`RootError`] if nothing readable exists there, or it contains no host.
     pub fn open(path: &Path) -> Result<Self, RootError> {
         let label = path.display().to_string();
-        let open_error = |source| RootError::Open { path: label.clone(), source };
+        let open_error = |error| {
+            RootError(format!(
+                "cannot open {label} as a host root: {error}\nhint: name a directory that contains proc/ and sys/, or a \
+                 capture file"
+            ))
+        };
         if path == Path::new("/") {
             return Ok(Self::live());
         }
@@ -148,8 +112,8 @@ impl Root {
     /// # Errors
     /// [`RootError`] if it is not an archive, is damaged, or contains no host.
     pub fn from_capture(label: &str, archive: impl io::Read) -> Result<Self, RootError> {
-        let tree =
-            archive::load(archive).map_err(|source| RootError::Archive { path: label.into(), source })?;
+        let tree = archive::load(archive)
+            .map_err(|error| RootError(format!("cannot read {label} as a capture: {error}")))?;
         Self::with_backend(Backend::Capture(tree), label).holding_host()
     }
 
@@ -170,10 +134,18 @@ impl Root {
 
     fn holding_host(self) -> Result<Self, RootError> {
         if !self.exists("/proc") && !self.exists("/sys") {
-            return Err(RootError::NoHost { path: self.label });
+            return Err(RootError(format!(
+                "cannot open {} as a host root: it contains neither proc/ nor sys/\nhint: name the directory above them",
+                self.label
+            )));
         }
         match self.impossible_cpu() {
-            Some(cpu) => Err(RootError::TooManyCpus { path: self.label, cpu }),
+            Some(cpu) => Err(RootError(format!(
+                "cannot read {} as a host root: it has CPU {cpu}, and Linux supports CPUs 0-{}\nhint: capture the host \
+                 again with `lowlat host capture`",
+                self.label,
+                lowlat_host::CPU_ID_MAX
+            ))),
             None => Ok(self),
         }
     }

@@ -1,9 +1,6 @@
 //! A host's tree in memory, as unpacked from a capture file.
 
-use super::{
-    Entry,
-    limits::{Limit, NAMES_BYTES_MAX, NODES_MAX},
-};
+use super::{ArchiveError, Entry, limits::check_tree};
 use std::{collections::BTreeMap, io, ops::Bound};
 
 /// Files, links and directories by absolute path without a trailing slash; the root is "".
@@ -35,7 +32,7 @@ const NOT_KEPT: &str = "not part of this capture; capture the host again with th
 impl Tree {
     /// Adds a node and the directories above it. A later node at the same path replaces the earlier one,
     /// except that a directory never replaces an existing node.
-    pub(super) fn insert(&mut self, path: &str, node: Node) -> Result<(), Limit> {
+    pub(super) fn insert(&mut self, path: &str, node: Node) -> Result<(), ArchiveError> {
         // Every node has its parent directories, so the first existing one ends the loop.
         let mut above = path;
         while let Some((parent, _)) = above.rsplit_once('/').filter(|(parent, _)| !parent.is_empty()) {
@@ -51,22 +48,19 @@ impl Tree {
         self.add(path, node)
     }
 
-    fn add(&mut self, path: &str, node: Node) -> Result<(), Limit> {
+    fn add(&mut self, path: &str, node: Node) -> Result<(), ArchiveError> {
         if let Node::File(bytes) = &node {
             self.content_bytes += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         }
         if self.nodes.insert(path.to_owned(), node).is_none() {
             self.names_bytes += path.len();
         }
-        if self.nodes.len() > NODES_MAX {
-            return Err(Limit::Nodes);
-        }
-        if self.names_bytes > NAMES_BYTES_MAX { Err(Limit::Names) } else { Ok(()) }
+        check_tree(self.nodes.len(), self.names_bytes)
     }
 
     /// Adds what is known about a path without content. Content at or below the path takes precedence, except
     /// over a denial.
-    pub(super) fn insert_note(&mut self, path: &str, node: Node) -> Result<(), Limit> {
+    pub(super) fn insert_note(&mut self, path: &str, node: Node) -> Result<(), ArchiveError> {
         let has_content = self.nodes.contains_key(path);
         if !path.is_empty() && (!has_content || node == Node::Denied) {
             self.insert(path, node)

@@ -20,7 +20,6 @@ pub use pages::{PageWatch, Write};
 pub use tracer::Tracer;
 pub use written::WrittenPages;
 
-use std::io;
 use thiserror::Error;
 
 /// Bytes of a page.
@@ -37,83 +36,34 @@ pub enum TraceEvent {
 
 /// Why a program's memory cannot be watched.
 #[derive(Debug, Error)]
-pub enum WatchError {
-    /// This machine's calls and registers are not known here.
-    #[error("cannot watch the memory of a program: only supported on x86-64\nhint: use `perf c2c` there")]
-    Machine,
-    /// No such process.
-    #[error("cannot watch process {0}: no such process\nhint: name a running process with --pid")]
-    Missing(u32),
-    /// Not a program in 64-bit mode.
-    #[error("cannot watch process {0}: it is a 32-bit program\nhint: watch a 64-bit build of it")]
-    Narrow(u32),
-    /// A kernel thread, or a process without memory.
-    #[error(
-        "cannot watch process {0}: it has no memory of its own\nhint: name a user-space program with --pid"
-    )]
-    Kernel(u32),
-    /// It is stopped, or did not stop in time.
-    #[error(
-        "cannot watch process {pid}: thread {tid} does not stop\nhint: retry when it does not wait for a child process or a device"
-    )]
-    Busy {
-        /// The process.
-        pid: u32,
-        /// The thread.
-        tid: u32,
-    },
-    /// A signal has stopped the program.
-    #[error("cannot watch process {0}: it is stopped\nhint: continue it with `kill -CONT {0}`")]
-    Stopped(u32),
-    /// It ended during the start.
-    #[error("cannot watch process {0}: it has ended\nhint: watch a program that runs for some seconds")]
-    Ended(u32),
-    /// Another program traces it.
-    #[error("cannot watch process {pid}: process {tracer} traces it\nhint: end that debugger first")]
-    Traced {
-        /// The process.
-        pid: u32,
-        /// The tracer.
-        tracer: u32,
-    },
-    /// ptrace(2) is not permitted.
-    #[error("cannot watch process {pid}: {source}\nhint: {hint}")]
-    Attach {
-        /// The process.
-        pid: u32,
-        /// The system's error.
-        source: io::Error,
-        /// What to do.
-        hint: &'static str,
-    },
-    /// Its filter of system calls would stop it.
-    #[error(
-        "cannot watch process {0}: it filters its system calls (seccomp), and this process may not suspend the filter\nhint: run as root"
-    )]
-    Filtered(u32),
-    /// userfaultfd(2) is refused.
-    #[error("cannot make a userfaultfd in process {pid}: {source}\nhint: {hint}")]
-    Userfaultfd {
-        /// The process.
-        pid: u32,
-        /// The system's error.
-        source: io::Error,
-        /// What to do.
-        hint: &'static str,
-    },
-    /// The kernel's userfaultfd lacks what this needs.
-    #[error(
-        "cannot watch writes: this kernel's userfaultfd reports no exact addresses\nhint: use Linux 5.18 or later"
-    )]
-    Features,
-    /// Another failure.
-    #[error("cannot {doing} process {pid}: {source}\nhint: check that it is still running")]
-    Call {
-        /// "read the memory of".
-        doing: &'static str,
-        /// The process.
-        pid: u32,
-        /// The system's error.
-        source: io::Error,
-    },
+#[error("{text}")]
+pub struct WatchError {
+    text: String,
+    is_nothing_missed: bool,
+}
+
+impl WatchError {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_nothing_missed: false }
+    }
+
+    /// Why a process cannot be watched, with its hint.
+    fn of(pid: u32, why: &str) -> Self {
+        Self::new(format!("cannot watch process {pid}: {why}"))
+    }
+
+    /// The same where there is nothing to be watched.
+    fn of_nothing(pid: u32, why: &str) -> Self {
+        Self { is_nothing_missed: true, ..Self::of(pid, why) }
+    }
+
+    /// The process ended during the start.
+    pub fn ended(pid: u32) -> Self {
+        Self::of_nothing(pid, "it has ended\nhint: watch a program that runs for some seconds")
+    }
+
+    /// Whether there was nothing to watch: the process is gone, or has no memory of its own.
+    pub fn is_nothing_missed(&self) -> bool {
+        self.is_nothing_missed
+    }
 }

@@ -22,17 +22,19 @@ impl<'a> Tracer<'a> {
     /// Refuses.
     ///
     /// # Errors
-    /// [`WatchError::Machine`].
+    /// Always.
     pub fn attach(&mut self, _: u32) -> Result<[OwnedFd; 2], WatchError> {
-        Err(WatchError::Machine)
+        Err(WatchError::new(
+            "cannot watch the memory of a program: only supported on x86-64\nhint: use `perf c2c` there",
+        ))
     }
 
     /// Refuses.
     ///
     /// # Errors
-    /// [`WatchError::Machine`].
-    pub fn hold(&mut self, _: u32) -> Result<(), WatchError> {
-        Err(WatchError::Machine)
+    /// Always.
+    pub fn hold(&mut self, pid: u32) -> Result<(), WatchError> {
+        self.attach(pid).map(drop)
     }
 
     /// No event.

@@ -87,11 +87,15 @@ impl PageWatch {
     /// process died.
     ///
     /// # Errors
-    /// [`WatchError::Features`] if the kernel reports no exact addresses or threads.
+    /// [`WatchError`] if the kernel reports no exact addresses or threads.
     pub fn new(fd: OwnedFd) -> Result<Self, WatchError> {
         let features = FEATURE_PAGEFAULT_FLAG_WP | FEATURE_THREAD_ID | FEATURE_EXACT_ADDRESS;
         let shared = Self::with(&fd, features | FEATURE_WP_SHARED);
-        shared.or_else(|_| Self::with(&fd, features)).map_err(|_| WatchError::Features)?;
+        shared.or_else(|_| Self::with(&fd, features)).map_err(|_| {
+            WatchError::new(
+                "cannot watch writes: this kernel's userfaultfd reports no exact addresses\nhint: use Linux 5.18 or later",
+            )
+        })?;
         Ok(Self(fd))
     }
 

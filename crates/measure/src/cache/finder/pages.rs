@@ -197,10 +197,9 @@ impl<'a> Watched<'a> {
         found.retain(|pid| !self.missed.contains(pid) && self.processes.iter().all(|of| of.pid != *pid));
         for pid in found {
             let is_full = self.processes.iter().filter(|of| !of.has_ended()).count() >= PROCESSES_MAX;
-            match if is_full { Err(WatchError::Stopped(pid)) } else { self.adopt(pid) } {
-                // If it has ended, not much is missed.
-                Ok(()) | Err(WatchError::Ended(_) | WatchError::Missing(_) | WatchError::Kernel(_)) => {}
-                Err(_) => drop(self.missed.insert(pid)),
+            // If it has ended, not much is missed.
+            if is_full || self.adopt(pid).is_err_and(|error| !error.is_nothing_missed()) {
+                self.missed.insert(pid);
             }
         }
         self.threads.values_mut().for_each(|thread| thread.ran_lately_ns = 0);

@@ -46,7 +46,7 @@ pub struct Process {
 
 impl Process {
     pub fn new(pid: u32, number: usize, [fd, noting]: [OwnedFd; 2]) -> Result<Self, WatchError> {
-        let ended = || WatchError::Ended(pid);
+        let ended = || WatchError::ended(pid);
         let id = Pid::from_raw(pid.cast_signed()).ok_or_else(ended)?;
         let pages = WrittenPages::open(pid).ok();
         Ok(Self {

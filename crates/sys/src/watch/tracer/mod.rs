@@ -92,7 +92,7 @@ impl<'a> Tracer<'a> {
         let unsure = self.of(pid).intersection(&self.unsure).copied().collect();
         self.stop(pid, unsure, false)?;
         if let Some(tid) = self.of(pid).intersection(&self.unsure).next() {
-            return Err(WatchError::Busy { pid, tid: *tid });
+            return Err(busy(pid, *tid));
         }
         self.left.remove(&pid);
         Ok(())
@@ -108,7 +108,7 @@ impl<'a> Tracer<'a> {
         // Threads that traced ones start are traced from their start, so this ends.
         loop {
             let Reading::Known(names) = self.root.list(&format!("/proc/{pid}/task")) else {
-                return Err(WatchError::Ended(pid));
+                return Err(WatchError::ended(pid));
             };
             let tids = names.iter().filter_map(|name| name.parse().ok());
             let fresh: Vec<u32> = tids.filter(|tid| !self.threads.contains_key(tid)).collect();
@@ -127,8 +127,14 @@ impl<'a> Tracer<'a> {
                     }
                     // The first thread stays until the others have ended.
                     Err(_) if has_ended(self.root, pid, tid) => is_done &= tid == pid,
-                    Err(_) if is_filtered => return Err(WatchError::Filtered(pid)),
-                    Err(source) => return Err(refused(self.root, pid, source)),
+                    Err(_) if is_filtered => {
+                        return Err(WatchError::of(
+                            pid,
+                            "it filters its system calls (seccomp), and this process may not suspend the filter\nhint: run \
+                             as root",
+                        ));
+                    }
+                    Err(source) => return Err(refused(self.root, pid, &source)),
                 }
             }
             if is_done {
@@ -165,7 +171,7 @@ impl<'a> Tracer<'a> {
         let begun = Instant::now();
         while let Some(tid) = running.first().copied() {
             if begun.elapsed() > STOP_TIME {
-                return Err(WatchError::Busy { pid, tid });
+                return Err(busy(pid, tid));
             }
             let Some(stop) = next_stop(None) else {
                 if !is_to_stay {
@@ -188,7 +194,8 @@ impl<'a> Tracer<'a> {
                 self.let_end(stop.tid);
             } else if of == pid && stop.is_group() {
                 let _ = request(libc::PTRACE_LISTEN, stop.tid, 0);
-                return Err(WatchError::Stopped(pid));
+                let why = format!("it is stopped\nhint: continue it with `kill -CONT {pid}`");
+                return Err(WatchError::of(pid, &why));
             } else if of == pid && stop.is_trap() && is_to_stay {
                 self.threads.insert(stop.tid, pid);
             } else {
@@ -200,7 +207,7 @@ impl<'a> Tracer<'a> {
                 }
             }
             if is_to_stay && self.of(pid).is_empty() {
-                return Err(WatchError::Ended(pid));
+                return Err(WatchError::ended(pid));
             }
         }
         if !is_to_stay {
@@ -210,7 +217,11 @@ impl<'a> Tracer<'a> {
     }
 
     fn make_stopped(&mut self, pid: u32) -> Result<[OwnedFd; 2], WatchError> {
-        let call = |doing, source| WatchError::Call { doing, pid, source };
+        let call = |doing: &str, error: io::Error| {
+            WatchError::new(format!(
+                "cannot {doing} process {pid}: {error}\nhint: check that it is still running"
+            ))
+        };
         let memory = File::options().read(true).open(format!("/proc/{pid}/mem"));
         let memory = memory.map_err(|source| call("read the memory of", source))?;
         let code = inject::call_instruction(self.root, pid, &memory)
@@ -224,7 +235,7 @@ impl<'a> Tracer<'a> {
                 Some(libc::EPERM) => "run the program as root, or set vm.unprivileged_userfaultfd to 1",
                 _ => "use a kernel with CONFIG_USERFAULTFD",
             };
-            WatchError::Userfaultfd { pid, source, hint }
+            WatchError::new(format!("cannot make a userfaultfd in process {pid}: {source}\nhint: {hint}"))
         })
     }
 
@@ -234,7 +245,8 @@ impl<'a> Tracer<'a> {
             for tid in self.of(pid) {
                 let Ok(registers) = registers(tid) else { continue };
                 if registers.cs != CODE_64 {
-                    return Err(WatchError::Narrow(pid));
+                    let why = "it is a 32-bit program\nhint: watch a 64-bit build of it";
+                    return Err(WatchError::of(pid, why));
                 }
                 if !inject::is_in_sequence(tid, registers.rip, memory) {
                     return Ok(tid);
@@ -246,7 +258,7 @@ impl<'a> Tracer<'a> {
             thread::sleep(LOOK);
             self.stop(pid, self.of(pid), true)?;
         }
-        Err(WatchError::Busy { pid, tid: pid })
+        Err(busy(pid, pid))
     }
 
     /// Reports the next event, and lets threads continue that stopped for another reason: traced as before, or no longer.
@@ -327,6 +339,14 @@ impl<'a> Tracer<'a> {
     }
 }
 
+/// A thread does not stop in time.
+fn busy(pid: u32, tid: u32) -> WatchError {
+    let why = format!(
+        "thread {tid} does not stop\nhint: retry when it does not wait for a child process or a device"
+    );
+    WatchError::of(pid, &why)
+}
+
 fn own_tid() -> u32 {
     rustix::thread::gettid().as_raw_nonzero().get().cast_unsigned()
 }
@@ -346,13 +366,16 @@ fn check(root: &Root, pid: u32) -> Result<bool, WatchError> {
     let status = format!("/proc/{pid}/status");
     let field = |name| status_field(root, &status, name);
     if field("Tgid:") != Some(pid) {
-        return Err(WatchError::Missing(pid));
+        let why = "no such process\nhint: name a running process with --pid";
+        return Err(WatchError::of_nothing(pid, why));
     }
     if field("VmSize:").is_none() {
-        return Err(WatchError::Kernel(pid));
+        let why = "it has no memory of its own\nhint: name a user-space program with --pid";
+        return Err(WatchError::of_nothing(pid, why));
     }
     if let Some(tracer) = field("TracerPid:").filter(|tracer| *tracer != 0 && *tracer != own_tid()) {
-        return Err(WatchError::Traced { pid, tracer });
+        let why = format!("process {tracer} traces it\nhint: end that debugger first");
+        return Err(WatchError::of(pid, &why));
     }
     Ok(is_filtered(root, pid))
 }
@@ -365,12 +388,12 @@ fn status_field(root: &Root, path: &str, name: &str) -> Option<u32> {
 }
 
 /// Names the reason why ptrace(2) is refused.
-fn refused(root: &Root, pid: u32, source: io::Error) -> WatchError {
+fn refused(root: &Root, pid: u32, source: &io::Error) -> WatchError {
     let scope = root.read_as::<u32>("/proc/sys/kernel/yama/ptrace_scope", "a number").into_known();
     let hint = match scope {
         Some(3) => "set kernel.yama.ptrace_scope below 3 at boot; it cannot be lowered later",
         Some(1 | 2) => "run as root; kernel.yama.ptrace_scope limits other users",
         _ => "run as root, or as the program's user",
     };
-    WatchError::Attach { pid, source, hint }
+    WatchError::of(pid, &format!("{source}\nhint: {hint}"))
 }
