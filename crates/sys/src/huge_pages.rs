@@ -65,7 +65,7 @@ impl HugePages {
         let free =
             writer.read_value(&free).map_err(HugePagesError::from).and_then(|of| number(&free, &of))?;
         let dir = PrivateDirectory::create(state, &LOG)?;
-        let mut log = UndoLog::open_in(dir, writer, |_| true)?;
+        let mut log = UndoLog::open(dir, writer, |_| true)?;
         let left = log.rollback_where(|_| true);
         if !left.is_complete() {
             // Somebody else has set the pool since: theirs stands.

@@ -147,11 +147,14 @@ impl UndoLog {
         origin: Origin,
     ) -> Result<ApplyReport, UndoError> {
         if let Some(damage) = self.damage() {
-            return Err(UndoError::Damaged(damage.clone()));
+            return Err(UndoError::damaged(damage));
         }
         self.expire()?;
         if let Some(other) = self.history.other_unfinished(plan) {
-            return Err(UndoError::Unfinished { plan: other.to_owned() });
+            return Err(UndoError::Refused(format!(
+                "cannot apply another plan: plan {other} was applied only in part\nhint: apply it again to complete it, or \
+                 roll it back"
+            )));
         }
         self.refuse_contradictions(plan, steps)?;
         let all_seen = self.check_all(plan, steps)?;
@@ -232,11 +235,7 @@ impl UndoLog {
         let mut ids = BTreeMap::new();
         let mut targets = BTreeMap::new();
         for step in steps {
-            let twice = |first: &str, what| UndoError::Twice {
-                first: first.to_owned(),
-                second: step.id.clone(),
-                what,
-            };
+            let twice = |first: &str, what| UndoError::twice(first, &step.id, what);
             if let Some(first) = ids.insert(&step.id, &step.id) {
                 return Err(twice(first, "id"));
             }
@@ -278,7 +277,7 @@ impl UndoLog {
                 }),
             }
         }
-        if conflicts.is_empty() { Ok(all_seen) } else { Err(UndoError::Conflicts(conflicts)) }
+        if conflicts.is_empty() { Ok(all_seen) } else { Err(UndoError::conflicts(&conflicts)) }
     }
 
     /// Whether the steps after a failed one are still tried.

@@ -175,18 +175,6 @@ impl PrivateDirectory {
         self.sync(faults)
     }
 
-    /// The directory at `path`, whose last component must not be a link.
-    pub(super) fn at(path: &Path) -> Result<Option<Self>, HostError> {
-        let (base, name) = split(path)?;
-        Self::open(base, &[name])
-    }
-
-    /// The same, created if missing.
-    pub(super) fn create_at(path: &Path) -> Result<Self, HostError> {
-        let (base, name) = split(path)?;
-        Self::create(base, &[name])
-    }
-
     fn base(path: &Path) -> Result<Self, HostError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let dir = fs::open(path, flags, Mode::empty())
@@ -242,7 +230,11 @@ impl PrivateDirectory {
         if is_own && stat.st_mode & OTHERS_WRITE == 0 {
             return Ok(());
         }
-        Err(HostError::NotPrivate { path, uid: stat.st_uid, mode: stat.st_mode & 0o7777 })
+        let (uid, mode) = (stat.st_uid, stat.st_mode & 0o7777);
+        Err(HostError::Unfit(format!(
+            "cannot use {path}: it belongs to user {uid} with mode {mode:04o}, expected the caller or root, and no write \
+             permission for others\nhint: run as user {uid}, or move the directory away"
+        )))
     }
 
     /// Its path, for messages.
@@ -254,7 +246,8 @@ impl PrivateDirectory {
         self.shown.join(name).display().to_string()
     }
 
-    fn not_own(&self, name: &str, expected: &'static str) -> HostError {
+    /// The place of one of lowlat's own files is taken by something else.
+    fn not_own(&self, name: &str, expected: &str) -> HostError {
         let stat = fs::statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW);
         let found = match stat.map(|stat| FileType::from_raw_mode(stat.st_mode)) {
             Ok(FileType::Symlink) => "a symbolic link",
@@ -262,7 +255,10 @@ impl PrivateDirectory {
             Ok(FileType::Directory) => "a directory",
             _ => "neither a file nor a directory",
         };
-        HostError::Planted { path: self.display(name), found, expected }
+        HostError::Unfit(format!(
+            "cannot open {}: found {found}, expected {expected}\nhint: lowlat follows no link there; remove it",
+            self.display(name)
+        ))
     }
 
     /// Opens a regular file of this directory; `None` if it is missing. Never waits for the other end of a
@@ -389,11 +385,4 @@ impl PrivateDirectory {
         let above = fs::openat(&self.dir, "..", flags, Mode::empty()).map_err(|e| io(e.into()))?;
         fs::fsync(&above).map_err(|e| io(e.into()))
     }
-}
-
-fn split(path: &Path) -> Result<(&Path, &str), HostError> {
-    let bad = || HostError::Path { path: path.display().to_string() };
-    let name = path.file_name().and_then(|name| name.to_str()).ok_or_else(bad)?;
-    let base = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    Ok((base, name))
 }

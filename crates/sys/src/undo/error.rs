@@ -1,6 +1,6 @@
 //! Why a change cannot be made or rolled back. Every message names the path and the next step.
 
-use super::{Conflict, Damage, RollbackReport};
+use super::{Conflict, Damage, RollbackReport, State};
 use rustix::io::Errno;
 use std::io;
 use thiserror::Error;
@@ -35,30 +35,6 @@ pub enum HostError {
         /// The result: "wrote "7", read back "0"".
         what: String,
     },
-    /// A path that is not absolute, or contains `.`, `..`, an empty name or a NUL.
-    #[error(
-        "{path:?} is not a path on a host; expected an absolute path without \".\", \"..\" and empty names"
-    )]
-    Path {
-        /// The path.
-        path: String,
-    },
-    /// A symbolic link leads above the root.
-    #[error(
-        "{path}: the link at {link} leads out of the root, and lowlat does not follow it; correct the link"
-    )]
-    Outside {
-        /// The requested path.
-        path: String,
-        /// The link, as the host names it.
-        link: String,
-    },
-    /// Links that form a loop, or a path that is too deep.
-    #[error("{path}: the path has more than 40 links or 256 directories; correct the links")]
-    Links {
-        /// The requested path.
-        path: String,
-    },
     /// The name is taken by something that is not replaced: a directory, a device, a pipe.
     #[error("{path} is {found}, expected {expected}; move it away, or leave this step out")]
     Kind {
@@ -81,22 +57,6 @@ pub enum HostError {
         /// The limit.
         bytes_max: u64,
     },
-    /// A value that is not text.
-    #[error("{path}: found {raw:?}, expected text in UTF-8; leave this step out")]
-    NotText {
-        /// The file.
-        path: String,
-        /// What was read, with replacement characters.
-        raw: String,
-    },
-    /// Stored content does not match the hash in its name.
-    #[error(
-        "{path}: the stored content is damaged (its SHA-256 differs from its name); restore it from a backup"
-    )]
-    Content {
-        /// The file in the store.
-        path: String,
-    },
     /// A kind of target in the log that this version does not know.
     #[error(
         "the undo log names a target of kind {kind:?}, which this version does not know; use the version that wrote it"
@@ -105,52 +65,35 @@ pub enum HostError {
         /// The kind.
         kind: String,
     },
-    /// The target cannot have the wanted state.
-    #[error("{path}: a {kind} cannot become {wanted}; this plan is wrong, make a new one")]
-    State {
-        /// The target's name.
-        path: String,
-        /// The target's kind.
-        kind: &'static str,
-        /// The wanted state.
-        wanted: String,
-    },
-    /// The place of one of lowlat's own files is taken by something else.
-    #[error(
-        "cannot open {path}: found {found}, expected {expected}\nhint: lowlat follows no link there; remove it"
-    )]
-    Planted {
-        /// The path.
-        path: String,
-        /// What exists there.
-        found: &'static str,
-        /// What lowlat would have created.
-        expected: &'static str,
-    },
-    /// Other users could write to a directory of lowlat, and so decide what a rollback restores.
-    #[error(
-        "cannot use {path}: it belongs to user {uid} with mode {mode:04o}, expected the caller or root, and no write \
-         permission for others\nhint: run as user {uid}, or move the directory away"
-    )]
-    NotPrivate {
-        /// The directory.
-        path: String,
-        /// Its owner.
-        uid: u32,
-        /// Its permission bits.
-        mode: u32,
-    },
-    /// The writer would write to the live host without being asked to.
-    #[error("{path} is the root of the running host; use Writer::live to allow that")]
-    Live {
-        /// The path given.
-        path: String,
-    },
+    /// A path, a link, a file or a state that lowlat does not use.
+    #[error("{0}")]
+    Unfit(String),
 }
 
 impl HostError {
     pub(super) fn io(doing: &'static str, path: &str, source: impl Into<io::Error>) -> Self {
         Self::Io { doing, path: path.to_owned(), source: source.into() }
+    }
+
+    /// The path is not absolute, or contains `.`, `..`, an empty name or a NUL.
+    pub(super) fn bad_path(path: &str) -> Self {
+        Self::Unfit(format!(
+            "{path:?} is not a path on a host; expected an absolute path without \".\", \"..\" and empty names"
+        ))
+    }
+
+    /// Links form a loop, or the path is too deep.
+    pub(super) fn too_many_links(path: &str) -> Self {
+        Self::Unfit(format!("{path}: the path has more than 40 links or 256 directories; correct the links"))
+    }
+
+    pub(super) fn not_text(path: &str, raw: &str) -> Self {
+        Self::Unfit(format!("{path}: found {raw:?}, expected text in UTF-8; leave this step out"))
+    }
+
+    /// The target cannot have the wanted state.
+    pub fn wrong_state(kind: &str, path: &str, wanted: &State) -> Self {
+        Self::Unfit(format!("{path}: a {kind} cannot become {wanted}; this plan is wrong, make a new one"))
     }
 
     /// Whether the target itself rejected this one change permanently: the kernel manages that interrupt, the
@@ -230,47 +173,6 @@ pub enum UndoError {
         /// Process number and name, as the holder wrote it.
         holder: String,
     },
-    /// The log was written by a later version, or is not a log.
-    #[error(
-        "cannot read {path}: found {found}, expected a segment of an undo log, version 1\nhint: use the version \
-         that wrote it"
-    )]
-    Format {
-        /// The segment.
-        path: String,
-        /// What was found.
-        found: String,
-    },
-    /// Records that were once durable cannot be read.
-    #[error(
-        "cannot rely on the undo log: {0}\nhint: restore the known steps with `lowlat tune rollback \
-         --accept-damage` first"
-    )]
-    Damaged(Damage),
-    /// An append failed earlier, and its bytes could not be removed.
-    #[error(
-        "cannot write {path}: an earlier append failed and its bytes could not be removed\nhint: run the \
-         command again"
-    )]
-    Poisoned {
-        /// The segment.
-        path: String,
-    },
-    /// The log was opened for reading only.
-    #[error("cannot append a record to {path}: the log was opened for reading")]
-    ReadOnly {
-        /// The log.
-        path: String,
-    },
-    /// A plan was started and has not ended.
-    #[error(
-        "cannot apply another plan: plan {plan} was applied only in part\nhint: apply it again to complete it, \
-         or roll it back"
-    )]
-    Unfinished {
-        /// That plan.
-        plan: String,
-    },
     /// The same plan was started with other steps, or a file was changed since.
     #[error(
         "cannot resume plan {plan}: its step {step} differs from the undo log, or its file was changed since\nhint: \
@@ -282,30 +184,9 @@ pub enum UndoError {
         /// The step.
         step: String,
     },
-    /// Two steps have the same ID, or change the same target.
-    #[error(
-        "cannot apply the plan: its steps {first} and {second} have the same {what}\nhint: make a new plan"
-    )]
-    Twice {
-        /// The earlier step.
-        first: String,
-        /// The later one.
-        second: String,
-        /// What they share.
-        what: &'static str,
-    },
-    /// The log has no plan with this ID.
-    #[error("cannot find plan {plan} in the undo log\nhint: `lowlat tune status` lists the known plans")]
-    UnknownPlan {
-        /// The id asked for.
-        plan: String,
-    },
-    /// The host is not in the state that the plan found. Nothing was changed.
-    #[error(
-        "cannot apply the plan: the host has changed since it was made:\n{}\nhint: make a new plan",
-        lines(.0)
-    )]
-    Conflicts(Vec<Conflict>),
+    /// The log, the plan or the host does not allow the call. Nothing was changed.
+    #[error("{0}")]
+    Refused(String),
     /// A step failed. The earlier ones were rolled back as the report says.
     #[error("step {step} failed: {reason}; {rolled_back}")]
     Step {
@@ -318,6 +199,28 @@ pub enum UndoError {
     },
 }
 
-fn lines(conflicts: &[Conflict]) -> String {
-    conflicts.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+impl UndoError {
+    /// Records that were once durable cannot be read.
+    pub fn damaged(damage: &Damage) -> Self {
+        Self::Refused(format!(
+            "cannot rely on the undo log: {damage}\nhint: restore the known steps with `lowlat tune rollback \
+             --accept-damage` first"
+        ))
+    }
+
+    /// Two steps have the same ID, or change the same target.
+    pub fn twice(first: &str, second: &str, what: &str) -> Self {
+        Self::Refused(format!(
+            "cannot apply the plan: its steps {first} and {second} have the same {what}\nhint: make a new plan"
+        ))
+    }
+
+    /// The host is not in the state that the plan found.
+    pub(super) fn conflicts(conflicts: &[Conflict]) -> Self {
+        let lines: Vec<String> = conflicts.iter().map(ToString::to_string).collect();
+        Self::Refused(format!(
+            "cannot apply the plan: the host has changed since it was made:\n{}\nhint: make a new plan",
+            lines.join("\n")
+        ))
+    }
 }

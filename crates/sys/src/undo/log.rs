@@ -18,13 +18,9 @@ use std::{
     fs::File,
     io,
     os::unix::fs::FileExt,
-    path::Path,
     thread,
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
-
-/// Location of a host's log.
-pub const DEFAULT_DIRECTORY: &str = "/var/lib/lowlat/undo";
 
 /// Pauses between reads after a write, while the value is not the wanted one: a tenth of a second in total.
 const READ_BACK_PAUSES_MS: [u64; 5] = [1, 5, 15, 30, 50];
@@ -60,17 +56,8 @@ pub struct UndoLog {
 }
 
 impl UndoLog {
-    /// Opens the log in `dir`, creating it if missing, for changes through `writer`; see
-    /// [`UndoLog::open_in`].
-    ///
-    /// # Errors
-    /// Another process has the log, or the system reported an error.
-    pub fn open(dir: &Path, writer: Writer) -> Result<Self, UndoError> {
-        Self::open_in(PrivateDirectory::create_at(dir)?, writer, |_| true)
-    }
-
     /// Opens the log in `dir` for changes through `writer`, and reads up to the last valid record. A torn
-    /// record at the end is reported by [`UndoLog::torn`] and otherwise harmless, because no step starts
+    /// record at the end is reported by [`UndoLog::inspect`] and otherwise harmless, because no step starts
     /// before its record is complete. Damage is reported by [`UndoLog::damage`] and prevents new plans from
     /// being applied.
     ///
@@ -80,7 +67,7 @@ impl UndoLog {
     ///
     /// # Errors
     /// Another process has the log, or the system reported an error.
-    pub fn open_in(
+    pub fn open(
         dir: PrivateDirectory,
         writer: Writer,
         may_compact: impl FnOnce(&LogMark) -> bool,
@@ -153,15 +140,7 @@ impl UndoLog {
     ///
     /// # Errors
     /// Any error of the system.
-    pub fn inspect(dir: &Path) -> Result<Inspection, UndoError> {
-        Self::inspect_in(PrivateDirectory::at(dir)?.as_ref())
-    }
-
-    /// The same for an open directory.
-    ///
-    /// # Errors
-    /// Any error of the system.
-    pub fn inspect_in(dir: Option<&PrivateDirectory>) -> Result<Inspection, UndoError> {
+    pub fn inspect(dir: Option<&PrivateDirectory>) -> Result<Inspection, UndoError> {
         let mut scan = dir.map(segment::scan).transpose()?.unwrap_or_else(Scan::empty);
         let history = History::of(std::mem::take(&mut scan.records));
         Ok(Inspection { history, torn: scan.torn, damage: scan.damage, chain: scan.chain })
@@ -182,11 +161,6 @@ impl UndoLog {
     /// Plans and active steps.
     pub fn history(&self) -> &History {
         &self.history
-    }
-
-    /// The record at the end of the log that a crash truncated, as found when opening.
-    pub fn torn(&self) -> Option<&TornTail> {
-        self.scan.torn.as_ref()
     }
 
     /// Where the untrusted part of the log starts, as found when opening.
@@ -279,10 +253,16 @@ impl UndoLog {
 
     fn append_bytes(&mut self, bytes: &[u8]) -> Result<(), UndoError> {
         if self.is_read_only {
-            return Err(UndoError::ReadOnly { path: self.dir.path().display().to_string() });
+            let path = self.dir.path().display();
+            return Err(UndoError::Refused(format!(
+                "cannot append a record to {path}: the log was opened for reading"
+            )));
         }
         if self.is_poisoned {
-            return Err(UndoError::Poisoned { path: self.segment_path() });
+            return Err(UndoError::Refused(format!(
+                "cannot write {}: an earlier append failed and its bytes could not be removed\nhint: run the command again",
+                self.segment_path()
+            )));
         }
         let io = |doing, path: &str, e: io::Error| UndoError::from(HostError::io(doing, path, e));
         let is_usable = self.scan.segment != 0 && self.scan.is_whole && self.scan.damage.is_none();
@@ -315,9 +295,12 @@ impl UndoLog {
 
     /// Creates the segment that continues after the valid part of the log.
     fn start_segment(&mut self, before: Before) -> Result<(), UndoError> {
-        let number = self.scan.highest.checked_add(1).ok_or_else(|| UndoError::Format {
-            path: self.dir.path().display().to_string(),
-            found: "the highest segment number".to_owned(),
+        let number = self.scan.highest.checked_add(1).ok_or_else(|| {
+            UndoError::Refused(format!(
+                "cannot read {}: found the highest segment number, expected a segment of an undo log, version 1\nhint: use \
+                 the version that wrote it",
+                self.dir.path().display()
+            ))
         })?;
         let header = Header {
             before,

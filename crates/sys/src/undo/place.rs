@@ -42,7 +42,7 @@ struct Walk<'a> {
 ///
 /// This is implemented here because openat2 with `RESOLVE_IN_ROOT` came with Linux 5.6, and RHEL 8 has 4.18.
 pub(super) fn find(root: BorrowedFd<'_>, path: &str, follow_last: bool) -> Result<Place, HostError> {
-    let bad = || HostError::Path { path: path.to_owned() };
+    let bad = || HostError::bad_path(path);
     let relative = path.strip_prefix('/').filter(|_| !path.contains('\0')).ok_or_else(bad)?;
     if relative.split('/').any(|name| matches!(name, "" | "." | "..")) {
         return Err(bad());
@@ -56,7 +56,9 @@ pub(super) fn find(root: BorrowedFd<'_>, path: &str, follow_last: bool) -> Resul
         }
         if name == ".." {
             if walk.stack.pop().is_none() {
-                return Err(HostError::Outside { path: path.to_owned(), link });
+                return Err(HostError::Unfit(format!(
+                    "{path}: the link at {link} leads out of the root, and lowlat does not follow it; correct the link"
+                )));
             }
             continue;
         }
@@ -96,7 +98,7 @@ impl Walk<'_> {
 
     fn enter(&mut self, dir: OwnedFd, name: String) -> Result<(), HostError> {
         if self.stack.len() >= DEPTH_MAX {
-            return Err(HostError::Links { path: self.asked.to_owned() });
+            return Err(HostError::too_many_links(self.asked));
         }
         self.stack.push((dir, name));
         Ok(())
@@ -105,7 +107,7 @@ impl Walk<'_> {
     fn follow(&mut self, name: &str, link: &str) -> Result<(), HostError> {
         self.links += 1;
         if self.links > LINKS_MAX {
-            return Err(HostError::Links { path: self.asked.to_owned() });
+            return Err(HostError::too_many_links(self.asked));
         }
         let to = link_text(self.here(), name, link)?;
         if to.starts_with('/') {
@@ -126,7 +128,7 @@ impl Walk<'_> {
             }
         }
         if missing.len() > DEPTH_MAX {
-            return Err(HostError::Links { path: self.asked.to_owned() });
+            return Err(HostError::too_many_links(self.asked));
         }
         let last = missing.pop().unwrap_or_default();
         self.end(last, missing)
@@ -193,8 +195,6 @@ impl Place {
 
 fn link_text(dir: BorrowedFd<'_>, name: &str, path: &str) -> Result<String, HostError> {
     let to = fs::readlinkat(dir, name, Vec::new()).map_err(|e| HostError::io("read the link", path, e))?;
-    String::from_utf8(to.into_bytes()).map_err(|error| HostError::NotText {
-        path: path.to_owned(),
-        raw: String::from_utf8_lossy(error.as_bytes()).into_owned(),
-    })
+    String::from_utf8(to.into_bytes())
+        .map_err(|error| HostError::not_text(path, &String::from_utf8_lossy(error.as_bytes())))
 }

@@ -1,6 +1,6 @@
 //! One record of the log: its bytes and meaning. The format: format.md.
 
-use super::{Comparison, FileState, FileTime, State, hash};
+use super::{Comparison, FileState, FileTime, HostError, State, hash};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -100,6 +100,14 @@ impl TargetSpec {
     /// A regular file, a link, or their absence.
     pub fn file(path: impl Into<String>) -> Self {
         Self { kind: "file".to_owned(), name: path.into(), comparison: Comparison::Exact }
+    }
+
+    /// The text that the target is to have, if it can only have texts.
+    pub fn wanted_value<'a>(&self, to: &'a State) -> Result<&'a str, HostError> {
+        match to {
+            State::Value(text) => Ok(text),
+            _ => Err(HostError::wrong_state(&self.kind, &self.name, to)),
+        }
     }
 }
 

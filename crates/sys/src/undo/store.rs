@@ -4,7 +4,7 @@ use super::{FILE_BYTES_MAX, HostError, PrivateDirectory, State, faults::Faults, 
 use rustix::io::Errno;
 
 /// Maximum size of all contents together.
-pub const STORE_BYTES_MAX: u64 = 256 << 20;
+const STORE_BYTES_MAX: u64 = 256 << 20;
 
 /// The directory of contents, [`CONTENTS`] in the log's directory.
 #[derive(Debug)]
@@ -70,14 +70,20 @@ impl Store {
         let path = self.path(name);
         // The name comes from the log; only a hash may become a path.
         if name.len() != 64 || !name.bytes().all(|b| b.is_ascii_hexdigit()) {
-            return Err(HostError::Content { path });
+            return Err(damaged(&path));
         }
         let dir = self.log.sub(CONTENTS)?;
         let bytes = dir.map(|dir| dir.read(name, FILE_BYTES_MAX + 1)).transpose()?.flatten();
         match bytes {
             Some(bytes) if hash::of(&bytes) == name => Ok(bytes),
-            Some(_) => Err(HostError::Content { path }),
+            Some(_) => Err(damaged(&path)),
             None => Err(HostError::io("open the stored content", &path, Errno::NOENT)),
         }
     }
+}
+
+fn damaged(path: &str) -> HostError {
+    HostError::Unfit(format!(
+        "{path}: the stored content is damaged (its SHA-256 differs from its name); restore it from a backup"
+    ))
 }

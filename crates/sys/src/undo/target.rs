@@ -66,9 +66,7 @@ impl Target for ValueFiles {
     }
 
     fn write(&self, writer: &Writer, spec: &TargetSpec, to: &State) -> Result<(), HostError> {
-        let State::Value(text) = to else {
-            return Err(HostError::State { path: spec.name.clone(), kind: "value", wanted: to.to_string() });
-        };
+        let text = spec.wanted_value(to)?;
         if spec.comparison == super::Comparison::Choice {
             writer.write_choice(&spec.name, state::chosen(text))
         } else {

@@ -44,7 +44,10 @@ impl Writer {
         let writer = Self::open(dir, false)?;
         let id = |fd: &OwnedFd| fs::fstat(fd).map(|s| (s.st_dev, s.st_ino)).ok();
         if id(&writer.root) == id(&Self::open(Path::new("/"), true)?.root) {
-            return Err(HostError::Live { path: dir.display().to_string() });
+            let path = dir.display();
+            return Err(HostError::Unfit(format!(
+                "{path} is the root of the running host; use Writer::live to allow that"
+            )));
         }
         Ok(writer)
     }
@@ -89,9 +92,9 @@ impl Writer {
             return Err(wrong_kind(&place.real, stat.st_mode, "a regular file"));
         }
         let bytes = read_bounded(file, path, VALUE_BYTES_MAX)?;
-        String::from_utf8(bytes).map(State::Value).map_err(|error| HostError::NotText {
-            path: path.to_owned(),
-            raw: String::from_utf8_lossy(error.as_bytes()).chars().take(200).collect(),
+        String::from_utf8(bytes).map(State::Value).map_err(|error| {
+            let raw: String = String::from_utf8_lossy(error.as_bytes()).chars().take(200).collect();
+            HostError::not_text(path, &raw)
         })
     }
 
@@ -234,9 +237,7 @@ impl Writer {
             State::Link { to, uid, gid, mtime } => {
                 replace::with_link(&self.faults, &place, to, (*uid, *gid), *mtime)
             }
-            State::Absent | State::Value(_) => {
-                Err(HostError::State { path: path.to_owned(), kind: "file", wanted: to.to_string() })
-            }
+            State::Absent | State::Value(_) => Err(HostError::wrong_state("file", path, to)),
         }
     }
 

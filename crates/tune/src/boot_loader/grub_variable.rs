@@ -81,8 +81,7 @@ impl Target for GrubVariable {
             State::Value(value) => env.with(variable, value).map_err(|fault| of_block(path, &fault))?,
             State::Absent => env.without(variable),
             State::File(_) | State::Link { .. } => {
-                let (path, wanted) = (spec.name.clone(), to.to_string());
-                return Err(HostError::State { path, kind: Self::KIND, wanted });
+                return Err(HostError::wrong_state(Self::KIND, &spec.name, to));
             }
         };
         writer.write_file(path, &State::File(FileState { bytes, mtime: None, ..file }))

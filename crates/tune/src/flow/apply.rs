@@ -68,10 +68,9 @@ impl Ready {
         log_check::refuse(site, &log)?;
         // The dead-man switch may have gone off while the user was asked.
         if site.state.in_force()?.map(|(now, _)| now) != self.seen {
-            return Err(FlowError::Refused(vec![
-                "another process changed the plan in force; check with `lowlat tune status`, and run it again"
-                    .to_owned(),
-            ]));
+            return Err(FlowError::obstacle(
+                "another process changed the plan in force; check with `lowlat tune status`, and run it again",
+            ));
         }
         let plan_id = self.plan.id();
         log.expire()?;
@@ -169,7 +168,7 @@ impl Ready {
         self.steps(log, Stage::Confirm, &steps, progress)?;
         site.state.put_resting_in(None)?;
         let Some(manager) = &site.manager else { return Ok(()) };
-        let failed = |source| FlowError::Manager { doing: format!("start {}", units::CONFIRM), source };
+        let failed = |error| FlowError::manager(&format!("start {}", units::CONFIRM), &error);
         manager.daemon_reload().map_err(failed)?;
         // Restarted, so that the time counts from now.
         manager.stop(units::CONFIRM).map_err(failed)?;
@@ -238,8 +237,7 @@ impl Ready {
     /// installed or a file edited since the plan was shown.
     fn sources(&self, site: &Site, log: &mut UndoLog, progress: &mut Progress) -> Result<(), FlowError> {
         let (Some(loader), Some(tokens)) = (&self.loader, self.plan.boot_tokens()) else { return Ok(()) };
-        let failed = |error: crate::boot_loader::BootLoaderError| FlowError::Refused(vec![error.to_string()]);
-        let files = loader.sources(&site.root, tokens).map_err(failed)?;
+        let files = loader.sources(&site.root, tokens)?;
         self.files(log, Stage::Boot, &files, progress)
     }
 
@@ -263,8 +261,7 @@ impl Ready {
             }
             return Ok(());
         };
-        let failed = |error: crate::boot_loader::BootLoaderError| FlowError::Refused(vec![error.to_string()]);
-        let files = loader.generated(&site.root, programs.as_ref()).map_err(failed)?;
+        let files = loader.generated(&site.root, programs.as_ref())?;
         self.files(log, Stage::Loader, &files, progress)
     }
 
@@ -355,7 +352,8 @@ impl Ready {
         };
         notes.insert(0, format!("{rolled_back} ({report})"));
         let rolled_back = notes.join("\n");
-        FlowError::Failed { reason: error.to_string().replace("\nhint: ", "; "), rolled_back }
+        let reason = error.to_string().replace("\nhint: ", "; ");
+        FlowError::Refused(format!("{reason}\n{rolled_back}"))
     }
 
     /// After the last change: reloads the service manager, and starts the units.
@@ -406,9 +404,9 @@ impl Ready {
 fn reload(site: &Site, paths: &[String]) -> Result<(), FlowError> {
     let is_unit = |path: &String| path.starts_with(&format!("{}/", units::DIRECTORY));
     match site.manager.as_ref().filter(|_| paths.iter().any(is_unit)) {
-        Some(manager) => manager
-            .daemon_reload()
-            .map_err(|source| FlowError::Manager { doing: "reload unit files".to_owned(), source }),
+        Some(manager) => {
+            manager.daemon_reload().map_err(|error| FlowError::manager("reload unit files", &error))
+        }
         None => Ok(()),
     }
 }

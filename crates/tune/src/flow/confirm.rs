@@ -26,18 +26,18 @@ pub fn confirm(site: &Site) -> Result<Confirmed, FlowError> {
     let Some((now, plan)) = site.state.in_force()? else { return Ok(Confirmed::NothingInForce) };
     log_check::refuse(site, &log)?;
     if now.plan_id != meant.plan_id {
-        return Err(FlowError::Refused(vec![format!(
+        return Err(FlowError::obstacle(format!(
             "plan {} was replaced by plan {}; check with `lowlat tune status`, and confirm again if the new plan \
              should stay",
             meant.plan_id, now.plan_id
-        )]));
+        )));
     }
     if !now.is_complete {
-        return Err(FlowError::Refused(vec![format!(
+        return Err(FlowError::obstacle(format!(
             "plan {} was applied only in part; complete it with `lowlat tune apply`, or roll it back with `lowlat \
              tune rollback`",
             now.plan_id
-        )]));
+        )));
     }
     let is_waiting = now.confirm_within_s.is_some();
     let is_of_this_boot = site.boot_id().text() == now.applied_boot_id;
@@ -71,9 +71,9 @@ pub fn confirm(site: &Site) -> Result<Confirmed, FlowError> {
     if report.left.is_empty() {
         return Ok(Confirmed::Now);
     }
-    Err(FlowError::Refused(vec![format!(
+    Err(FlowError::obstacle(format!(
         "the plan is confirmed, but units of the dead-man switch remain: {report}"
-    )]))
+    )))
 }
 
 /// The plan and its earlier plans, which are parts of it, as confirmed.
@@ -88,6 +88,6 @@ fn confirmed(mut now: InForce) -> InForce {
 
 fn stop_timer(site: &Site) -> Result<(), FlowError> {
     let Some(manager) = &site.manager else { return Ok(()) };
-    let failed = |source| FlowError::Manager { doing: format!("stop {}", units::CONFIRM), source };
+    let failed = |error| FlowError::manager(&format!("stop {}", units::CONFIRM), &error);
     manager.stop(units::CONFIRM).map_err(failed)
 }

@@ -1,9 +1,9 @@
 //! Errors of the flows.
 
-use crate::StateError;
+use crate::{StateError, boot_loader::BootLoaderError};
 use lowlat_plan::HostMark;
 use lowlat_sys::undo::{HostError, UndoError};
-use std::io;
+use std::{fmt, io};
 use thiserror::Error;
 
 /// Why a flow was rejected, or failed.
@@ -15,61 +15,40 @@ pub enum FlowError {
     /// An operation of the undo log failed.
     #[error(transparent)]
     Undo(#[from] UndoError),
-    /// Records of the undo log are missing, damaged or different. Nothing was changed.
-    #[error(
-        "cannot rely on the undo log: {0}\nhint: `lowlat tune rollback --dry-run` shows what can still be restored"
-    )]
-    Log(String),
-    /// Obstacles were found. Nothing was changed.
-    #[error("cannot continue, and nothing was changed:\n{}", list(.0))]
-    Refused(Vec<String>),
-    /// The plan was made for another host.
-    #[error(
-        "cannot apply this plan: it was made for another host, or this host's hardware or kernel has \
-         changed:\n{}\nhint: make a new plan here with `lowlat tune plan --out FILE`",
-        list(.0)
-    )]
-    OtherHost(Vec<String>),
-    /// The plan contains changes that lowlat would not plan on this host.
-    #[error(
-        "cannot apply this plan: lowlat would not plan this here:\n{}\nhint: make a new plan with `lowlat tune plan --out FILE`",
-        list(.0)
-    )]
-    Foreign(Vec<String>),
-    /// Values differ from those that the plan found.
-    #[error(
-        "cannot apply this plan: the host has changed since it was made:\n{}\nhint: make a new plan with `lowlat \
-         tune plan --out FILE`",
-        list(.0)
-    )]
-    Drift(Vec<String>),
-    /// Another plan was started, and neither completed nor rolled back.
-    #[error(
-        "cannot continue, and nothing was changed: plan {plan} was applied only in part\nhint: complete it with \
-         `lowlat tune apply --plan {path}`, or roll it back with `lowlat tune rollback`"
-    )]
-    Unfinished {
-        /// That plan.
-        plan: String,
-        /// Its file.
-        path: String,
-    },
-    /// A stage failed, and the earlier ones were rolled back.
-    #[error("{reason}\n{rolled_back}")]
-    Failed {
-        /// What failed.
-        reason: String,
-        /// Result of the rollback.
-        rolled_back: String,
-    },
+    /// Nothing was changed, or what was changed was rolled back.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl FlowError {
+    /// Obstacles were found.
+    pub(super) fn obstacles(lines: &[String]) -> Self {
+        Self::Refused(format!("cannot continue, and nothing was changed:\n{}", list(lines)))
+    }
+
+    /// One obstacle was found.
+    pub(super) fn obstacle(line: impl fmt::Display) -> Self {
+        Self::obstacles(&[line.to_string()])
+    }
+
+    /// The plan does not fit this host.
+    pub(super) fn unfit_plan(why: &str, lines: &[String]) -> Self {
+        Self::Refused(format!(
+            "cannot apply this plan: {why}:\n{}\nhint: make a new plan with `lowlat tune plan --out FILE`",
+            list(lines)
+        ))
+    }
+
     /// The service manager reported an error.
-    #[error("cannot {doing}: {source}")]
-    Manager {
-        /// The request.
-        doing: String,
-        /// Its error.
-        source: io::Error,
-    },
+    pub(super) fn manager(doing: &str, error: &io::Error) -> Self {
+        Self::Refused(format!("cannot {doing}: {error}"))
+    }
+}
+
+impl From<BootLoaderError> for FlowError {
+    fn from(error: BootLoaderError) -> Self {
+        Self::obstacle(error)
+    }
 }
 
 impl From<HostError> for FlowError {
@@ -78,7 +57,8 @@ impl From<HostError> for FlowError {
     }
 }
 
-fn list(lines: &[String]) -> String {
+/// Lines of a list in a message.
+pub(super) fn list(lines: &[String]) -> String {
     lines.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
 }
 

@@ -90,17 +90,20 @@ fn unsealed(history: &History) -> Option<String> {
 /// # Errors
 /// lowlat's own files or the log cannot be read.
 pub fn log_doubt(state: &StateDir) -> Result<Option<String>, FlowError> {
-    let inspection = UndoLog::inspect_in(state.open_undo_log()?.as_ref())?;
+    let inspection = UndoLog::inspect(state.open_undo_log()?.as_ref())?;
     Ok(doubt(state, &inspection)?.map(|doubt| doubt.reason))
 }
 
 /// Rejects a log that cannot be relied on.
 pub(super) fn refuse(site: &Site, log: &UndoLog) -> Result<(), FlowError> {
     if let Some(damage) = log.damage() {
-        return Err(UndoError::Damaged(damage.clone()).into());
+        return Err(UndoError::damaged(damage).into());
     }
     match doubt(&site.state, log)? {
-        Some(doubt) => Err(FlowError::Log(doubt.reason)),
+        Some(doubt) => Err(FlowError::Refused(format!(
+            "cannot rely on the undo log: {}\nhint: `lowlat tune rollback --dry-run` shows what can still be restored",
+            doubt.reason
+        ))),
         None => Ok(()),
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn look_at(
     log: Option<&UndoLog>,
     request: &RollbackRequest,
 ) -> Result<RollbackOutcome, FlowError> {
-    let nothing = UndoLog::inspect_in(None)?;
+    let nothing = UndoLog::inspect(None)?;
     let doubt = match log {
         Some(log) => doubt(&site.state, log)?,
         None => doubt(&site.state, &nothing)?,

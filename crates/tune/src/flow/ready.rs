@@ -1,6 +1,6 @@
 //! Prepares an apply before the user is asked. Nothing is written here.
 
-use super::error::differing_marks;
+use super::error::{differing_marks, list};
 use super::stage::{Stage, plan_of};
 use super::{FlowError, Site, check, persist};
 use crate::InForce;
@@ -90,7 +90,8 @@ impl Ready {
             let is_in_force = in_force.as_ref().is_some_and(|(now, _)| now.plan_id == wanted.id());
             let foreign = if is_in_force { Vec::new() } else { wanted.foreign_changes(host, site.catalogue) };
             if !foreign.is_empty() {
-                return Err(FlowError::Foreign(cut(foreign)));
+                let why = "lowlat would not plan this here";
+                return Err(FlowError::unfit_plan(why, &cut(foreign)));
             }
         }
         let wanted = if options.only_run_time { run_time_only(wanted) } else { wanted };
@@ -100,7 +101,7 @@ impl Ready {
             None => (wanted, None, None),
             Some((now, plan)) if !now.is_complete => {
                 if from == PlanFrom::File && wanted.id() != now.plan_id {
-                    return Err(unfinished_plan(site, now.plan_id));
+                    return Err(unfinished_plan(site, &now.plan_id));
                 }
                 (plan, now.earlier.clone().map(|earlier| *earlier), Some(now))
             }
@@ -115,7 +116,7 @@ impl Ready {
         let options = ApplyOptions { confirm_within: options.confirm_within.or(inherited), ..options };
         let obstacles = check::obstacles(site, &plan);
         if !obstacles.is_empty() {
-            return Err(FlowError::Refused(obstacles));
+            return Err(FlowError::obstacles(&obstacles));
         }
         let mut ready = Self {
             left: check::left(site, |kind| knows(site, kind), &plan, host),
@@ -159,21 +160,20 @@ impl Ready {
     }
 
     fn choose_units(&mut self, site: &Site) -> Result<(), FlowError> {
-        let refused = |lines: &str| FlowError::Refused(vec![lines.to_owned()]);
         if self.options.only_run_time && self.options.confirm_within.is_none() {
             return Ok(());
         }
         if site.is_live() && site.manager.is_none() {
             self.notes.push(check::NO_SYSTEMD.to_owned());
             return match self.options.confirm_within {
-                Some(_) => Err(refused("--confirm-within needs systemd, which is not running")),
+                Some(_) => Err(FlowError::obstacle("--confirm-within needs systemd, which is not running")),
                 None => Ok(()),
             };
         }
         let lowlat = match persist::lowlat(site) {
             Ok(lowlat) => lowlat,
             Err(why) if site.is_live() && (self.options.persist || self.options.confirm_within.is_some()) => {
-                return Err(refused(&why));
+                return Err(FlowError::obstacle(why));
             }
             Err(why) => {
                 self.notes.push(format!("no unit keeps the plan in force: {why}"));
@@ -182,7 +182,7 @@ impl Ready {
         };
         if let Some(within) = self.options.confirm_within {
             if !(CONFIRM_MIN..=CONFIRM_MAX).contains(&within) {
-                return Err(refused(
+                return Err(FlowError::obstacle(
                     "--confirm-within must be between 30s and 168h, enough for a boot and for a person to answer",
                 ));
             }
@@ -233,7 +233,11 @@ fn knows(site: &Site, kind: &str) -> bool {
 fn fits(plan: &Plan, host: &HostSnapshot) -> Result<(), FlowError> {
     let marks = differing_marks(&plan.host, &HostMark::of(host));
     if !marks.is_empty() {
-        return Err(FlowError::OtherHost(marks));
+        return Err(FlowError::Refused(format!(
+            "cannot apply this plan: it was made for another host, or this host's hardware or kernel has changed:\n{}\nhint: \
+             make a new plan here with `lowlat tune plan --out FILE`",
+            list(&marks)
+        )));
     }
     let drift = plan.drift(host);
     if drift.is_empty() {
@@ -251,7 +255,7 @@ fn fits(plan: &Plan, host: &HostSnapshot) -> Result<(), FlowError> {
             format!("{name}: {} in the plan, {} now{wanted}", drift.before, drift.now)
         })
         .collect();
-    Err(FlowError::Drift(cut(lines)))
+    Err(FlowError::unfit_plan("the host has changed since it was made", &cut(lines)))
 }
 
 /// The first lines, and the number of the others.
@@ -265,7 +269,7 @@ fn cut(mut lines: Vec<String>) -> Vec<String> {
 
 /// Rejects if another plan in the log is incomplete.
 fn unfinished(site: &Site, in_force: Option<&(InForce, Plan)>) -> Result<(), FlowError> {
-    let inspection = site.state.open_undo_log().map(|dir| UndoLog::inspect_in(dir.as_ref()));
+    let inspection = site.state.open_undo_log().map(|dir| UndoLog::inspect(dir.as_ref()));
     let Ok(Ok(inspection)) = inspection else { return Ok(()) };
     let history = &inspection.history;
     let other = history.plans.iter().find(|plan| {
@@ -276,14 +280,18 @@ fn unfinished(site: &Site, in_force: Option<&(InForce, Plan)>) -> Result<(), Flo
             && !super::stage::is_again(&plan.id)
     });
     match other {
-        Some(plan) => Err(unfinished_plan(site, plan_of(&plan.id).to_owned())),
+        Some(plan) => Err(unfinished_plan(site, plan_of(&plan.id))),
         None => Ok(()),
     }
 }
 
-fn unfinished_plan(site: &Site, plan: String) -> FlowError {
-    let path = site.state.plan_path(&plan).display().to_string();
-    FlowError::Unfinished { plan, path }
+fn unfinished_plan(site: &Site, plan: &str) -> FlowError {
+    let path = site.state.plan_path(plan);
+    FlowError::Refused(format!(
+        "cannot continue, and nothing was changed: plan {plan} was applied only in part\nhint: complete it with `lowlat tune \
+         apply --plan {}`, or roll it back with `lowlat tune rollback`",
+        path.display()
+    ))
 }
 
 /// The confirmation time of a plan applied without one: that of an earlier plan that still waits, or its own

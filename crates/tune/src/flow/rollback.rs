@@ -8,7 +8,7 @@ use super::three_way::three_ways;
 use super::{FlowError, Site, at_boot, later_kernels, persist};
 use crate::units;
 use lowlat_plan::outcome::{NotRestored, Restored, RollbackOutcome};
-use lowlat_sys::undo::{Conflict, Entry, Left, OnFailure, RollbackReport, UndoError, UndoLog};
+use lowlat_sys::undo::{Conflict, Entry, Left, OnFailure, RollbackReport, UndoLog};
 use std::collections::BTreeSet;
 
 /// What a rollback includes.
@@ -101,7 +101,7 @@ fn rollback_with(
     let unknown = log.take_for_ours(|entry| chosen.contains(&key(entry)), &request.forced)?;
     if !unknown.is_empty() {
         let line = |name: &String| format!("--force-path {name}: no change in force affects that path");
-        return Err(FlowError::Refused(unknown.iter().map(line).collect()));
+        return Err(FlowError::obstacles(&unknown.iter().map(line).collect::<Vec<_>>()));
     }
     let before: Vec<Entry> = log.history().entries.clone();
     let taken_back = site.state.in_force().ok().flatten().filter(|_| request.scope == Scope::All);
@@ -267,7 +267,9 @@ fn later_than(site: &Site, log: &UndoLog, id: &str) -> Result<BTreeSet<StepKey>,
     let first_of = |id: &str| history.plans.iter().position(|plan| plan_of(&plan.id) == id);
     let first = first_of(id);
     if place.is_none() && first.is_none() {
-        return Err(UndoError::UnknownPlan { plan: id.to_owned() }.into());
+        return Err(FlowError::Refused(format!(
+            "cannot find plan {id} in the undo log\nhint: `lowlat tune status` lists the known plans"
+        )));
     }
     let start = history.entries.iter().position(|entry| plan_of(&entry.plan) == id);
     let is_later = |(at, entry): &(usize, &Entry)| {
@@ -394,13 +396,12 @@ fn settle_conflicts(
 /// Runs the boot loader's program again after its sources were restored. The log keeps the old files until
 /// the new ones exist, so a crash changes nothing.
 fn generate_again(site: &Site, log: &mut UndoLog, stale: &[&Conflict]) -> Result<Vec<String>, FlowError> {
-    let refused = |error: crate::boot_loader::BootLoaderError| FlowError::Refused(vec![error.to_string()]);
     let is_source_left = log.history().entries.iter().any(|entry| Stage::Boot.is_of(&entry.plan));
     let Some(programs) = site.programs.as_ref().filter(|_| !is_source_left) else {
-        return Err(FlowError::Refused(vec!["its sources are not restored".to_owned()]));
+        return Err(FlowError::obstacle("its sources are not restored"));
     };
-    let loader = (site.detect)(&site.root).map_err(refused)?;
-    let files = loader.generated(&site.root, programs.as_ref()).map_err(refused)?;
+    let loader = (site.detect)(&site.root)?;
+    let files = loader.generated(&site.root, programs.as_ref())?;
     let steps = file_steps(log, &files)?;
     log.close_where(|id, _| id == AGAIN)?;
     log.apply(AGAIN, &steps, OnFailure::RollBack)?;

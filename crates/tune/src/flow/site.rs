@@ -85,12 +85,12 @@ impl Site {
     /// A directory with a host's tree. Files and values are written there. What needs the running host
     /// (services, threads, interfaces, a boot loader's generator) is skipped, with the reason.
     pub fn below(dir: &Path, catalogue: Catalogue) -> Result<Self, FlowError> {
-        let root = Root::open(dir).map_err(|error| FlowError::Refused(vec![error.to_string()]))?;
+        let root = Root::open(dir).map_err(FlowError::obstacle)?;
         if root.is_capture() {
-            return Err(FlowError::Refused(vec![format!(
+            return Err(FlowError::obstacle(format!(
                 "{} is a capture file, which is read-only; name a directory, or unpack it",
                 dir.display()
-            )]));
+            )));
         }
         let lowlat = IN_TREE.into_iter().find(|path| root.exists(path)).map(PathBuf::from);
         let state = StateDir::below(dir);
@@ -145,7 +145,7 @@ impl Site {
                 Ok(None) => true,
                 Err(_) => false,
             };
-            match UndoLog::open_in(self.state.make_undo_log()?, self.writer()?, is_sealed_at) {
+            match UndoLog::open(self.state.make_undo_log()?, self.writer()?, is_sealed_at) {
                 Err(UndoError::Locked { .. }) if start.elapsed() < self.log_wait => {
                     std::thread::sleep(LOCK_PAUSE);
                 }

@@ -29,7 +29,7 @@ pub fn status(site: &Site) -> Result<TuneStatus, FlowError> {
         Err(error) => return Err(error.into()),
     };
     let inspected = site.state.open_undo_log().map_err(UndoError::from);
-    let log = match inspected.and_then(|dir| UndoLog::inspect_in(dir.as_ref())) {
+    let log = match inspected.and_then(|dir| UndoLog::inspect(dir.as_ref())) {
         Ok(log) => Reading::Known(log),
         Err(UndoError::Host(HostError::Io { source, .. }))
             if source.kind() == io::ErrorKind::PermissionDenied =>

@@ -22,7 +22,7 @@ pub(super) fn prepare(
     if let Some((first, second)) = contradiction(&lines) {
         let name = |line: &Line<'_>| format!("change {} ({} = {})", line.change, line.key, line.value);
         let what = "line and different values";
-        return Err(UndoError::Twice { first: name(first), second: name(second), what });
+        return Err(UndoError::twice(&name(first), &name(second), what));
     }
     let spec = TargetSpec::file(path);
     let Some(old) = gathering.present(change, &spec)? else {

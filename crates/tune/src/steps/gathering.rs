@@ -117,7 +117,7 @@ impl<'a> Gathering<'a> {
         if let Some(there) = self.places.get(&place).and_then(|at| self.result.steps.get_mut(*at)) {
             if !target.comparison.same(&there.step.new, &new) {
                 let what = "target and different values";
-                return Err(UndoError::Twice { first: there.step.id.clone(), second: id, what });
+                return Err(UndoError::twice(&there.step.id, &id, what));
             }
             let more =
                 changes.iter().filter(|change| **change != there.change && !there.also.contains(change));

@@ -6,7 +6,7 @@
 //! already correct becomes a step too, for which the log changes and records nothing.
 //!
 //! Two changes of one place become one step if they have the same value, and are rejected otherwise
-//! ([`UndoError::Twice`]). Lines of one file are one step.
+//! ([`UndoError::twice`]). Lines of one file are one step.
 
 mod ethtool;
 mod file_key;
@@ -77,7 +77,7 @@ pub struct Preparation {
 /// their numbers change with each boot. The old state of each step is what `log` reads now.
 ///
 /// # Errors
-/// [`UndoError::Twice`] if two changes set one place to different values. Missing and unreadable targets are
+/// [`UndoError::twice`] if two changes set one place to different values. Missing and unreadable targets are
 /// no errors: they are skipped, with the reason.
 pub fn prepare(
     plan: &Plan,

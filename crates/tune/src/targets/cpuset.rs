@@ -114,10 +114,7 @@ impl<M: ServiceManager> Target for Partitions<M> {
                 set("cpuset.cpus.partition", "member")?;
                 self.stop(writer, slice)
             }
-            _ => {
-                let wanted = to.to_string();
-                Err(HostError::State { path: slice.clone(), kind: Partitions::KIND, wanted })
-            }
+            _ => Err(HostError::wrong_state(Partitions::KIND, slice, to)),
         }
     }
 }

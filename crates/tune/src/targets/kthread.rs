@@ -61,7 +61,7 @@ impl Target for Affinity {
 
     fn write(&self, writer: &Writer, spec: &TargetSpec, to: &State) -> Result<(), HostError> {
         let thread = Thread::of(writer, spec)?;
-        let text = value(spec, Self::KIND, to)?;
+        let text = spec.wanted_value(to)?;
         let cpus = CpuSet::parse_list(text.trim())
             .map_err(|error| failed(MOVE, &spec.name, format!("{error}; expected a CPU list such as 0,8")))?;
         thread.write(MOVE, || {
@@ -86,19 +86,12 @@ impl Target for SchedulingPolicy {
 
     fn write(&self, writer: &Writer, spec: &TargetSpec, to: &State) -> Result<(), HostError> {
         let thread = Thread::of(writer, spec)?;
-        let text = value(spec, Self::KIND, to)?;
+        let text = spec.wanted_value(to)?;
         let wanted: Scheduling = text.parse().map_err(|error| failed(SCHEDULE, &spec.name, error))?;
         thread.write(SCHEDULE, || {
             scheduling::set_scheduling(thread.pid, &wanted)
                 .map_err(|error| thread.why_not_scheduled(&wanted, error))
         })
-    }
-}
-
-fn value<'a>(spec: &TargetSpec, kind: &'static str, to: &'a State) -> Result<&'a str, HostError> {
-    match to {
-        State::Value(text) => Ok(text),
-        _ => Err(HostError::State { path: spec.name.clone(), kind, wanted: to.to_string() }),
     }
 }
 
@@ -217,7 +210,7 @@ impl<'a> Thread<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_sys::undo::{OnFailure, UndoLog, UndoStep};
+    use lowlat_sys::undo::{OnFailure, PrivateDirectory, UndoLog, UndoStep};
     use std::process::{Child, Command};
 
     /// A process of our own that sleeps, and ends with the test.
@@ -249,7 +242,12 @@ mod tests {
     }
 
     fn log(dir: &tempfile::TempDir) -> UndoLog {
-        let log = UndoLog::open(dir.path(), Writer::live().unwrap()).unwrap();
+        let log = UndoLog::open(
+            PrivateDirectory::create(dir.path(), &[]).unwrap(),
+            Writer::live().unwrap(),
+            |_| true,
+        )
+        .unwrap();
         log.with_target(Box::new(Affinity)).with_target(Box::new(SchedulingPolicy))
     }
 
@@ -314,7 +312,7 @@ mod tests {
         let to = State::Value("SCHED_FIFO 0".into());
         let error = SchedulingPolicy.write(&writer, &policy, &to).unwrap_err().to_string();
         assert!(error.contains("found \"SCHED_FIFO 0\", expected a policy such as"), "{error}");
-        assert!(matches!(Affinity.write(&writer, &affinity, &State::Absent), Err(HostError::State { .. })));
+        assert!(matches!(Affinity.write(&writer, &affinity, &State::Absent), Err(HostError::Unfit(_))));
         let dir = tempfile::tempdir().unwrap();
         let other = Writer::below(dir.path()).unwrap();
         let error = SchedulingPolicy.read(&other, &policy).unwrap_err().to_string();

@@ -48,10 +48,7 @@ impl Target for Nics {
 
     fn write(&self, writer: &Writer, spec: &TargetSpec, to: &State) -> Result<(), HostError> {
         let (nic, setting) = self.parts(writer, spec)?;
-        let State::Value(text) = to else {
-            let (path, wanted) = (spec.name.clone(), to.to_string());
-            return Err(HostError::State { path, kind: self.0.undo_kind, wanted });
-        };
+        let text = spec.wanted_value(to)?;
         let value = setting.value(text).map_err(|error| failed("set", &spec.name, error))?;
         setting.set(nic, &value).map_err(|error| {
             if error.is_refusal() {
@@ -67,7 +64,7 @@ impl Target for Nics {
 mod tests {
     use super::*;
     use lowlat_settings::change::nic::{NicKind, channels, coalescing, feature, napi, rings};
-    use lowlat_sys::undo::{Comparison, OnFailure, UndoLog, UndoStep};
+    use lowlat_sys::undo::{Comparison, OnFailure, PrivateDirectory, UndoLog, UndoStep};
     use std::process::Command;
 
     /// Runs the test in a network namespace of its own, which goes away with the thread, with a pair of virtual
@@ -93,7 +90,12 @@ mod tests {
     }
 
     fn log(dir: &tempfile::TempDir) -> UndoLog {
-        let log = UndoLog::open(dir.path(), Writer::live().unwrap()).unwrap();
+        let log = UndoLog::open(
+            PrivateDirectory::create(dir.path(), &[]).unwrap(),
+            Writer::live().unwrap(),
+            |_| true,
+        )
+        .unwrap();
         Nics::all().fold(log, |log, kind| log.with_target(Box::new(kind)))
     }
 
@@ -261,7 +263,7 @@ mod tests {
             (Nics(feature::KIND.ethtool().unwrap()), spec(&feature::KIND, "none0 rx-lro"));
         let error = features.write(&writer, &feature, &State::Value("0".into())).unwrap_err().to_string();
         assert!(error.contains("found \"0\", expected \"on\" or \"off\""), "{error}");
-        assert!(matches!(features.write(&writer, &feature, &State::Absent), Err(HostError::State { .. })));
+        assert!(matches!(features.write(&writer, &feature, &State::Absent), Err(HostError::Unfit(_))));
         let dir = tempfile::tempdir().unwrap();
         let error = features.read(&Writer::below(dir.path()).unwrap(), &feature).unwrap_err().to_string();
         assert!(error.contains("belongs to the running host"), "{error}");

@@ -58,10 +58,7 @@ impl Target for CacheGroups {
             // It vanishes with the mount.
             State::Absent if spec.name == DEFAULT_GROUP => Ok(()),
             State::Absent => remove(writer, &spec.name),
-            _ => {
-                let wanted = to.to_string();
-                Err(HostError::State { path: spec.name.clone(), kind: CacheGroups::KIND, wanted })
-            }
+            _ => Err(HostError::wrong_state(CacheGroups::KIND, &spec.name, to)),
         }
     }
 }

@@ -152,10 +152,7 @@ impl<C: TunedControl> Target for TunedProfile<C> {
 
     fn write(&self, writer: &Writer, spec: &TargetSpec, to: &State) -> Result<(), HostError> {
         self.check(writer, spec)?;
-        let State::Value(text) = to else {
-            let (path, kind, wanted) = (spec.name.clone(), TunedProfile::KIND, to.to_string());
-            return Err(HostError::State { path, kind, wanted });
-        };
+        let text = spec.wanted_value(to)?;
         let wanted = Wanted::parse(text).ok_or_else(|| {
             let why =
                 format!("found {text:?}, expected a profile and its mode such as \"virtual-guest auto\"");
@@ -251,7 +248,7 @@ impl fmt::Display for Wanted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lowlat_sys::undo::{OnFailure, UndoLog, UndoStep};
+    use lowlat_sys::undo::{OnFailure, PrivateDirectory, UndoLog, UndoStep};
     use std::{
         fs,
         path::{Path, PathBuf},
@@ -331,7 +328,12 @@ mod tests {
     fn apply_and_roll_back(dir: &Path, fake: &Fake, old: &str, new: &str, expected: &[(&str, &str)]) {
         let before = shown(dir);
         let log_dir = tempfile::tempdir().unwrap();
-        let log = UndoLog::open(log_dir.path(), Writer::below(dir).unwrap()).unwrap();
+        let log = UndoLog::open(
+            PrivateDirectory::create(log_dir.path(), &[]).unwrap(),
+            Writer::below(dir).unwrap(),
+            |_| true,
+        )
+        .unwrap();
         let mut log = log.with_target(Box::new(TunedProfile::of(fake.clone())));
         let target = TunedProfile::spec();
         assert_eq!(log.present(&target).unwrap(), State::Value(old.to_owned()));
@@ -377,7 +379,12 @@ mod tests {
         let fake = Fake { runs_in: Some(dir.path().to_owned()), ..Fake::default() };
         let before = shown(dir.path());
         let log_dir = tempfile::tempdir().unwrap();
-        let log = UndoLog::open(log_dir.path(), Writer::below(dir.path()).unwrap()).unwrap();
+        let log = UndoLog::open(
+            PrivateDirectory::create(log_dir.path(), &[]).unwrap(),
+            Writer::below(dir.path()).unwrap(),
+            |_| true,
+        )
+        .unwrap();
         let mut log = log.with_target(Box::new(TunedProfile::of(fake.clone())));
         let target = TunedProfile::spec();
         let old = log.present(&target).unwrap();
@@ -413,7 +420,7 @@ mod tests {
         assert!(
             target.read(&writer, &other).unwrap_err().to_string().contains("expected the name \"tuned\"")
         );
-        assert!(matches!(target.write(&writer, &spec, &State::Absent), Err(HostError::State { .. })));
+        assert!(matches!(target.write(&writer, &spec, &State::Absent), Err(HostError::Unfit(_))));
         let none = tree(&[]);
         assert_eq!(target.read(&Writer::below(none.path()).unwrap(), &spec).unwrap(), State::Absent);
         let error = TunedProfile::live().read(&writer, &spec).unwrap_err().to_string();

@@ -59,10 +59,7 @@ impl Target for UserProcesses {
 
     fn write(&self, writer: &Writer, spec: &TargetSpec, to: &State) -> Result<(), HostError> {
         check(writer, spec)?;
-        let State::Value(text) = to else {
-            let (path, wanted) = (spec.name.clone(), to.to_string());
-            return Err(HostError::State { path, kind: Self::KIND, wanted });
-        };
+        let text = spec.wanted_value(to)?;
         let cpus = CpuSet::parse_list(text.trim())
             .map_err(|error| failed(MOVE, &spec.name, format!("{error}; expected a CPU list such as 0,8")))?;
         move_all(&Root::live(), &cpus, scheduling::set_affinity).map_err(|source| HostError::Io {

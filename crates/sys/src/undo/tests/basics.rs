@@ -39,7 +39,7 @@ fn a_host_that_changed_since_the_plan_is_refused_whole() {
     let before = host.tree(true);
     let mut log = host.open(Faults::none()).unwrap();
     let error = log.apply("p", &plan, OnFailure::RollBack).unwrap_err();
-    assert!(matches!(&error, UndoError::Conflicts(all) if all.len() == 1), "{error}");
+    assert_eq!(error.to_string().matches("(step ").count(), 1, "{error}");
     assert_eq!(host.tree(true), before);
     assert!(log.history().plans.is_empty());
 }
@@ -53,7 +53,7 @@ fn contradictory_plans_are_refused() {
         host.step("other", TargetSpec::value("/sys/devices/x/value", Comparison::Exact), State::Absent);
     twice.new = State::Value("1".to_owned());
     let error = log.apply("p", &[plan[0].clone(), twice], OnFailure::RollBack).unwrap_err();
-    assert!(matches!(error, UndoError::Twice { what: "target", .. }), "one file by two paths: {error}");
+    assert!(error.to_string().contains("have the same target"), "one file by two paths: {error}");
     log.apply("p", &plan, OnFailure::RollBack).unwrap();
     let mut changed = plan.clone();
     changed[1].new = file("something else", 0o600);
@@ -137,7 +137,8 @@ fn an_unfinished_plan_comes_before_another() {
     let plan = host.plan();
     let _ = host.open(Faults::crash_at(50)).unwrap().apply("p", &plan, OnFailure::RollBack);
     let mut log = host.open(Faults::none()).unwrap();
-    assert!(matches!(log.apply("q", &plan, OnFailure::RollBack), Err(UndoError::Unfinished { .. })));
+    let refused = log.apply("q", &plan, OnFailure::RollBack).unwrap_err().to_string();
+    assert!(refused.contains("was applied only in part"), "{refused}");
     log.rollback_where(|_| true);
     log.apply("q", &plan, OnFailure::RollBack).unwrap();
 }
@@ -170,17 +171,20 @@ fn nothing_leads_out_of_the_root() {
     symlink("/etc/default", host.root.join("etc/inside")).unwrap();
     symlink("round", host.root.join("etc/round")).unwrap();
     let new = file("x", 0o644);
-    assert!(matches!(writer.write_file("/etc/out/x", &new), Err(HostError::Outside { .. })));
-    assert!(matches!(writer.write_file("/etc/round/x", &new), Err(HostError::Links { .. })));
+    let refused = |path| writer.write_file(path, &new).unwrap_err().to_string();
+    assert!(refused("/etc/out/x").contains("leads out of the root"));
+    assert!(refused("/etc/round/x").contains("more than 40 links"));
     for path in ["etc/x", "/etc/../x", "/etc//x", "/etc/\0", ""] {
-        assert!(matches!(writer.write_file(path, &new), Err(HostError::Path { .. })), "{path:?}");
+        assert!(refused(path).contains("is not a path on a host"), "{path:?}");
     }
     writer.write_file("/etc/inside/x", &new).unwrap();
     assert!(host.root.join("etc/default/x").exists());
     assert!(matches!(writer.read_file("/etc/default"), Err(HostError::Kind { .. })));
     assert!(matches!(writer.write_value("/sys/class/none", "1"), Err(HostError::Io { .. })));
-    assert!(matches!(Writer::below("/".as_ref()), Err(HostError::Live { .. })));
-    assert!(matches!(Writer::below("/proc/self/root".as_ref()), Err(HostError::Live { .. })));
+    for root in ["/", "/proc/self/root"] {
+        let error = Writer::below(root.as_ref()).unwrap_err().to_string();
+        assert!(error.contains("is the root of the running host"), "{error}");
+    }
 }
 
 #[test]
@@ -214,7 +218,9 @@ fn extended_attributes_are_restored() {
 #[test]
 fn a_value_of_the_running_kernel() {
     let dir = tempfile::tempdir().unwrap();
-    let mut log = UndoLog::open(dir.path(), Writer::live().unwrap()).unwrap();
+    let mut log =
+        UndoLog::open(PrivateDirectory::create(dir.path(), &[]).unwrap(), Writer::live().unwrap(), |_| true)
+            .unwrap();
     let name = TargetSpec::value("/proc/self/comm", Comparison::Exact);
     let old = log.present(&name).unwrap();
     let step = |new: &str| {
@@ -307,7 +313,7 @@ fn directories_are_listed_inside_the_root_only() {
     assert_eq!(writer.list("/d/a", 2).unwrap(), Vec::<String>::new());
     let error = writer.list("/d", 1).unwrap_err().to_string();
     assert_eq!(error, "/d: cannot list: more than 1 names; expected fewer, check the directory");
-    assert!(matches!(writer.list("/outside", 2), Err(HostError::Outside { .. })));
+    assert!(writer.list("/outside", 2).unwrap_err().to_string().contains("leads out of the root"));
 }
 
 #[test]

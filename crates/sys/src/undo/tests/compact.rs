@@ -54,7 +54,7 @@ fn contents(host: &Host) -> usize {
 #[test]
 fn what_is_in_force_is_all_that_is_left() {
     let (host, plan, start) = with_long_past();
-    let before = UndoLog::inspect(&host.log).unwrap().history;
+    let before = host.inspection().history;
     assert!(contents(&host) > 60 && before.plans.len() == 61);
     let log = host.open(Faults::none()).unwrap();
     let after = log.history().clone();
@@ -80,7 +80,7 @@ fn what_is_in_force_is_all_that_is_left() {
 #[test]
 fn crash_or_error_at_every_operation_of_it() {
     let (host, _, start) = with_long_past();
-    let history = UndoLog::inspect(&host.log).unwrap().history.entries;
+    let history = host.inspection().history.entries;
     let past = host.log.with_file_name("past");
     copy(&host.log, &past);
     let end = host.tree(true);
@@ -100,7 +100,7 @@ fn crash_or_error_at_every_operation_of_it() {
             // What is appended now must exist the next time, whichever segment is the log's.
             let step = host.step("later", TargetSpec::file("/etc/later"), file("later", 0o644));
             let applied = opened.and_then(|mut log| log.apply("later", &[step], OnFailure::RollBack));
-            let found = UndoLog::inspect(&host.log).unwrap();
+            let found = host.inspection();
             assert_eq!(found.damage, None, "fault at {at}");
             assert_eq!(found.history.entries[..history.len()], history, "fault at {at}");
             if applied.is_ok() {
@@ -137,7 +137,7 @@ fn a_log_with_a_plan_in_progress_or_damage_is_untouched() {
     // Cut after the last plan's second step, before its end and the rollback of both.
     let boundaries = boundaries(&whole);
     fs::write(&segment, &whole[..boundaries[boundaries.len() - 4]]).unwrap();
-    assert!(UndoLog::inspect(&host.log).unwrap().history.is_open("boot-59"));
+    assert!(host.inspection().history.is_open("boot-59"));
     drop(host.open(Faults::none()).unwrap());
     assert_eq!(segments(&host), ["segment-00000001"]);
 }
@@ -152,7 +152,7 @@ fn damage_of_the_new_segment_is_reported() {
         let mut flipped = whole.clone();
         flipped[at] ^= 16;
         fs::write(&segment, &flipped).unwrap();
-        assert!(UndoLog::inspect(&host.log).unwrap().damage.is_some(), "byte {at}");
+        assert!(host.inspection().damage.is_some(), "byte {at}");
     }
 }
 

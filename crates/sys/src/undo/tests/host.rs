@@ -67,7 +67,18 @@ impl Host {
     }
 
     pub(crate) fn open(&self, faults: Faults) -> Result<UndoLog, UndoError> {
-        UndoLog::open(&self.log, self.writer(faults))
+        UndoLog::open(self.directory()?, self.writer(faults), |_| true)
+    }
+
+    /// The log's directory, created if missing.
+    pub(crate) fn directory(&self) -> Result<PrivateDirectory, HostError> {
+        PrivateDirectory::create(self.log.parent().unwrap(), &["undo"])
+    }
+
+    /// The log, read without a lock.
+    pub(crate) fn inspection(&self) -> Inspection {
+        let dir = PrivateDirectory::open(self.log.parent().unwrap(), &["undo"]).unwrap();
+        UndoLog::inspect(dir.as_ref()).unwrap()
     }
 
     /// A step from the current state.

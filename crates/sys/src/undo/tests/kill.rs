@@ -18,7 +18,8 @@ fn child() {
     let root = std::env::var(ROOT).unwrap();
     let root = Path::new(&root);
     let writer = Writer::below(&root.join("host")).unwrap();
-    let mut log = UndoLog::open(&root.join("undo"), writer).unwrap();
+    let mut log =
+        UndoLog::open(PrivateDirectory::create(root, &["undo"]).unwrap(), writer, |_| true).unwrap();
     // All hosts of these tests are alike, so a fresh one gives the plan, whatever remains of this one.
     let plan = Host::new().plan();
     println!("\nready");

@@ -14,7 +14,8 @@ use lowlat_settings::{
     change::{Change, Moment, Target},
 };
 use lowlat_sys::undo::{
-    FileState, HostError, OnFailure, State, Target as _, TargetSpec, UndoLog, UndoStep, Writer,
+    FileState, HostError, OnFailure, PrivateDirectory, State, Target as _, TargetSpec, UndoLog, UndoStep,
+    Writer,
 };
 use std::{fs, os::unix::fs::PermissionsExt};
 
@@ -39,7 +40,8 @@ fn the_rollback_restores_every_file_byte_for_byte() {
     let before = tree(&host);
     let log_dir = tempfile::tempdir().unwrap();
     let writer = Writer::below(host.dir.path()).unwrap();
-    let log = UndoLog::open(&log_dir.path().join("undo"), writer).unwrap();
+    let log = UndoLog::open(PrivateDirectory::create(log_dir.path(), &["undo"]).unwrap(), writer, |_| true)
+        .unwrap();
     let mut log = log.with_target(Box::new(GrubVariable));
     let changes = host.loader().sources(&host.root(), &plan()).unwrap();
     let step = |(at, change): (usize, crate::boot_loader::FileChange)| {
@@ -139,7 +141,7 @@ fn a_log_that_holds_the_whole_block_as_a_file_is_taken_back_as_it_was_made() {
     let (site, _) = site_and_plan(&host);
     let before = tree(&host);
     let writer = Writer::below(host.dir.path()).unwrap();
-    let mut log = UndoLog::open(&site.state.undo_log(), writer).unwrap();
+    let mut log = UndoLog::open(site.state.make_undo_log().unwrap(), writer, |_| true).unwrap();
     let target = TargetSpec::file(BLOCK);
     let old = log.present(&target).unwrap();
     let State::File(file) = &old else { panic!("{old}") };

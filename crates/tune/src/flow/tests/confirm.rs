@@ -275,7 +275,7 @@ fn an_apply_that_fails_leaves_the_switch_of_the_plan_below_armed() {
     let first = bench.apply(&site, within()).unwrap().plan_id;
     with_another_line(&mut bench);
     let mut failing = bench.site(Faults::none());
-    failing.prepare = |_, _, _, _| Err(UndoError::UnknownPlan { plan: "x".into() });
+    failing.prepare = |_, _, _, _| Err(UndoError::Refused("cannot find plan x".into()));
     bench.calls();
     let error = bench.apply(&failing, ApplyOptions::default()).unwrap_err().to_string();
     assert!(error.contains("all changes were rolled back"), "{error}");
@@ -330,7 +330,9 @@ fn while_the_log_is_held<T: Send>(
     meanwhile: impl FnOnce(&Site),
 ) -> T {
     let site = bench.site(Faults::none());
-    let held = UndoLog::open(&site.state.undo_log(), Writer::below(&bench.tree()).unwrap()).unwrap();
+    let held =
+        UndoLog::open(site.state.make_undo_log().unwrap(), Writer::below(&bench.tree()).unwrap(), |_| true)
+            .unwrap();
     let (tree, state, manager) = (bench.tree(), bench.state(), bench.manager.clone());
     thread::scope(|scope| {
         let waiting = scope.spawn(move || {

@@ -6,7 +6,7 @@ use super::{
 };
 use lowlat_host::Profile;
 use lowlat_settings::change::nic;
-use lowlat_sys::undo::OnFailure;
+use lowlat_sys::undo::{OnFailure, PrivateDirectory};
 
 fn apply(host: &Host, plan: &Plan, part: Part) -> Preparation {
     let mut log = host.log();
@@ -85,7 +85,12 @@ fn a_unit_or_an_interface_that_is_gone_is_left() {
 fn a_kind_without_a_target_is_an_error() {
     let host = Host::of(&[]);
     let dir = tempfile::tempdir().unwrap();
-    let log = UndoLog::open(dir.path(), lowlat_sys::undo::Writer::below(&host.root).unwrap()).unwrap();
+    let log = UndoLog::open(
+        PrivateDirectory::create(dir.path(), &[]).unwrap(),
+        lowlat_sys::undo::Writer::below(&host.root).unwrap(),
+        |_| true,
+    )
+    .unwrap();
     let plan = plan_of(vec![(Target::Service { unit: "x.service".to_owned() }, "inactive")]);
     assert!(prepare(&plan, &host.snapshot(), &log, Part::RunTime).is_err());
 }

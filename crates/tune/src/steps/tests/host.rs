@@ -10,7 +10,7 @@ use lowlat_settings::{
 };
 use lowlat_sys::{
     Root, snapshot,
-    undo::{Faults, UndoError, UndoLog, Writer},
+    undo::{Faults, PrivateDirectory, UndoError, UndoLog, Writer},
 };
 use std::{
     collections::BTreeMap,
@@ -77,7 +77,7 @@ impl Host {
 
     pub(super) fn log_with(&self, faults: Faults) -> Result<UndoLog, UndoError> {
         let writer = Writer::below(&self.root).unwrap().with_faults(faults);
-        let log = UndoLog::open(&self.log, writer)?;
+        let log = UndoLog::open(PrivateDirectory::create(&self.log, &[])?, writer, |_| true)?;
         let fakes = fakes::all(&self.log.with_file_name("originals"));
         Ok(fakes.into_iter().fold(log, UndoLog::with_target))
     }

@@ -231,10 +231,7 @@ impl<M: ServiceManager> Target for Services<M> {
 
     fn write(&self, writer: &Writer, spec: &TargetSpec, to: &State) -> Result<(), HostError> {
         self.check(writer, spec)?;
-        let State::Value(text) = to else {
-            let wanted = to.to_string();
-            return Err(HostError::State { path: spec.name.clone(), kind: Services::KIND, wanted });
-        };
+        let text = spec.wanted_value(to)?;
         let to: ServiceState =
             text.parse().map_err(|why: String| failed("set the state", &spec.name, why))?;
         // An alias may be gone with the links of its unit.

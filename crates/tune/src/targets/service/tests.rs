@@ -1,5 +1,5 @@
 use super::*;
-use lowlat_sys::undo::{OnFailure, UndoLog, UndoStep};
+use lowlat_sys::undo::{OnFailure, PrivateDirectory, UndoLog, UndoStep};
 use std::{
     collections::BTreeMap,
     fs,
@@ -181,7 +181,11 @@ impl Host {
     }
 
     fn log(&self) -> UndoLog {
-        let log = UndoLog::open(self.log_dir.path(), self.writer()).unwrap();
+        let log =
+            UndoLog::open(PrivateDirectory::create(self.log_dir.path(), &[]).unwrap(), self.writer(), |_| {
+                true
+            })
+            .unwrap();
         log.with_target(Box::new(Services::of(self.fake.clone())))
     }
 
@@ -405,7 +409,7 @@ fn bad_names_and_states_are_refused() {
         assert!(error.contains("expected a"), "{error}");
     }
     let error = services.write(&writer, &chrony, &State::Absent).unwrap_err();
-    assert!(matches!(error, HostError::State { .. }), "{error}");
+    assert!(matches!(error, HostError::Unfit(_)), "{error}");
     let gone = services.write(&writer, &Services::spec("gone.service"), &State::Value("active".into()));
     assert!(gone.unwrap_err().to_string().contains("the unit no longer exists"));
     assert_eq!(services.read(&writer, &Services::spec("gone.service")).unwrap(), State::Absent);
