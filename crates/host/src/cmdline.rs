@@ -136,7 +136,7 @@ impl CommandLine {
         let (flags, list) = flags_and_list(name, value);
         let is_flag = |flag: &&str| flag.bytes().all(|byte| byte.is_ascii_alphabetic() || byte == b'_');
         Some(match flags.into_iter().find(|flag| !is_flag(flag)) {
-            Some(flag) => Err(ListError::Flag { flag: flag.to_owned(), list: value.to_owned() }),
+            Some(flag) => Err(ListError::not_a_flag(flag, value)),
             None => CpuSet::parse_list_within(list, cpu_count).map(|mut cpus| {
                 if same_name(name, "nohz_full") {
                     cpus.remove(BOOT_CPU);

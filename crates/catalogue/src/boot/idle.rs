@@ -39,13 +39,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         hazard: "Redundant with idle=poll.",
         sources: &[GUIDE, HAZARDS, PARAMETERS],
         judge: |context, setting| {
-            let in_force = judge::shown(
-                context,
-                "/sys/module/cpuidle/parameters/off",
-                "1",
-                "the kernel ignored the parameter",
-            );
-            judge::boot_token_in_force(context, setting, in_force)
+            judge::boot_token_shown(context, setting, "1", "the kernel ignored the parameter")
         },
         ..BOOT
     },

@@ -48,9 +48,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
                  warning.",
         sources: &[GUIDE, HAZARDS, CPU_PARTITIONING, "kernel Documentation/arch/x86/x86_64/machinecheck.rst"],
         judge: |context, setting| {
-            let path = "/sys/devices/system/machinecheck/machinecheck0/ignore_ce";
-            let in_force = judge::shown(context, path, "1", "polling was switched on again");
-            judge::boot_token_in_force(context, setting, in_force)
+            judge::boot_token_shown(context, setting, "1", "polling was switched on again")
         },
         needs: Needs::X86,
         ..BOOT
@@ -69,9 +67,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
                  net.ipv6.conf.INTERFACE.disable_ipv6=1 disables it per interface.",
         sources: &[GUIDE, HAZARDS, "kernel Documentation/networking/ipv6.rst"],
         judge: |context, setting| {
-            let path = "/sys/module/ipv6/parameters/disable";
-            let in_force = judge::shown(context, path, "1", "the kernel ignored the parameter");
-            judge::boot_token_in_force(context, setting, in_force)
+            judge::boot_token_shown(context, setting, "1", "the kernel ignored the parameter")
         },
         ..BOOT
     },
@@ -88,9 +84,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         hazard: "One of five settings in the guide that switch lockup detection off.",
         sources: &[GUIDE, HAZARDS, PARAMETERS],
         judge: |context, setting| {
-            let path = "/proc/sys/kernel/nmi_watchdog";
-            let in_force = judge::shown(context, path, "0", "the detector was switched on after boot");
-            judge::boot_token_in_force(context, setting, in_force)
+            judge::boot_token_shown(context, setting, "0", "the detector was switched on after boot")
         },
         ..BOOT
     },
@@ -108,9 +102,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
                  well.",
         sources: &[GUIDE, HAZARDS, CPU_PARTITIONING, PARAMETERS],
         judge: |context, setting| {
-            let path = "/proc/sys/kernel/soft_watchdog";
-            let in_force = judge::shown(context, path, "0", "the detector was switched on after boot");
-            judge::boot_token_in_force(context, setting, in_force)
+            judge::boot_token_shown(context, setting, "0", "the detector was switched on after boot")
         },
         ..BOOT
     },

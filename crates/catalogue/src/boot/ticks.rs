@@ -84,9 +84,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         trading: Want::Value("1"),
         sources: &[NETWORK_LATENCY, PARAMETERS, "TuneD commit cbcd1df"],
         judge: |context, setting| {
-            let because = "the kernel still allows expedited grace periods";
-            let in_force = judge::shown(context, "/sys/kernel/rcu_normal", "1", because);
-            judge::boot_token_in_force(context, setting, in_force)
+            judge::boot_token_shown(context, setting, "1", "the kernel still allows expedited grace periods")
         },
         ..BOOT
     },
@@ -103,9 +101,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         trading: Want::Value("1000"),
         sources: &[NETWORK_LATENCY, PARAMETERS],
         judge: |context, setting| {
-            let path = "/sys/module/rcutree/parameters/nohz_full_patience_delay";
-            let in_force = judge::shown(context, path, "1000", "the kernel ignored the value");
-            judge::boot_token_in_force(context, setting, in_force)
+            judge::boot_token_shown(context, setting, "1000", "the kernel ignored the value")
         },
         ..BOOT
     },

@@ -11,6 +11,7 @@ const SCAN: Setting = Setting {
              kernel.numa_balancing is 0, the value for a quiet host.",
     hazard: "Redundant with kernel.numa_balancing=0. The sysctl was removed in kernel 5.13, and `sysctl -p` \
              reports an error for it.",
+    needs: Needs::until(5, 13).with_config(&["NUMA_BALANCING"]),
     judge: judge::sysctl,
     sources: &[GUIDE, "TuneD 2.28 plugin_scheduler: where the knobs moved"],
     ..NUMA
@@ -35,9 +36,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysctl.kernel.numa_balancing_scan_delay_ms",
         name: "kernel.numa_balancing_scan_delay_ms",
-        needs: Needs::until(5, 13)
-            .moved_to("/sys/kernel/debug/sched/numa_balancing/scan_delay_ms")
-            .with_config(&["NUMA_BALANCING"]),
+        needs: SCAN.needs.moved_to("/sys/kernel/debug/sched/numa_balancing/scan_delay_ms"),
         reads: &["/proc/sys/kernel/numa_balancing_scan_delay_ms"],
         guide: Want::Value("1000"),
         ..SCAN
@@ -45,9 +44,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysctl.kernel.numa_balancing_scan_period_max_ms",
         name: "kernel.numa_balancing_scan_period_max_ms",
-        needs: Needs::until(5, 13)
-            .moved_to("/sys/kernel/debug/sched/numa_balancing/scan_period_max_ms")
-            .with_config(&["NUMA_BALANCING"]),
+        needs: SCAN.needs.moved_to("/sys/kernel/debug/sched/numa_balancing/scan_period_max_ms"),
         reads: &["/proc/sys/kernel/numa_balancing_scan_period_max_ms"],
         guide: Want::Value("60000"),
         ..SCAN
@@ -55,9 +52,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysctl.kernel.numa_balancing_scan_period_min_ms",
         name: "kernel.numa_balancing_scan_period_min_ms",
-        needs: Needs::until(5, 13)
-            .moved_to("/sys/kernel/debug/sched/numa_balancing/scan_period_min_ms")
-            .with_config(&["NUMA_BALANCING"]),
+        needs: SCAN.needs.moved_to("/sys/kernel/debug/sched/numa_balancing/scan_period_min_ms"),
         reads: &["/proc/sys/kernel/numa_balancing_scan_period_min_ms"],
         guide: Want::Value("1000"),
         ..SCAN
@@ -65,9 +60,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     Setting {
         id: "sysctl.kernel.numa_balancing_scan_size_mb",
         name: "kernel.numa_balancing_scan_size_mb",
-        needs: Needs::until(5, 13)
-            .moved_to("/sys/kernel/debug/sched/numa_balancing/scan_size_mb")
-            .with_config(&["NUMA_BALANCING"]),
+        needs: SCAN.needs.moved_to("/sys/kernel/debug/sched/numa_balancing/scan_size_mb"),
         reads: &["/proc/sys/kernel/numa_balancing_scan_size_mb"],
         guide: Want::Value("256"),
         ..SCAN

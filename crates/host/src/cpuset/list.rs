@@ -10,70 +10,14 @@ const STRIDES_MAX: usize = 64;
 
 /// Why a text is not a CPU list.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ListError {
-    /// A part is not a number, a range, or a range with a stride.
-    #[error(
-        "\"{part}\" in CPU list \"{list}\" is not a CPU number, a range such as 0-3, or a strided range such as 0-15:2/4"
-    )]
-    Syntax {
-        /// The part between two commas.
-        part: String,
-        /// The whole text.
-        list: String,
-    },
-    /// The range runs backwards.
-    #[error("range \"{part}\" in CPU list \"{list}\" runs backwards; write it as low-high")]
-    Backwards {
-        /// The part between two commas.
-        part: String,
-        /// The whole text.
-        list: String,
-    },
-    /// The stride's group is empty, or smaller than what is used of it.
-    #[error("stride \"{part}\" in CPU list \"{list}\" must be used/group with used <= group and group > 0")]
-    Stride {
-        /// The part between two commas.
-        part: String,
-        /// The whole text.
-        list: String,
-    },
+#[error("{0}")]
+pub struct ListError(String);
+
+impl ListError {
     /// A word before the list of `isolcpus=` contains other characters than letters and underscores.
-    #[error("\"{flag}\" in \"{list}\" is neither a flag nor part of a CPU list")]
-    Flag {
-        /// The word.
-        flag: String,
-        /// The whole text.
-        list: String,
-    },
-    /// A CPU number above the limit.
-    #[error("CPU {cpu} in CPU list \"{list}\" is above the highest accepted number {max}")]
-    TooLarge {
-        /// The number, saturated.
-        cpu: u64,
-        /// The whole text.
-        list: String,
-        /// The limit.
-        max: CpuId,
-    },
-    /// The list is too long for any host.
-    #[error(
-        "the CPU list has {bytes} bytes and {strides} strided ranges, at most {LIST_BYTES_MAX} and \
-         {STRIDES_MAX} are supported"
-    )]
-    TooLong {
-        /// Length of the list.
-        bytes: usize,
-        /// Number of strided ranges.
-        strides: usize,
-    },
-    /// `N` or `all`, but the number of CPUs is unknown.
-    #[error("\"{part}\" in CPU list \"{list}\" needs the number of CPUs of the host, which is unknown here")]
-    NeedsHost {
-        /// The part between two commas.
-        part: String,
-        /// The whole text.
-        list: String,
-    },
+    pub(crate) fn not_a_flag(flag: &str, list: &str) -> Self {
+        Self(format!("\"{flag}\" in \"{list}\" is neither a flag nor part of a CPU list"))
+    }
 }
 
 impl CpuSet {
@@ -128,7 +72,10 @@ impl<'a> Parser<'a> {
         // A list may come from any file, and each of its parts can name every CPU.
         let (bytes, strides) = (self.list.len(), self.list.bytes().filter(|byte| *byte == b':').count());
         if bytes > LIST_BYTES_MAX || strides > STRIDES_MAX {
-            return Err(ListError::TooLong { bytes, strides });
+            return Err(ListError(format!(
+                "the CPU list has {bytes} bytes and {strides} strided ranges, at most {LIST_BYTES_MAX} and {STRIDES_MAX} are \
+                 supported"
+            )));
         }
         let mut set = CpuSet::new();
         loop {
@@ -156,14 +103,20 @@ impl<'a> Parser<'a> {
         if let Some((used, group)) = stride
             && (group == 0 || used > group)
         {
-            return Err(ListError::Stride { part: part.into(), list: self.list.into() });
+            return Err(ListError(format!(
+                "stride \"{part}\" in CPU list \"{}\" must be used/group with used <= group and group > 0",
+                self.list
+            )));
         }
         if low > high {
-            return Err(ListError::Backwards { part: part.into(), list: self.list.into() });
+            return Err(ListError(format!(
+                "range \"{part}\" in CPU list \"{}\" runs backwards; write it as low-high",
+                self.list
+            )));
         }
         let max = self.cpu_count.map_or(CPU_ID_MAX, |count| count.saturating_sub(1).min(CPU_ID_MAX));
         if high > max {
-            return Err(ListError::TooLarge { cpu: high.into(), list: self.list.into(), max });
+            return Err(self.too_large(high.into(), max));
         }
         let Some((used, group)) = stride else {
             set.insert_range(low, high);
@@ -192,18 +145,17 @@ impl<'a> Parser<'a> {
             return Err(self.syntax(part));
         }
         self.rest = rest;
-        digits.parse().map_err(|_| ListError::TooLarge {
-            cpu: digits.parse().unwrap_or(u64::MAX),
-            list: self.list.into(),
-            max: CPU_ID_MAX,
-        })
+        digits.parse().map_err(|_| self.too_large(digits.parse().unwrap_or(u64::MAX), CPU_ID_MAX))
     }
 
     /// The last CPU of the host.
     fn last(&self, part: &str) -> Result<CpuId, ListError> {
-        self.cpu_count
-            .and_then(|count| count.checked_sub(1))
-            .ok_or_else(|| ListError::NeedsHost { part: part.into(), list: self.list.into() })
+        self.cpu_count.and_then(|count| count.checked_sub(1)).ok_or_else(|| {
+            ListError(format!(
+                "\"{part}\" in CPU list \"{}\" needs the number of CPUs of the host, which is unknown here",
+                self.list
+            ))
+        })
     }
 
     fn is_at_end(&self) -> bool {
@@ -211,7 +163,18 @@ impl<'a> Parser<'a> {
     }
 
     fn syntax(&self, part: &str) -> ListError {
-        ListError::Syntax { part: part.into(), list: self.list.into() }
+        ListError(format!(
+            "\"{part}\" in CPU list \"{}\" is not a CPU number, a range such as 0-3, or a strided range such as 0-15:2/4",
+            self.list
+        ))
+    }
+
+    /// `cpu` is saturated.
+    fn too_large(&self, cpu: u64, max: CpuId) -> ListError {
+        ListError(format!(
+            "CPU {cpu} in CPU list \"{}\" is above the highest accepted number {max}",
+            self.list
+        ))
     }
 }
 
@@ -278,12 +241,14 @@ mod tests {
         ] {
             assert!(CpuSet::parse_list(bad).is_err(), "{bad}");
         }
-        assert!(matches!(CpuSet::parse_list("N"), Err(ListError::NeedsHost { .. })));
+        let refused = |text: &str| CpuSet::parse_list(text).unwrap_err().to_string();
+        assert!(refused("N").contains("needs the number of CPUs"));
         for long in ["0-8191,".repeat(10_000), "0-8191:1/2,".repeat(65)] {
-            assert!(matches!(CpuSet::parse_list(&long), Err(ListError::TooLong { .. })));
+            assert!(refused(&long).contains("are supported"));
         }
-        assert!(matches!(CpuSet::parse_list("8192"), Err(ListError::TooLarge { max: 8_191, .. })));
-        assert!(matches!(CpuSet::parse_list_within("16", 16), Err(ListError::TooLarge { .. })));
+        assert!(refused("8192").ends_with("above the highest accepted number 8191"));
+        let within = CpuSet::parse_list_within("16", 16).unwrap_err().to_string();
+        assert!(within.ends_with("above the highest accepted number 15"), "{within}");
     }
 
     #[test]

@@ -5,33 +5,8 @@ use thiserror::Error;
 
 /// Why a text is not a CPU mask.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum MaskError {
-    /// A group is empty or contains other characters than hexadecimal digits.
-    #[error("\"{group}\" in CPU mask \"{mask}\" is not a group of hexadecimal digits")]
-    Syntax {
-        /// The text between two commas.
-        group: String,
-        /// The whole text.
-        mask: String,
-    },
-    /// A group after a comma has more than 8 digits, so its position is unknown.
-    #[error(
-        "\"{group}\" in CPU mask \"{mask}\" has more than 8 digits; the kernel separates groups by a comma \
-         every 32 bits"
-    )]
-    GroupTooLong {
-        /// The text between two commas.
-        group: String,
-        /// The whole text.
-        mask: String,
-    },
-    /// More bits than any host has CPUs.
-    #[error("CPU mask of {digits} digits is longer than any host's")]
-    TooLong {
-        /// The number of digits.
-        digits: usize,
-    },
-}
+#[error("{0}")]
+pub struct MaskError(String);
 
 impl CpuSet {
     /// Parses a mask: `fefe`, `0x101`, `ffffffff,00000000`. A single group of any length is accepted (tools
@@ -45,16 +20,21 @@ impl CpuSet {
         let groups: Vec<&str> = digits_only.split(',').collect();
         let digits: usize = groups.iter().map(|group| group.len()).sum();
         if digits > CPU_ID_MAX as usize / 4 + 1 {
-            return Err(MaskError::TooLong { digits });
+            return Err(MaskError(format!("CPU mask of {digits} digits is longer than any host's")));
         }
         let mut set = Self::new();
         let mut base = 0u32;
         for group in groups.iter().rev() {
             if group.is_empty() || !group.bytes().all(|b| b.is_ascii_hexdigit()) {
-                return Err(MaskError::Syntax { group: (*group).into(), mask: mask.into() });
+                return Err(MaskError(format!(
+                    "\"{group}\" in CPU mask \"{mask}\" is not a group of hexadecimal digits"
+                )));
             }
             if groups.len() > 1 && group.len() > 8 {
-                return Err(MaskError::GroupTooLong { group: (*group).into(), mask: mask.into() });
+                return Err(MaskError(format!(
+                    "\"{group}\" in CPU mask \"{mask}\" has more than 8 digits; the kernel separates groups by a comma every \
+                     32 bits"
+                )));
             }
             let mut digit_base = base;
             for digit in group.chars().rev().filter_map(|c| c.to_digit(16)) {

@@ -35,25 +35,18 @@ impl Proposal {
 
     /// A parameter with its new value, `""` for a bare word.
     #[must_use]
-    pub fn token(mut self, name: &str, value: &str) -> Self {
-        self.tokens.push(BootToken {
-            setting: String::new(),
-            name: name.to_owned(),
-            value: Some(value.to_owned()),
-            before: None,
-        });
-        self
+    pub fn token(self, name: &str, value: &str) -> Self {
+        self.boot(name, Some(value.to_owned()))
     }
 
     /// A parameter that is removed from the line.
     #[must_use]
-    pub fn without_token(mut self, name: &str) -> Self {
-        self.tokens.push(BootToken {
-            setting: String::new(),
-            name: name.to_owned(),
-            value: None,
-            before: None,
-        });
+    pub fn without_token(self, name: &str) -> Self {
+        self.boot(name, None)
+    }
+
+    fn boot(mut self, name: &str, value: Option<String>) -> Self {
+        self.tokens.push(BootToken { setting: String::new(), name: name.to_owned(), value, before: None });
         self
     }
 

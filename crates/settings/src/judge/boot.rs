@@ -112,8 +112,20 @@ fn spell(key: &str, value: &str) -> String {
     if value.is_empty() { key.to_owned() } else { format!("{key}={value}") }
 }
 
+/// Judges a command-line parameter by the file of the running kernel that the row reads, which then contains `shown_as`.
+/// `because` explains another value.
+pub fn boot_token_shown(
+    context: &Context<'_>,
+    setting: &Setting,
+    shown_as: &str,
+    because: &str,
+) -> Judgement {
+    let path = setting.reads.first().copied().unwrap_or_default();
+    boot_token_in_force(context, setting, shown(context, path, shown_as, because))
+}
+
 /// Whether a file of the running kernel contains `wanted`. `because` explains another value.
-pub fn shown(context: &Context<'_>, path: &str, wanted: &str, because: &str) -> InForce {
+fn shown(context: &Context<'_>, path: &str, wanted: &str, because: &str) -> InForce {
     match context.host.file(path) {
         Reading::Known(value) if same_meaning(&value, wanted) => InForce::Yes(format!("{path} is {value}")),
         Reading::Known(value) => {
