@@ -114,7 +114,7 @@ impl Key {
     }
 }
 
-fn file(brief: &Brief<'_>) -> ExportedFile {
+pub(super) fn file(brief: &Brief<'_>) -> ExportedFile {
     let keys = Keys::of(brief);
     let names: Vec<&str> = keys.set.iter().map(|key| key.name.as_str()).collect();
     let (name, loser) = name_that_wins(brief.context, &names);
@@ -128,11 +128,6 @@ fn file(brief: &Brief<'_>) -> ExportedFile {
         ));
     }
     ExportedFile { path: name.to_owned(), is_program: false, text }
-}
-
-/// The file's name and text, for the formats that include it.
-pub(super) fn named(brief: &Brief<'_>) -> ExportedFile {
-    file(brief)
 }
 
 fn text(brief: &Brief<'_>, keys: &Keys, name: &str) -> String {

@@ -22,7 +22,7 @@ const IRQBALANCE: &str = "irqbalance.service";
 
 fn files(brief: &Brief<'_>) -> Vec<ExportedFile> {
     let steps = steps(brief);
-    let sysctl = sysctl::named(brief);
+    let sysctl = sysctl::file(brief);
     let file = |path: &str, is_program, text| ExportedFile { path: path.to_owned(), is_program, text };
     let mut files = service(brief, &steps);
     files.push(file("opt/run_sysjit.sh", true, run_sysjit(brief)));

@@ -206,35 +206,29 @@ impl Counts {
     pub fn of(rows: &[Row]) -> Self {
         let mut counts = Self::default();
         for row in rows {
-            let count = match row.standing {
-                Standing::Overridden => &mut counts.overridden,
-                Standing::Lost => &mut counts.lost,
-                Standing::Refused => &mut counts.refused,
-                Standing::Ineffective => &mut counts.ineffective,
-                Standing::Unreadable => &mut counts.unreadable,
-                Standing::Pending => &mut counts.pending,
-                Standing::MovesLater => &mut counts.moves_later,
-                Standing::Gone => &mut counts.gone,
-                Standing::Held => &mut counts.held,
-            };
+            let count = counts.of_standing(row.standing);
             *count = count.saturating_add(1);
         }
         counts
     }
 
-    /// The count of one standing.
-    pub fn count(&self, standing: Standing) -> u32 {
+    fn of_standing(&mut self, standing: Standing) -> &mut u32 {
         match standing {
-            Standing::Overridden => self.overridden,
-            Standing::Lost => self.lost,
-            Standing::Refused => self.refused,
-            Standing::Ineffective => self.ineffective,
-            Standing::Unreadable => self.unreadable,
-            Standing::Pending => self.pending,
-            Standing::MovesLater => self.moves_later,
-            Standing::Gone => self.gone,
-            Standing::Held => self.held,
+            Standing::Overridden => &mut self.overridden,
+            Standing::Lost => &mut self.lost,
+            Standing::Refused => &mut self.refused,
+            Standing::Ineffective => &mut self.ineffective,
+            Standing::Unreadable => &mut self.unreadable,
+            Standing::Pending => &mut self.pending,
+            Standing::MovesLater => &mut self.moves_later,
+            Standing::Gone => &mut self.gone,
+            Standing::Held => &mut self.held,
         }
+    }
+
+    /// The count of one standing.
+    pub fn count(mut self, standing: Standing) -> u32 {
+        *self.of_standing(standing)
     }
 
     /// Rows that fail the verification.

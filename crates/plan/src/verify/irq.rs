@@ -93,8 +93,7 @@ fn find<'a>(scene: &Scene<'a>, at: usize, number: u32, actions: &[String]) -> Op
 pub(super) fn row(scene: &Scene<'_>, at: usize, change: &Change, number: u32, actions: &[String]) -> Row {
     let Some(irq) = find(scene, at, number, actions) else {
         let what = format!("IRQ {}", actions.join("+"));
-        let look =
-            Look { at, change, what, observed: Reading::Absent, is_planned: false, claims: Vec::new() };
+        let look = Look::absent(at, change, what);
         if scene.host.interrupts.irqs.is_empty() {
             return look.row(Standing::Unreadable, "/proc/interrupts contains no interrupts");
         }

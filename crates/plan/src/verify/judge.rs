@@ -119,7 +119,12 @@ pub(super) struct Look<'a> {
     pub(super) claims: Vec<Claim>,
 }
 
-impl Look<'_> {
+impl<'a> Look<'a> {
+    /// A target that was not found.
+    pub(super) fn absent(at: usize, change: &'a Change, what: String) -> Self {
+        Self { at, change, what, observed: Reading::Absent, is_planned: false, claims: Vec::new() }
+    }
+
     /// The row with a given standing.
     pub(super) fn row(self, standing: Standing, note: impl Into<String>) -> Row {
         Row {

@@ -7,32 +7,37 @@ use lowlat_settings::change::{Change, Target, kthread::scheduling};
 
 /// The present thread of a change. Process IDs change with each boot, so of several threads of one name the
 /// change's index among them decides.
-fn find<'a>(scene: &Scene<'a>, at: usize, comm: &str, pid: u32) -> Option<&'a KernelThread> {
+fn find<'a>(
+    scene: &Scene<'a>,
+    at: usize,
+    change: &Change,
+    (comm, pid): (&str, u32),
+) -> Option<&'a KernelThread> {
     let threads = || scene.host.tasks.kernel_threads.iter().filter(|thread| thread.comm == comm);
-    if let Some(thread) = threads().find(|thread| thread.pid == pid) {
-        return Some(thread);
-    }
-    let kind = scene.plan.changes.get(at).map(|change| std::mem::discriminant(&change.target));
-    let is_like = |change: &&Change| {
-        Some(std::mem::discriminant(&change.target)) == kind
-            && matches!(&change.target, Target::KernelThreadAffinity { comm: other, .. }
+    let is_like = |other: &&Change| {
+        std::mem::discriminant(&other.target) == std::mem::discriminant(&change.target)
+            && matches!(&other.target, Target::KernelThreadAffinity { comm: other, .. }
                 | Target::KernelThreadScheduling { comm: other, .. } if other == comm)
     };
-    let place = scene.plan.changes.iter().take(at).filter(is_like).count();
-    threads().nth(place)
+    let place = || scene.plan.changes.iter().take(at).filter(is_like).count();
+    threads().find(|thread| thread.pid == pid).or_else(|| threads().nth(place()))
 }
 
-fn gone(at: usize, change: &Change, what: String) -> Row {
-    let look = Look { at, change, what, observed: Reading::Absent, is_planned: false, claims: Vec::new() };
-    look.row(Standing::Gone, "no kernel thread has this name now")
+fn not_found(scene: &Scene<'_>, at: usize, change: &Change, what: String) -> Row {
+    // A host always has kernel threads: none means that /proc was not read.
+    let (standing, note) = if scene.host.tasks.kernel_threads.is_empty() {
+        (Standing::Unreadable, "/proc contains no kernel threads")
+    } else {
+        (Standing::Gone, "no kernel thread has this name now")
+    };
+    Look::absent(at, change, what).row(standing, note)
 }
 
 pub(super) fn affinity_row(scene: &Scene<'_>, at: usize, change: &Change, comm: &str, pid: u32) -> Row {
     let what = format!("CPUs of {comm}");
-    if scene.host.tasks.kernel_threads.is_empty() {
-        return no_threads(at, change, what);
-    }
-    let Some(thread) = find(scene, at, comm, pid) else { return gone(at, change, what) };
+    let Some(thread) = find(scene, at, change, (comm, pid)) else {
+        return not_found(scene, at, change, what);
+    };
     let planned = CpuSet::parse_list(&change.after).unwrap_or_default();
     let is_planned = thread.cpus_allowed.known().is_some_and(|cpus| scene.same_cpus(cpus, &planned));
     let look = Look {
@@ -52,10 +57,9 @@ pub(super) fn affinity_row(scene: &Scene<'_>, at: usize, change: &Change, comm: 
 
 pub(super) fn scheduling_row(scene: &Scene<'_>, at: usize, change: &Change, comm: &str, pid: u32) -> Row {
     let what = format!("{comm} scheduling");
-    if scene.host.tasks.kernel_threads.is_empty() {
-        return no_threads(at, change, what);
-    }
-    let Some(thread) = find(scene, at, comm, pid) else { return gone(at, change, what) };
+    let Some(thread) = find(scene, at, change, (comm, pid)) else {
+        return not_found(scene, at, change, what);
+    };
     let observed = scheduling(thread.policy, thread.rt_priority);
     Look {
         at,
@@ -66,10 +70,4 @@ pub(super) fn scheduling_row(scene: &Scene<'_>, at: usize, change: &Change, comm
         claims: culprit::of_threads(scene.evidence),
     }
     .judge(scene)
-}
-
-/// A host always has kernel threads: none means that /proc was not read.
-fn no_threads(at: usize, change: &Change, what: String) -> Row {
-    let look = Look { at, change, what, observed: Reading::Absent, is_planned: false, claims: Vec::new() };
-    look.row(Standing::Unreadable, "/proc contains no kernel threads")
 }
