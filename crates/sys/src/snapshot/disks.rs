@@ -2,7 +2,7 @@
 
 use super::{
     pci::{self, Function},
-    words,
+    units, words,
 };
 use crate::Root;
 use lowlat_host::{Reading, snapshot::Disk};
@@ -50,11 +50,7 @@ fn disk(root: &Root, name: String) -> Disk {
         is_rotational: root.read(&file("queue/rotational")).parse(
             &file("queue/rotational"),
             "0 or 1",
-            |text| match text {
-                "0" => Some(false),
-                "1" => Some(true),
-                _ => None,
-            },
+            units::flag,
         ),
         scheduler: words::chosen(root, &file("queue/scheduler")),
         bus: function.as_ref().map(|function| function.address.clone()),

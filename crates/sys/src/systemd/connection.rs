@@ -90,7 +90,7 @@ impl Ways {
 }
 
 /// Calls a method of the manager.
-pub(super) async fn call<B>(connection: &Connection, method: &str, body: &B) -> zbus::Result<Message>
+pub(crate) async fn call<B>(connection: &Connection, method: &str, body: &B) -> zbus::Result<Message>
 where
     B: serde::Serialize + wire::DynamicType,
 {

@@ -4,7 +4,7 @@
 //! Root connects to systemd's own socket, as systemctl does. It works while the system bus is down, and after
 //! a plan has stopped the bus. Other users connect over the bus.
 
-mod connection;
+pub(crate) mod connection;
 mod error;
 mod jobs;
 mod own_socket;
@@ -18,7 +18,7 @@ pub use unit::Unit;
 #[cfg(test)]
 use connection::OBJECT;
 use connection::Ways;
-use std::time::Duration;
+use std::{fmt, time::Duration};
 use zbus::Connection;
 
 /// Time limit for reading a unit. systemd answers nothing while it loads its units again, which takes a busy host longer
@@ -33,42 +33,49 @@ pub struct Systemd {
     ways: Ways,
 }
 
-impl Systemd {
-    /// systemd of the running host. Nothing is sent before the first call.
-    pub fn live() -> Self {
-        Self { ways: Ways::live() }
-    }
-
+/// The manager of services; tests have their own.
+pub trait ServiceManager: fmt::Debug + Send {
     /// Returns the state of a unit by any of its names. systemd loads the unit for this but does not start
     /// it. `None` if it does not exist.
-    pub fn unit(&self, name: &str) -> Result<Option<Unit>, SystemdError> {
+    fn unit(&self, name: &str) -> Result<Option<Unit>, SystemdError>;
+
+    /// Starts a unit and what it needs, and waits until it is up.
+    fn start(&self, unit: &str) -> Result<(), SystemdError>;
+
+    /// Stops a unit, and waits until it is down. For a target, everything that is part of it or needs it also
+    /// stops, because a target is nothing else. For other units, only those bound to it also stop; other
+    /// units that need it stay up.
+    fn stop(&self, unit: &str) -> Result<(), SystemdError>;
+
+    /// Creates the links that start a unit at boot, as its file specifies.
+    fn enable(&self, unit: &str) -> Result<(), SystemdError>;
+
+    /// Makes systemd read all unit files and links again.
+    fn daemon_reload(&self) -> Result<(), SystemdError>;
+
+    /// Whether it manages the running host, so that only a writer to the running host may go with it.
+    fn is_live(&self) -> bool;
+}
+
+impl ServiceManager for Systemd {
+    fn unit(&self, name: &str) -> Result<Option<Unit>, SystemdError> {
         let unit = name.to_owned();
         self.talk(LOOK, format!("read the state of {name}"), async move |connection| {
             unit::read(&connection, &unit).await
         })
     }
 
-    /// Starts a unit and what it needs, and waits until it is up.
-    pub fn start(&self, unit: &str) -> Result<(), SystemdError> {
+    fn start(&self, unit: &str) -> Result<(), SystemdError> {
         self.job("start", "StartUnit", unit, "replace")
     }
 
-    /// Stops a unit, and waits until it is down. For a target, everything that is part of it or needs it also
-    /// stops, because a target is nothing else. For other units, only those bound to it also stop; other
-    /// units that need it stay up.
-    pub fn stop(&self, unit: &str) -> Result<(), SystemdError> {
+    fn stop(&self, unit: &str) -> Result<(), SystemdError> {
         self.ways.keep_the_bus(unit)?;
         let is_target = unit.rsplit_once('.').is_some_and(|(_, kind)| kind == "target");
         self.job("stop", "StopUnit", unit, if is_target { "replace" } else { "ignore-requirements" })
     }
 
-    /// Starts a unit, or restarts it if it is up, and waits until it is up.
-    pub fn restart(&self, unit: &str) -> Result<(), SystemdError> {
-        self.job("restart", "RestartUnit", unit, "replace")
-    }
-
-    /// Creates the links that start a unit at boot, as its file specifies.
-    pub fn enable(&self, unit: &str) -> Result<(), SystemdError> {
+    fn enable(&self, unit: &str) -> Result<(), SystemdError> {
         let name = unit.to_owned();
         self.talk(CHANGE, format!("enable {unit}"), async move |connection| {
             // Permanently, not only until the next boot, and without replacing links of other tools.
@@ -77,11 +84,21 @@ impl Systemd {
         })
     }
 
-    /// Makes systemd read all unit files and links again.
-    pub fn daemon_reload(&self) -> Result<(), SystemdError> {
+    fn daemon_reload(&self) -> Result<(), SystemdError> {
         self.talk(CHANGE, "reload unit files".to_owned(), async |connection| {
             connection::call(&connection, "Reload", &()).await.map(|_| ())
         })
+    }
+
+    fn is_live(&self) -> bool {
+        true
+    }
+}
+
+impl Systemd {
+    /// systemd of the running host. Nothing is sent before the first call.
+    pub fn live() -> Self {
+        Self { ways: Ways::live() }
     }
 
     fn job(

@@ -265,7 +265,7 @@ fn what_fails_says_so() {
     assert!(error.starts_with("systemd denied this user the request to start chrony.service: "), "{error}");
     assert!(error.ends_with("not you; run as root"), "{error}");
     // The fake does not implement this method.
-    let error = systemd.restart("chrony.service").unwrap_err().to_string();
+    let error = systemd.job("restart", "RestartUnit", "chrony.service", "replace").unwrap_err().to_string();
     assert!(error.starts_with("systemd refused to restart chrony.service: "), "{error}");
 }
 

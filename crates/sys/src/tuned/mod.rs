@@ -64,14 +64,29 @@ impl fmt::Debug for Tuned {
     }
 }
 
-impl Tuned {
-    /// TuneD of the running host, over the system bus. Nothing is sent before the first call.
-    pub fn live() -> Self {
-        Self { bus: Arc::new(Builder::system) }
-    }
-
+/// TuneD's operations; tests replace them.
+pub trait TunedControl: fmt::Debug + Send {
     /// Whether the daemon is running. The query does not start it; without a bus it cannot be running.
-    pub fn is_running(&self) -> Result<bool, TunedError> {
+    fn is_running(&self) -> Result<bool, TunedError>;
+
+    /// The active profile; empty if none.
+    fn active_profile(&self) -> Result<String, TunedError>;
+
+    /// Switches to a profile, or to several separated by blanks, and waits until it is applied.
+    fn switch_profile(&self, profile: &str) -> Result<(), TunedError>;
+
+    /// Makes TuneD choose the profile that it recommends for the host, and waits until it is applied.
+    fn auto_profile(&self) -> Result<(), TunedError>;
+
+    /// Rolls the active profile back; no profile is active afterwards.
+    fn disable(&self) -> Result<(), TunedError>;
+
+    /// Whether it acts on the running host, so that only a writer for the running host may be used.
+    fn is_live(&self) -> bool;
+}
+
+impl TunedControl for Tuned {
+    fn is_running(&self) -> Result<bool, TunedError> {
         let asked = self.talk(LOOK, async |connection| {
             let bus = Some("org.freedesktop.DBus");
             let answer = connection
@@ -86,8 +101,7 @@ impl Tuned {
         }
     }
 
-    /// The active profile; empty if none.
-    pub fn active_profile(&self) -> Result<String, TunedError> {
+    fn active_profile(&self) -> Result<String, TunedError> {
         let doing = "report its active profile";
         let asked = self.talk(LOOK, async |connection| {
             call(&connection, "active_profile", &()).await?.body().deserialize().map_err(Failure::Bus)
@@ -95,23 +109,20 @@ impl Tuned {
         asked.map_err(|talk| talk.into_error(doing))
     }
 
-    /// Switches to a profile, or to several separated by blanks, and waits until it is applied.
-    pub fn switch_profile(&self, profile: &str) -> Result<(), TunedError> {
+    fn switch_profile(&self, profile: &str) -> Result<(), TunedError> {
         let name = profile.to_owned();
         self.change(&format!("switch to the profile {profile}"), Some(profile), async move |connection| {
             call(&connection, "switch_profile", &name).await
         })
     }
 
-    /// Makes TuneD choose the profile that it recommends for the host, and waits until it is applied.
-    pub fn auto_profile(&self) -> Result<(), TunedError> {
+    fn auto_profile(&self) -> Result<(), TunedError> {
         self.change("choose its profile automatically", None, async |connection| {
             call(&connection, "auto_profile", &()).await
         })
     }
 
-    /// Rolls the active profile back; no profile is active afterwards.
-    pub fn disable(&self) -> Result<(), TunedError> {
+    fn disable(&self) -> Result<(), TunedError> {
         let doing = "roll its profile back";
         let asked = self.talk(CHANGE, async |connection| {
             let is_done: bool =
@@ -123,6 +134,17 @@ impl Tuned {
             }
         });
         asked.map_err(|talk| talk.into_error(doing))
+    }
+
+    fn is_live(&self) -> bool {
+        true
+    }
+}
+
+impl Tuned {
+    /// TuneD of the running host, over the system bus. Nothing is sent before the first call.
+    pub fn live() -> Self {
+        Self { bus: Arc::new(Builder::system) }
     }
 
     fn change<F>(

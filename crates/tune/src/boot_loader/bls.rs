@@ -5,7 +5,6 @@ use super::{
     BootLoader, BootLoaderError, EntryLine, FileChange, files, grub_defaults,
     grub_menu_file::{MenuFile, tuned_note},
 };
-use crate::Programs;
 use lowlat_host::Reading;
 use lowlat_plan::boot_files::{
     self, defaults, entry, entry_order::EntryFile, grub_menu::GrubMenu, taken_off,
@@ -76,7 +75,7 @@ impl BootLoader for GrubBls {
     }
 
     fn sources(&self, root: &Root, tokens: &[BootToken]) -> Result<Vec<FileChange>, BootLoaderError> {
-        boot_files::check(tokens).map_err(BootLoaderError::Token)?;
+        boot_files::check(tokens)?;
         let (usual, _) = Self::entries(root)?;
         if usual.is_empty() {
             return Err(BootLoaderError::File {
@@ -104,10 +103,6 @@ impl BootLoader for GrubBls {
         }
         changes.extend(future_kernels(root, tokens)?);
         Ok(changes)
-    }
-
-    fn generated(&self, _root: &Root, _programs: &dyn Programs) -> Result<Vec<FileChange>, BootLoaderError> {
-        Ok(Vec::new())
     }
 
     fn next_boot_line(&self, root: &Root) -> Reading<String> {

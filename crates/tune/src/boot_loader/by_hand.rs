@@ -2,7 +2,6 @@
 //! the parameters to set manually, and where.
 
 use super::{BootLoader, BootLoaderError, FileChange, error, files};
-use crate::Programs;
 use lowlat_host::Reading;
 use lowlat_settings::change::BootToken;
 use lowlat_sys::Root;
@@ -160,21 +159,21 @@ impl BootLoader for ByHand {
     }
 
     fn sources(&self, _root: &Root, tokens: &[BootToken]) -> Result<Vec<FileChange>, BootLoaderError> {
-        let line = error::by_hand(tokens);
         Err(match self {
-            Self::Other { row, file, .. } => BootLoaderError::NotWritten {
-                name: row.name,
-                place: if row.place.is_empty() { file.clone() } else { row.place.to_owned() },
-                line,
-                then: if row.then.is_empty() { String::new() } else { format!("run `{}`, and ", row.then) },
-            },
-            Self::Image { image } => BootLoaderError::Image { image: image.clone(), line },
-            Self::Unknown { looked_at } => BootLoaderError::Unknown { looked_at: looked_at.clone(), line },
+            Self::Other { row, file, .. } => {
+                let place = if row.place.is_empty() { file } else { row.place };
+                let then =
+                    if row.then.is_empty() { String::new() } else { format!("run `{}`, and ", row.then) };
+                BootLoaderError::Refused(format!(
+                    "this host boots with {}, which lowlat does not configure; set the kernel parameters manually in \
+                     {place}: {}; then {then}reboot",
+                    row.name,
+                    error::by_hand(tokens)
+                ))
+            }
+            Self::Image { image } => BootLoaderError::image(image, tokens),
+            Self::Unknown { looked_at } => BootLoaderError::unknown(looked_at, tokens),
         })
-    }
-
-    fn generated(&self, _root: &Root, _programs: &dyn Programs) -> Result<Vec<FileChange>, BootLoaderError> {
-        Ok(Vec::new())
     }
 
     fn next_boot_line(&self, root: &Root) -> Reading<String> {

@@ -1,71 +1,16 @@
 //! Why the command line cannot be set.
 
-use lowlat_host::cmdline::LINE_BYTES_MAX;
 use lowlat_plan::{
     boot_files::{DefaultsFault, GrubEnvFault, TokenFault},
     spell,
 };
 use lowlat_settings::change::BootToken;
-use std::io;
+use std::fmt;
 use thiserror::Error;
 
 /// Why the command line cannot be set.
 #[derive(Debug, Error)]
 pub enum BootLoaderError {
-    /// No boot loader that lowlat knows.
-    #[error(
-        "no known boot loader found (searched: {looked_at}); set the kernel parameters manually: {line}; then \
-             reboot"
-    )]
-    Unknown {
-        /// The places searched.
-        looked_at: String,
-        /// The parameters to add.
-        line: String,
-    },
-    /// A known boot loader that lowlat does not configure.
-    #[error(
-        "this host boots with {name}, which lowlat does not configure; set the kernel parameters manually in \
-         {place}: {line}; then {then}reboot"
-    )]
-    NotWritten {
-        /// The boot loader.
-        name: &'static str,
-        /// The file that contains the command line.
-        place: String,
-        /// The parameters to add.
-        line: String,
-        /// What must run before the reboot, as the start of a clause; empty if nothing.
-        then: String,
-    },
-    /// The command line is inside a signed or measured image.
-    #[error(
-        "this host boots the unified kernel image {image}, which contains the command line; set it manually in \
-         /etc/kernel/cmdline ({line}), rebuild the image (mkinitcpio -P, dracut --regenerate-all, or kernel-install add), reboot, and run `lowlat tune verify`"
-    )]
-    Image {
-        /// The image.
-        image: String,
-        /// The parameters to add.
-        line: String,
-    },
-    /// ostree changes the command line of its deployments, and rolls it back, with its own tool.
-    #[error("ostree manages the command line of this host; run `{command}`, then reboot")]
-    Ostree {
-        /// The complete command to run.
-        command: String,
-    },
-    /// The host is an image that contains the command line.
-    #[error(
-        "bootc deploys this host, and the command line is part of its image; add `{setting}` to \
-         /usr/lib/bootc/kargs.d/99-lowlat.toml of the image{taken_off}, build it, run `bootc upgrade`, then reboot"
-    )]
-    Bootc {
-        /// The line of the file.
-        setting: String,
-        /// The parameters to remove, as a part of the sentence.
-        taken_off: String,
-    },
     /// A container shares its host's kernel.
     #[error(
         "this is a container ({found}), and the command line belongs to the host's kernel; run lowlat on the \
@@ -91,39 +36,15 @@ pub enum BootLoaderError {
         /// The next step.
         advice: String,
     },
-    /// A parameter that boot loaders' files cannot contain.
-    #[error("{0}; leave its setting out of the plan")]
-    Token(TokenFault),
-    /// The whole command line exceeds the kernel's limit.
-    #[error(
-        "{place}: the command line would have {bytes} bytes, and the kernel truncates it after {LINE_BYTES_MAX}; \
-         remove unneeded parameters, and plan again"
-    )]
-    TooLong {
-        /// The entry or file.
-        place: String,
-        /// Its length.
-        bytes: usize,
-    },
-    /// The program that generates the menu failed.
-    #[error("`{program}` failed: {said}; correct the cause, or roll back with `lowlat tune rollback`")]
-    Generator {
-        /// The program.
-        program: String,
-        /// Its error message.
-        said: String,
-    },
-    /// The generated menu is wrong. It was not installed.
-    #[error(
-        "cannot use the menu that `{program}` generated: {faults}; check what else sets GRUB_CMDLINE_LINUX in \
-         /etc/default/grub, /etc/default/grub.d and /etc/grub.d, or roll back with `lowlat tune rollback`"
-    )]
-    Generated {
-        /// The program.
-        program: String,
-        /// What is wrong, the first few.
-        faults: String,
-    },
+    /// The command line is set elsewhere, or a change of it would not work.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl From<TokenFault> for BootLoaderError {
+    fn from(fault: TokenFault) -> Self {
+        Self::Refused(format!("{fault}; leave its setting out of the plan"))
+    }
 }
 
 impl BootLoaderError {
@@ -149,8 +70,29 @@ impl BootLoaderError {
         Self::File { path: path.to_owned(), fault: fault.to_string(), advice: advice.to_owned() }
     }
 
-    pub(super) fn generator(program: &str, error: &io::Error) -> Self {
-        Self::Generator { program: program.to_owned(), said: error.to_string() }
+    /// No boot loader that lowlat knows.
+    pub(super) fn unknown(looked_at: &str, tokens: &[BootToken]) -> Self {
+        Self::Refused(format!(
+            "no known boot loader found (searched: {looked_at}); set the kernel parameters manually: {}; then reboot",
+            by_hand(tokens)
+        ))
+    }
+
+    /// The command line is inside a signed or measured image.
+    pub(super) fn image(image: &str, tokens: &[BootToken]) -> Self {
+        Self::Refused(format!(
+            "this host boots the unified kernel image {image}, which contains the command line; set it manually in \
+             /etc/kernel/cmdline ({}), rebuild the image (mkinitcpio -P, dracut --regenerate-all, or kernel-install add), \
+             reboot, and run `lowlat tune verify`",
+            by_hand(tokens)
+        ))
+    }
+
+    /// The program that generates the menu failed.
+    pub(super) fn generator(program: &str, said: impl fmt::Display) -> Self {
+        Self::Refused(format!(
+            "`{program}` failed: {said}; correct the cause, or roll back with `lowlat tune rollback`"
+        ))
     }
 }
 

@@ -110,7 +110,11 @@ pub(super) fn check_length(place: &str, line: &str) -> Result<(), BootLoaderErro
     if line.len() <= LINE_BYTES_MAX {
         return Ok(());
     }
-    Err(BootLoaderError::TooLong { place: place.to_owned(), bytes: line.len() })
+    Err(BootLoaderError::Refused(format!(
+        "{place}: the command line would have {} bytes, and the kernel truncates it after {LINE_BYTES_MAX}; remove unneeded \
+         parameters, and plan again",
+        line.len()
+    )))
 }
 
 /// The answer to "which line is next", where a file could not be read.

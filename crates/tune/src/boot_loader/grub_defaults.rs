@@ -24,7 +24,7 @@ impl BootLoader for GrubDefaults {
     }
 
     fn sources(&self, root: &Root, tokens: &[BootToken]) -> Result<Vec<FileChange>, BootLoaderError> {
-        boot_files::check(tokens).map_err(BootLoaderError::Token)?;
+        boot_files::check(tokens)?;
         let text = files::text(root, PATH)?.unwrap_or_default();
         let new =
             defaults::edit(&text, tokens).map_err(|fault| BootLoaderError::defaults(PATH, &fault, tokens))?;

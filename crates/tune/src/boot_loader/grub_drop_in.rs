@@ -74,7 +74,7 @@ impl BootLoader for GrubDropIn {
     }
 
     fn sources(&self, root: &Root, tokens: &[BootToken]) -> Result<Vec<FileChange>, BootLoaderError> {
-        boot_files::check(tokens).map_err(BootLoaderError::Token)?;
+        boot_files::check(tokens)?;
         let directory = Directory::read(root)?;
         let Some(name) = directory.name() else {
             let last = directory.others.last().cloned().unwrap_or_default();

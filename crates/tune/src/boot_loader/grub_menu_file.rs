@@ -139,11 +139,16 @@ impl MenuFile {
         let program = self.generator(root);
         // Without "-o" the generator writes to stdout, and nothing to the host.
         let outcome =
-            programs.run(&program, &[]).map_err(|error| BootLoaderError::generator(&program, &error))?;
+            programs.run(&program, &[]).map_err(|error| BootLoaderError::generator(&program, error))?;
         if !outcome.is_success {
-            return Err(BootLoaderError::Generator { program, said: end_of(&outcome.stderr) });
+            return Err(BootLoaderError::generator(&program, end_of(&outcome.stderr)));
         }
-        let refused = |faults: String| BootLoaderError::Generated { program: program.clone(), faults };
+        let refused = |faults: String| {
+            BootLoaderError::Refused(format!(
+                "cannot use the menu that `{program}` generated: {faults}; check what else sets GRUB_CMDLINE_LINUX in \
+                 /etc/default/grub, /etc/default/grub.d and /etc/grub.d, or roll back with `lowlat tune rollback`"
+            ))
+        };
         let text = str::from_utf8(&outcome.stdout).map_err(|error| refused(error.to_string()))?;
         let menu = GrubMenu::parse(text);
         let found = faults(&menu);
@@ -160,7 +165,7 @@ impl MenuFile {
             }
             // Some distributions ship it in a separate package.
             Err(error) if ![io::ErrorKind::NotFound, io::ErrorKind::Unsupported].contains(&error.kind()) => {
-                return Err(BootLoaderError::generator(&checker, &error));
+                return Err(BootLoaderError::generator(&checker, error));
             }
             _ => {}
         }

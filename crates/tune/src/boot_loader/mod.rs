@@ -85,7 +85,9 @@ pub trait BootLoader: std::fmt::Debug {
     fn sources(&self, root: &Root, tokens: &[BootToken]) -> Result<Vec<FileChange>, BootLoaderError>;
 
     /// The files generated from the present sources: the second step, after the first is applied.
-    fn generated(&self, root: &Root, programs: &dyn Programs) -> Result<Vec<FileChange>, BootLoaderError>;
+    fn generated(&self, _root: &Root, _programs: &dyn Programs) -> Result<Vec<FileChange>, BootLoaderError> {
+        Ok(Vec::new())
+    }
 
     /// The command that generates the second step's files, for a person; none if there are none.
     fn generator(&self, _root: &Root) -> Option<String> {

@@ -3,7 +3,6 @@
 //! writes nothing.
 
 use super::{BootLoader, BootLoaderError, FileChange, files};
-use crate::Programs;
 use lowlat_host::{Reading, shell};
 use lowlat_plan::{
     boot_files::{entry, entry_order::of_ostree},
@@ -25,11 +24,10 @@ impl BootLoader for Ostree {
         if root.exists("/usr/bin/bootc") && !has_rpm_ostree {
             return Err(bootc(tokens));
         }
-        Err(BootLoaderError::Ostree { command: command(tokens) })
-    }
-
-    fn generated(&self, _root: &Root, _programs: &dyn Programs) -> Result<Vec<FileChange>, BootLoaderError> {
-        Ok(Vec::new())
+        Err(BootLoaderError::Refused(format!(
+            "ostree manages the command line of this host; run `{}`, then reboot",
+            command(tokens)
+        )))
     }
 
     fn next_boot_line(&self, root: &Root) -> Reading<String> {
@@ -56,5 +54,9 @@ fn bootc(tokens: &[BootToken]) -> BootLoaderError {
     let off: Vec<&str> = tokens.iter().filter_map(|token| token.before.as_deref()).collect();
     let taken_off =
         if off.is_empty() { String::new() } else { format!(" and remove what sets {}", off.join(" ")) };
-    BootLoaderError::Bootc { setting: format!("kargs = [{}]", list.join(", ")), taken_off }
+    BootLoaderError::Refused(format!(
+        "bootc deploys this host, and the command line is part of its image; add `kargs = [{}]` to \
+         /usr/lib/bootc/kargs.d/99-lowlat.toml of the image{taken_off}, build it, run `bootc upgrade`, then reboot",
+        list.join(", ")
+    ))
 }

@@ -3,10 +3,9 @@
 //! changed.
 
 use super::{
-    BootLoader, BootLoaderError, EntryLine, FileChange, efi, error,
+    BootLoader, BootLoaderError, EntryLine, FileChange, efi,
     files::{self, KERNEL_COMMAND_LINE, VENDOR_COMMAND_LINE},
 };
-use crate::Programs;
 use lowlat_host::Reading;
 use lowlat_plan::boot_files::{
     self, entry,
@@ -118,18 +117,16 @@ impl BootLoader for SystemdBoot {
     }
 
     fn sources(&self, root: &Root, tokens: &[BootToken]) -> Result<Vec<FileChange>, BootLoaderError> {
-        boot_files::check(tokens).map_err(BootLoaderError::Token)?;
+        boot_files::check(tokens)?;
         let entries = entries(root)?;
         let usual: Vec<&Placed> =
             entries.iter().filter(|placed| entry::is_usual(&placed.file.id, &placed.file.text)).collect();
         if let Some(image) = image_that_boots(root, usual.len())? {
-            return Err(BootLoaderError::Image { image, line: error::by_hand(tokens) });
+            return Err(BootLoaderError::image(&image, tokens));
         }
         if usual.is_empty() {
-            return Err(BootLoaderError::Unknown {
-                looked_at: PARTITIONS.map(|partition| format!("{partition}/loader/entries")).join(", "),
-                line: error::by_hand(tokens),
-            });
+            let looked_at = PARTITIONS.map(|partition| format!("{partition}/loader/entries")).join(", ");
+            return Err(BootLoaderError::unknown(&looked_at, tokens));
         }
         let mut changes = Vec::new();
         for placed in usual {
@@ -139,10 +136,6 @@ impl BootLoader for SystemdBoot {
         }
         changes.extend(files::later_kernels(root, tokens)?);
         Ok(changes)
-    }
-
-    fn generated(&self, _root: &Root, _programs: &dyn Programs) -> Result<Vec<FileChange>, BootLoaderError> {
-        Ok(Vec::new())
     }
 
     fn entry_lines(&self, root: &Root) -> Vec<EntryLine> {

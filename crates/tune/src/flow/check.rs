@@ -4,12 +4,8 @@ use super::Site;
 use crate::{
     boot_loader::{self, BootLoaderError},
     targets::{
-        cpuset::Partitions,
-        kthread::{Affinity, SchedulingPolicy},
-        resctrl::CacheGroups,
-        service::Services,
-        tuned_profile::TunedProfile,
-        user_processes::UserProcesses,
+        cpuset::Partitions, kthread::KernelThreads, resctrl::CacheGroups, service::Services,
+        tuned_profile::TunedProfile, user_processes::UserProcesses,
     },
 };
 use lowlat_host::HostSnapshot;
@@ -171,8 +167,8 @@ fn undo_kind(mechanism: &Mechanism<'_>) -> Option<&'static str> {
         Mechanism::Unit { .. } => Some(Services::KIND),
         Mechanism::CacheGroup { .. } => Some(CacheGroups::KIND),
         Mechanism::CpusetPartition { .. } => Some(Partitions::KIND),
-        Mechanism::ThreadAffinity { .. } => Some(Affinity::KIND),
-        Mechanism::ThreadScheduling { .. } => Some(SchedulingPolicy::KIND),
+        Mechanism::ThreadAffinity { .. } => Some(KernelThreads::Affinity.kind()),
+        Mechanism::ThreadScheduling { .. } => Some(KernelThreads::Scheduling.kind()),
         Mechanism::Ethtool { group, .. } => Some(group.undo_kind),
         Mechanism::UserProcesses => Some(UserProcesses::KIND),
         Mechanism::TunedProfile => Some(TunedProfile::KIND),

@@ -1,14 +1,11 @@
 //! Kernel threads, found by name: their process IDs change with each boot.
 
 use super::{Gathering, gathering::cpu_list};
-use crate::targets::kthread::{Affinity, SchedulingPolicy};
+use crate::targets::kthread::KernelThreads;
 use lowlat_host::snapshot::KernelThread;
 use lowlat_plan::Plan;
 use lowlat_settings::change::{Change, Target};
 use lowlat_sys::undo::UndoError;
-
-const AFFINITY: &str = Affinity::KIND;
-const SCHEDULING: &str = SchedulingPolicy::KIND;
 
 /// A change of one thread.
 #[derive(Clone, Copy)]
@@ -28,7 +25,7 @@ pub(super) fn prepare(
     comm: &str,
 ) -> Result<(), UndoError> {
     let Some(kind) = plan.changes.get(change).and_then(|change| kind_of(change, comm)) else { return Ok(()) };
-    if !gathering.is_first_of(kind, comm) {
+    if !gathering.is_first_of(kind.kind(), comm) {
         return Ok(());
     }
     let all = wanted_of(plan, kind, comm);
@@ -69,15 +66,15 @@ pub(super) fn prepare(
 }
 
 /// The kind of target if the change is of a thread with this name.
-fn kind_of(change: &Change, wanted: &str) -> Option<&'static str> {
+fn kind_of(change: &Change, wanted: &str) -> Option<KernelThreads> {
     match &change.target {
-        Target::KernelThreadAffinity { comm, .. } if comm == wanted => Some(AFFINITY),
-        Target::KernelThreadScheduling { comm, .. } if comm == wanted => Some(SCHEDULING),
+        Target::KernelThreadAffinity { comm, .. } if comm == wanted => Some(KernelThreads::Affinity),
+        Target::KernelThreadScheduling { comm, .. } if comm == wanted => Some(KernelThreads::Scheduling),
         _ => None,
     }
 }
 
-fn wanted_of<'a>(plan: &'a Plan, kind: &str, comm: &str) -> Vec<Wanted<'a>> {
+fn wanted_of<'a>(plan: &'a Plan, kind: KernelThreads, comm: &str) -> Vec<Wanted<'a>> {
     let of_kind = plan.changes.iter().enumerate().filter(|(_, change)| kind_of(change, comm) == Some(kind));
     let mut wanted: Vec<Wanted<'_>> = of_kind
         .filter_map(|(change, planned)| match planned.target {
@@ -93,12 +90,12 @@ fn wanted_of<'a>(plan: &'a Plan, kind: &str, comm: &str) -> Vec<Wanted<'a>> {
 
 fn one(
     gathering: &mut Gathering<'_>,
-    kind: &str,
+    kind: KernelThreads,
     wanted: Wanted<'_>,
     thread: &KernelThread,
 ) -> Result<(), UndoError> {
     let name = format!("{} {}", thread.pid, thread.comm);
-    let is_affinity = kind == AFFINITY;
+    let is_affinity = kind == KernelThreads::Affinity;
     if is_affinity && thread.is_bound {
         gathering.leave(
             wanted.change,
@@ -109,6 +106,5 @@ fn one(
     if is_affinity && cpu_list(gathering, wanted.change, wanted.after).is_none() {
         return Ok(());
     }
-    let spec = if is_affinity { Affinity::spec } else { SchedulingPolicy::spec };
-    gathering.value(wanted.change, spec(thread.pid, &thread.comm), wanted.after)
+    gathering.value(wanted.change, kind.spec(thread.pid, &thread.comm), wanted.after)
 }

@@ -3,10 +3,10 @@
 
 use super::{
     failed, is_live_or, refused,
-    service::{ServiceManager, is_unit_name, of_systemd},
+    service::{is_unit_name, of_systemd},
 };
 use lowlat_sys::{
-    systemd::Systemd,
+    systemd::{ServiceManager, Systemd},
     undo::{Comparison, HostError, State, Target, TargetSpec, Writer},
 };
 

@@ -2,7 +2,7 @@
 //! A thread is identified by its number and its name, because numbers are reused. A thread that has ended is
 //! absent, as is one whose number belongs to another.
 
-use super::{failed, is_live_or, refused};
+use super::{cpu_list, failed, is_live_or, refused};
 use lowlat_host::CpuSet;
 use lowlat_sys::{
     scheduling::{self, Scheduling},
@@ -16,37 +16,37 @@ const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
 const MOVE: &str = "move the thread";
 const SCHEDULE: &str = "schedule the thread";
 
-/// CPUs on which a thread may run, as a CPU list.
-#[derive(Debug)]
-pub struct Affinity;
+/// What of a kernel thread is changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KernelThreads {
+    /// CPUs on which a thread may run, as a CPU list.
+    Affinity,
+    /// Policy, priority and nice value of a thread, as [`Scheduling`] has them.
+    Scheduling,
+}
 
-/// Policy, priority and nice value of a thread, as [`Scheduling`] has them.
-#[derive(Debug)]
-pub struct SchedulingPolicy;
-
-impl Affinity {
+impl KernelThreads {
     /// The kind of these targets.
-    pub const KIND: &str = "kthread-affinity";
+    pub const fn kind(self) -> &'static str {
+        match self {
+            Self::Affinity => "kthread-affinity",
+            Self::Scheduling => "kthread-scheduling",
+        }
+    }
 
     /// The thread as a target, with its comparison.
-    pub fn spec(pid: u32, comm: &str) -> TargetSpec {
-        TargetSpec { kind: Self::KIND.into(), name: format!("{pid} {comm}"), comparison: Comparison::CpuList }
+    pub fn spec(self, pid: u32, comm: &str) -> TargetSpec {
+        let comparison = match self {
+            Self::Affinity => Comparison::CpuList,
+            Self::Scheduling => Comparison::Leading,
+        };
+        TargetSpec { kind: self.kind().to_owned(), name: format!("{pid} {comm}"), comparison }
     }
 }
 
-impl SchedulingPolicy {
-    /// The kind of these targets.
-    pub const KIND: &str = "kthread-scheduling";
-
-    /// The thread as a target, with its comparison.
-    pub fn spec(pid: u32, comm: &str) -> TargetSpec {
-        TargetSpec { kind: Self::KIND.into(), name: format!("{pid} {comm}"), comparison: Comparison::Leading }
-    }
-}
-
-impl Target for Affinity {
+impl Target for KernelThreads {
     fn kind(&self) -> &'static str {
-        Self::KIND
+        (*self).kind()
     }
 
     fn outlives_boot(&self, _spec: &TargetSpec) -> bool {
@@ -55,43 +55,32 @@ impl Target for Affinity {
 
     fn read(&self, writer: &Writer, spec: &TargetSpec) -> Result<State, HostError> {
         let thread = Thread::of(writer, spec)?;
-        // sched_getaffinity omits offline CPUs, which a rollback must restore.
-        thread.read(|| thread.allowed())
+        thread.read(|| match self {
+            // sched_getaffinity omits offline CPUs, which a rollback must restore.
+            Self::Affinity => thread.allowed(),
+            Self::Scheduling => scheduling::scheduling(thread.pid).map(|found| found.to_string()),
+        })
     }
 
     fn write(&self, writer: &Writer, spec: &TargetSpec, to: &State) -> Result<(), HostError> {
         let thread = Thread::of(writer, spec)?;
         let text = spec.wanted_value(to)?;
-        let cpus = CpuSet::parse_list(text.trim())
-            .map_err(|error| failed(MOVE, &spec.name, format!("{error}; expected a CPU list such as 0,8")))?;
-        thread.write(MOVE, || {
-            scheduling::set_affinity(thread.pid, &cpus).map_err(|error| thread.why_not_moved(&cpus, error))
-        })
-    }
-}
-
-impl Target for SchedulingPolicy {
-    fn kind(&self) -> &'static str {
-        Self::KIND
-    }
-
-    fn outlives_boot(&self, _spec: &TargetSpec) -> bool {
-        false
-    }
-
-    fn read(&self, writer: &Writer, spec: &TargetSpec) -> Result<State, HostError> {
-        let thread = Thread::of(writer, spec)?;
-        thread.read(|| scheduling::scheduling(thread.pid).map(|found| found.to_string()))
-    }
-
-    fn write(&self, writer: &Writer, spec: &TargetSpec, to: &State) -> Result<(), HostError> {
-        let thread = Thread::of(writer, spec)?;
-        let text = spec.wanted_value(to)?;
-        let wanted: Scheduling = text.parse().map_err(|error| failed(SCHEDULE, &spec.name, error))?;
-        thread.write(SCHEDULE, || {
-            scheduling::set_scheduling(thread.pid, &wanted)
-                .map_err(|error| thread.why_not_scheduled(&wanted, error))
-        })
+        match self {
+            Self::Affinity => {
+                let cpus = cpu_list(MOVE, spec, text)?;
+                thread.write(MOVE, || {
+                    scheduling::set_affinity(thread.pid, &cpus)
+                        .map_err(|error| thread.why_not_moved(&cpus, error))
+                })
+            }
+            Self::Scheduling => {
+                let wanted: Scheduling = text.parse().map_err(|error| failed(SCHEDULE, &spec.name, error))?;
+                thread.write(SCHEDULE, || {
+                    scheduling::set_scheduling(thread.pid, &wanted)
+                        .map_err(|error| thread.why_not_scheduled(&wanted, error))
+                })
+            }
+        }
     }
 }
 
@@ -248,7 +237,7 @@ mod tests {
             |_| true,
         )
         .unwrap();
-        log.with_target(Box::new(Affinity)).with_target(Box::new(SchedulingPolicy))
+        log.with_target(Box::new(KernelThreads::Affinity)).with_target(Box::new(KernelThreads::Scheduling))
     }
 
     fn step(log: &UndoLog, target: TargetSpec, new: &str) -> UndoStep {
@@ -260,8 +249,8 @@ mod tests {
     fn a_task_is_moved_and_scheduled_and_both_come_back() {
         let dir = tempfile::tempdir().unwrap();
         let (mut log, sleeper) = (log(&dir), Sleeper::new());
-        let affinity = Affinity::spec(sleeper.pid(), "sleep");
-        let policy = SchedulingPolicy::spec(sleeper.pid(), "sleep");
+        let affinity = KernelThreads::Affinity.spec(sleeper.pid(), "sleep");
+        let policy = KernelThreads::Scheduling.spec(sleeper.pid(), "sleep");
         let batch = "SCHED_BATCH nice 3".parse().unwrap();
         scheduling::set_scheduling(sleeper.pid(), &batch).unwrap();
         let State::Value(cpus) = log.present(&affinity).unwrap() else { panic!() };
@@ -279,43 +268,57 @@ mod tests {
     fn a_number_that_is_anothers_is_not_touched() {
         let writer = Writer::live().unwrap();
         let sleeper = Sleeper::new();
-        for spec in [Affinity::spec(sleeper.pid(), "kswapd0"), Affinity::spec(4_194_304, "kswapd0")] {
-            assert_eq!(Affinity.read(&writer, &spec).unwrap(), State::Absent);
-            let error = Affinity.write(&writer, &spec, &State::Value("0".into())).unwrap_err().to_string();
+        for spec in [
+            KernelThreads::Affinity.spec(sleeper.pid(), "kswapd0"),
+            KernelThreads::Affinity.spec(4_194_304, "kswapd0"),
+        ] {
+            assert_eq!(KernelThreads::Affinity.read(&writer, &spec).unwrap(), State::Absent);
+            let error = KernelThreads::Affinity
+                .write(&writer, &spec, &State::Value("0".into()))
+                .unwrap_err()
+                .to_string();
             assert!(
                 error.contains("cannot move the thread: no thread with this number has this name"),
                 "{error}"
             );
         }
-        let (spec, ended) = (SchedulingPolicy::spec(sleeper.pid(), "sleep"), sleeper);
+        let (spec, ended) = (KernelThreads::Scheduling.spec(sleeper.pid(), "sleep"), sleeper);
         drop(ended);
-        assert_eq!(SchedulingPolicy.read(&writer, &spec).unwrap(), State::Absent);
+        assert_eq!(KernelThreads::Scheduling.read(&writer, &spec).unwrap(), State::Absent);
     }
 
     #[test]
     fn bad_names_and_values_are_told() {
         let writer = Writer::live().unwrap();
         for name in ["", "kswapd0", "0 kswapd0", "-1 x", "12", "12 ", "4294967296 x"] {
-            let spec = TargetSpec { name: name.into(), ..Affinity::spec(1, "x") };
-            let error = Affinity.read(&writer, &spec).unwrap_err().to_string();
+            let spec = TargetSpec { name: name.into(), ..KernelThreads::Affinity.spec(1, "x") };
+            let error = KernelThreads::Affinity.read(&writer, &spec).unwrap_err().to_string();
             assert!(error.contains("expected number and name of a thread"), "{error}");
         }
         let sleeper = Sleeper::new();
-        let (affinity, policy) =
-            (Affinity::spec(sleeper.pid(), "sleep"), SchedulingPolicy::spec(sleeper.pid(), "sleep"));
+        let (affinity, policy) = (
+            KernelThreads::Affinity.spec(sleeper.pid(), "sleep"),
+            KernelThreads::Scheduling.spec(sleeper.pid(), "sleep"),
+        );
         let write = |text: &str| {
-            Affinity.write(&writer, &affinity, &State::Value(text.into())).unwrap_err().to_string()
+            KernelThreads::Affinity
+                .write(&writer, &affinity, &State::Value(text.into()))
+                .unwrap_err()
+                .to_string()
         };
         assert!(write("x").contains("expected a CPU list such as 0,8"));
         let error = write("8191");
         assert!(error.contains("none of the CPUs 8191 is online and allowed for this thread"), "{error}");
         let to = State::Value("SCHED_FIFO 0".into());
-        let error = SchedulingPolicy.write(&writer, &policy, &to).unwrap_err().to_string();
+        let error = KernelThreads::Scheduling.write(&writer, &policy, &to).unwrap_err().to_string();
         assert!(error.contains("found \"SCHED_FIFO 0\", expected a policy such as"), "{error}");
-        assert!(matches!(Affinity.write(&writer, &affinity, &State::Absent), Err(HostError::Unfit(_))));
+        assert!(matches!(
+            KernelThreads::Affinity.write(&writer, &affinity, &State::Absent),
+            Err(HostError::Unfit(_))
+        ));
         let dir = tempfile::tempdir().unwrap();
         let other = Writer::below(dir.path()).unwrap();
-        let error = SchedulingPolicy.read(&other, &policy).unwrap_err().to_string();
+        let error = KernelThreads::Scheduling.read(&other, &policy).unwrap_err().to_string();
         assert!(error.contains("belongs to the running host"), "{error}");
     }
 }

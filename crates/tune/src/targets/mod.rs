@@ -21,6 +21,7 @@ pub mod service;
 pub mod tuned_profile;
 pub mod user_processes;
 
+use lowlat_host::CpuSet;
 use lowlat_sys::undo::{HostError, Target, TargetSpec, Writer};
 use std::{fmt, io};
 
@@ -28,8 +29,8 @@ use std::{fmt, io};
 pub fn all() -> Vec<Box<dyn Target>> {
     let mut all: Vec<Box<dyn Target>> = vec![
         Box::new(service::Services::live()),
-        Box::new(kthread::Affinity),
-        Box::new(kthread::SchedulingPolicy),
+        Box::new(kthread::KernelThreads::Affinity),
+        Box::new(kthread::KernelThreads::Scheduling),
         Box::new(user_processes::UserProcesses),
         Box::new(cpuset::Partitions::live()),
         Box::new(resctrl::CacheGroups),
@@ -52,6 +53,12 @@ fn failed(doing: &'static str, name: &str, why: impl fmt::Display) -> HostError 
 /// The error of a target that rejected this change permanently ([`HostError::is_refusal`]).
 fn refused(doing: &'static str, name: &str, why: impl fmt::Display) -> HostError {
     HostError::Refused { path: name.to_owned(), what: format!("cannot {doing}: {why}") }
+}
+
+/// The CPUs that a target is to have.
+fn cpu_list(doing: &'static str, spec: &TargetSpec, text: &str) -> Result<CpuSet, HostError> {
+    CpuSet::parse_list(text.trim())
+        .map_err(|error| failed(doing, &spec.name, format!("{error}; expected a CPU list such as 0,8")))
 }
 
 /// Rejects a writer for a directory, because threads, interfaces and services belong to the running host.

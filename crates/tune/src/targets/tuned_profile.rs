@@ -13,7 +13,7 @@
 
 use super::{failed, is_live_or, refused};
 use lowlat_sys::{
-    tuned::{Tuned, TunedError},
+    tuned::{Tuned, TunedControl, TunedError},
     undo::{Comparison, FileState, HostError, State, Target, TargetSpec, Writer},
 };
 use std::fmt;
@@ -23,48 +23,6 @@ const MODE: &str = "/etc/tuned/profile_mode";
 const MAIN: &str = "/etc/tuned/tuned-main.conf";
 /// No profile.
 const OFF: &str = "off";
-
-/// TuneD's operations; tests replace them.
-pub trait TunedControl: fmt::Debug + Send {
-    /// See [`Tuned::is_running`].
-    fn is_running(&self) -> Result<bool, TunedError>;
-    /// See [`Tuned::active_profile`].
-    fn active_profile(&self) -> Result<String, TunedError>;
-    /// See [`Tuned::switch_profile`].
-    fn switch_profile(&self, profile: &str) -> Result<(), TunedError>;
-    /// See [`Tuned::auto_profile`].
-    fn auto_profile(&self) -> Result<(), TunedError>;
-    /// See [`Tuned::disable`].
-    fn disable(&self) -> Result<(), TunedError>;
-    /// Whether it acts on the running host, so that only a writer for the running host may be used.
-    fn is_live(&self) -> bool;
-}
-
-impl TunedControl for Tuned {
-    fn is_running(&self) -> Result<bool, TunedError> {
-        self.is_running()
-    }
-
-    fn active_profile(&self) -> Result<String, TunedError> {
-        self.active_profile()
-    }
-
-    fn switch_profile(&self, profile: &str) -> Result<(), TunedError> {
-        self.switch_profile(profile)
-    }
-
-    fn auto_profile(&self) -> Result<(), TunedError> {
-        self.auto_profile()
-    }
-
-    fn disable(&self) -> Result<(), TunedError> {
-        self.disable()
-    }
-
-    fn is_live(&self) -> bool {
-        true
-    }
-}
 
 /// TuneD's active profile; the name is always "tuned".
 #[derive(Debug)]

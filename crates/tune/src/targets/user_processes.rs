@@ -5,7 +5,7 @@
 //! threads that have the CPUs of process 1, and its rollback moves them and those that they started meanwhile. A thread with
 //! other CPUs was pinned on purpose and stays.
 
-use super::{failed, is_live_or};
+use super::{cpu_list, failed, is_live_or};
 use lowlat_host::{CpuSet, Reading};
 use lowlat_sys::{
     Root, scheduling,
@@ -60,8 +60,7 @@ impl Target for UserProcesses {
     fn write(&self, writer: &Writer, spec: &TargetSpec, to: &State) -> Result<(), HostError> {
         check(writer, spec)?;
         let text = spec.wanted_value(to)?;
-        let cpus = CpuSet::parse_list(text.trim())
-            .map_err(|error| failed(MOVE, &spec.name, format!("{error}; expected a CPU list such as 0,8")))?;
+        let cpus = cpu_list(MOVE, spec, text)?;
         move_all(&Root::live(), &cpus, scheduling::set_affinity).map_err(|source| HostError::Io {
             doing: MOVE,
             path: STATUS.to_owned(),

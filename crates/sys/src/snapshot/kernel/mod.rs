@@ -5,7 +5,7 @@ mod identity;
 mod selinux;
 mod sysctl_files;
 
-use super::words;
+use super::{units, words};
 use crate::Root;
 use lowlat_host::{Reading, cmdline::CommandLine, snapshot::KernelFacts};
 use std::collections::BTreeSet;
@@ -51,11 +51,7 @@ pub fn machine_id_digest(root: &Root) -> Reading<String> {
 /// in the build line.
 fn is_realtime(root: &Root, build: &Reading<String>) -> Reading<bool> {
     let path = "/sys/kernel/realtime";
-    let told = root.read(path).parse(path, "0 or 1", |text| match text {
-        "0" => Some(false),
-        "1" => Some(true),
-        _ => None,
-    });
+    let told = root.read(path).parse(path, "0 or 1", units::flag);
     told.or(|| build.as_ref().map(|line| line.contains("PREEMPT_RT") || line.contains("PREEMPT RT")))
 }
 

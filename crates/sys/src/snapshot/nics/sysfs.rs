@@ -2,7 +2,10 @@
 
 use crate::{
     Root,
-    snapshot::pci::{self, Function},
+    snapshot::{
+        pci::{self, Function},
+        units,
+    },
 };
 use lowlat_host::{
     CpuSet, Reading,
@@ -25,11 +28,7 @@ pub(super) fn read(root: &Root, name: &str) -> Nic {
         name: name.to_owned(),
         is_physical: root.exists(&file("device")),
         operstate: root.read(&file("operstate")),
-        carrier: root.read(&file("carrier")).parse("carrier", "0 or 1", |text| match text {
-            "0" => Some(false),
-            "1" => Some(true),
-            _ => None,
-        }),
+        carrier: root.read(&file("carrier")).parse("carrier", "0 or 1", units::flag),
         speed_mbps: speed_mbps(root, &file("speed")),
         mtu_bytes: root.read_as(&file("mtu"), "a number of bytes"),
         mac: root.read(&file("address")),
@@ -126,11 +125,7 @@ fn link(root: &Root, directory: &str) -> Reading<PcieLink> {
 fn aspm(root: &Root, directory: &str) -> Reading<bool> {
     let states = ["l0s_aspm", "l1_aspm", "l1_1_aspm", "l1_2_aspm"].map(|name| {
         let path = format!("{directory}/link/{name}");
-        root.read(&path).parse(&path, "0 or 1", |text| match text {
-            "0" => Some(false),
-            "1" => Some(true),
-            _ => None,
-        })
+        root.read(&path).parse(&path, "0 or 1", units::flag)
     });
     let is_any = states.iter().any(|state| state.known() == Some(&true));
     if is_any {

@@ -11,11 +11,12 @@ use super::{
 use crate::{
     Root,
     dbus::{self, Kind},
+    systemd::connection::call,
 };
 use lowlat_host::{Reading, snapshot::Service};
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, time::Duration};
-use zbus::{Connection, connection::Builder, wire::OwnedObjectPath};
+use zbus::{connection::Builder, wire::OwnedObjectPath};
 
 /// Time limit of all calls together; a host whose bus hangs is read from its files.
 const CONVERSATION: Duration = Duration::from_secs(15);
@@ -92,8 +93,8 @@ type UnitRow =
 
 async fn converse(builder: Builder<'static>) -> zbus::Result<Listing> {
     let connection = builder.method_timeout(CALL).build().await?;
-    let rows: Vec<UnitRow> = call(&connection, "ListUnits").await?.body().deserialize()?;
-    let files: Option<Vec<(String, String)>> = match call(&connection, "ListUnitFiles").await {
+    let rows: Vec<UnitRow> = call(&connection, "ListUnits", &()).await?.body().deserialize()?;
+    let files: Option<Vec<(String, String)>> = match call(&connection, "ListUnitFiles", &()).await {
         Ok(answer) => Some(answer.body().deserialize()?),
         // On any error: current states are worth more than both lists from the same source.
         Err(_) => None,
@@ -105,12 +106,6 @@ async fn converse(builder: Builder<'static>) -> zbus::Result<Listing> {
         loaded: rows.into_iter().map(loaded).filter(is_kept).take(ENTRIES_MAX).collect(),
         files: files.map(|files| files.into_iter().map(file).take(ENTRIES_MAX).collect()),
     })
-}
-
-async fn call(connection: &Connection, method: &str) -> zbus::Result<zbus::Message> {
-    let manager = Some("org.freedesktop.systemd1.Manager");
-    let path = "/org/freedesktop/systemd1";
-    connection.call_method(Some("org.freedesktop.systemd1"), path, manager, method, &()).await
 }
 
 /// Notes which files are links to another unit's file; systemd lists states only under the unit's primary

@@ -178,10 +178,7 @@ fn a_refused_command_line_waits_for_no_reboot() {
     let bench = Bench::new();
     let site = || {
         let mut site = bench.site(Faults::none());
-        site.detect = |_| {
-            let (looked_at, line) = ("nowhere".to_owned(), "isolcpus=1".to_owned());
-            Err(BootLoaderError::Unknown { looked_at, line })
-        };
+        site.detect = |_| Err(BootLoaderError::Refused("set it manually: isolcpus=1".to_owned()));
         site
     };
     let start = bench.files();

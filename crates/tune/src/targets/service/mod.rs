@@ -29,53 +29,10 @@ mod tests;
 use super::{failed, is_live_or, refused};
 use links::Link;
 use lowlat_sys::{
-    systemd::{Systemd, SystemdError, Unit},
+    systemd::{ServiceManager, Systemd, SystemdError, Unit},
     undo::{Comparison, HostError, State, Target, TargetSpec, Writer},
 };
 use state::ServiceState;
-use std::fmt;
-
-/// What of systemd is needed here; a test has its own.
-pub trait ServiceManager: fmt::Debug + Send {
-    /// See [`Systemd::unit`].
-    fn unit(&self, name: &str) -> Result<Option<Unit>, SystemdError>;
-    /// See [`Systemd::start`].
-    fn start(&self, unit: &str) -> Result<(), SystemdError>;
-    /// See [`Systemd::stop`].
-    fn stop(&self, unit: &str) -> Result<(), SystemdError>;
-    /// See [`Systemd::enable`].
-    fn enable(&self, unit: &str) -> Result<(), SystemdError>;
-    /// See [`Systemd::daemon_reload`].
-    fn daemon_reload(&self) -> Result<(), SystemdError>;
-    /// Whether it manages the running host, so that only a writer to the running host may go with it.
-    fn is_live(&self) -> bool;
-}
-
-impl ServiceManager for Systemd {
-    fn unit(&self, name: &str) -> Result<Option<Unit>, SystemdError> {
-        self.unit(name)
-    }
-
-    fn start(&self, unit: &str) -> Result<(), SystemdError> {
-        self.start(unit)
-    }
-
-    fn stop(&self, unit: &str) -> Result<(), SystemdError> {
-        self.stop(unit)
-    }
-
-    fn enable(&self, unit: &str) -> Result<(), SystemdError> {
-        self.enable(unit)
-    }
-
-    fn daemon_reload(&self) -> Result<(), SystemdError> {
-        self.daemon_reload()
-    }
-
-    fn is_live(&self) -> bool {
-        true
-    }
-}
 
 /// Units of systemd; the name is the unit's.
 #[derive(Debug)]
