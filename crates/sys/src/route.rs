@@ -22,24 +22,13 @@ const ARPHRD_ETHER: u16 = 1;
 
 /// Why the way is not known.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum RouteError {
-    /// The kernel has no route, or does not answer.
-    #[error("cannot read the route to {0}: {1}")]
-    Route(IpAddr, Errno),
-    /// The interface cannot be read.
-    #[error("cannot read interface {0}: {1}")]
-    Interface(u32, Errno),
-    /// The interface does not use Ethernet.
-    #[error("interface {0} does not use Ethernet")]
-    NotEthernet(String),
-    /// The next hop's hardware address is missing.
-    #[error("the hardware address of {hop} on {interface} is unknown")]
-    Neighbour {
-        /// The next hop.
-        hop: IpAddr,
-        /// The interface.
-        interface: String,
-    },
+#[error("{0}")]
+pub struct RouteError(String);
+
+impl RouteError {
+    fn of_interface(index: u32, error: Errno) -> Self {
+        Self(format!("cannot read interface {index}: {error}"))
+    }
 }
 
 /// A network interface as routing netlink shows it.
@@ -88,27 +77,29 @@ pub struct Way {
 /// # Errors
 /// [`RouteError`] with what is unknown.
 pub fn way_to(own: IpAddr, peer: IpAddr, scope: u32) -> Result<Way, RouteError> {
-    let (index, hop) = route(own, peer, scope).map_err(|error| RouteError::Route(peer, error))?;
+    let (index, hop) = route(own, peer, scope)
+        .map_err(|error| RouteError(format!("cannot read the route to {peer}: {error}")))?;
     let interface = interface(index)?;
     if !interface.is_ethernet {
-        return Err(RouteError::NotEthernet(interface.name));
+        return Err(RouteError(format!("interface {} does not use Ethernet", interface.name)));
     }
-    let next_mac = neighbour(index, hop)
-        .map_err(|error| RouteError::Interface(index, error))?
-        .ok_or_else(|| RouteError::Neighbour { hop, interface: interface.name.clone() })?;
+    let next_mac =
+        neighbour(index, hop).map_err(|error| RouteError::of_interface(index, error))?.ok_or_else(|| {
+            RouteError(format!("the hardware address of {hop} on {} is unknown", interface.name))
+        })?;
     Ok(Way { interface, next_mac })
 }
 
 /// Reads an interface.
 ///
 /// # Errors
-/// [`RouteError::Interface`].
+/// [`RouteError`] if it cannot be read.
 pub fn interface(index: u32) -> Result<Interface, RouteError> {
     let mut request = [0; LINK_HEADER_BYTES];
     let [_, _, _, _, i0, i1, i2, i3, ..] = &mut request;
     [*i0, *i1, *i2, *i3] = index.to_ne_bytes();
-    let answer = ask_route(RTM_GETLINK, &request).map_err(|error| RouteError::Interface(index, error))?;
-    interface_of(&answer).ok_or(RouteError::Interface(index, Errno::BADMSG))
+    let answer = ask_route(RTM_GETLINK, &request).map_err(|error| RouteError::of_interface(index, error))?;
+    interface_of(&answer).ok_or_else(|| RouteError::of_interface(index, Errno::BADMSG))
 }
 
 fn interface_of(answer: &[u8]) -> Option<Interface> {
@@ -202,10 +193,10 @@ mod tests {
     fn the_way_to_loopback_is_no_ethernet() {
         let own = Ipv4Addr::LOCALHOST.into();
         let error = way_to(own, own, 0).unwrap_err();
-        assert_eq!(error, RouteError::NotEthernet("lo".into()));
+        assert_eq!(error.to_string(), "interface lo does not use Ethernet");
         let lo = interface(1).unwrap();
         assert_eq!((lo.name.as_str(), lo.xdp, lo.mtu_bytes > 1_500), ("lo", None, true));
-        assert!(matches!(interface(u32::MAX >> 1), Err(RouteError::Interface(..))));
+        assert!(interface(u32::MAX >> 1).unwrap_err().to_string().starts_with("cannot read interface"));
     }
 
     #[test]

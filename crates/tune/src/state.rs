@@ -106,9 +106,6 @@ pub enum StateError {
         /// The system's error.
         source: io::Error,
     },
-    /// lowlat did not create this file or directory.
-    #[error(transparent)]
-    Host(HostError),
     /// A file has unexpected content.
     #[error(
         "cannot parse {path}: {source}; found {raw:?}, expected a document of lowlat\nhint: restore it from a \
@@ -122,15 +119,9 @@ pub enum StateError {
         /// The first characters.
         raw: String,
     },
-    /// The file of the plan in force is missing.
-    #[error(
-        "cannot read {path}: the file of the plan in force is missing\nhint: run `lowlat tune rollback`, which only \
-         needs the undo log"
-    )]
-    NoPlan {
-        /// Its path.
-        path: String,
-    },
+    /// A file is missing, or lowlat did not create it.
+    #[error("{0}")]
+    Other(String),
 }
 
 fn hint(source: &io::Error) -> &'static str {
@@ -144,7 +135,7 @@ impl From<HostError> for StateError {
     fn from(error: HostError) -> Self {
         match error {
             HostError::Io { doing, path, source } => Self::Io { doing, path, source },
-            other => Self::Host(other),
+            other => Self::Other(other.to_string()),
         }
     }
 }
@@ -223,7 +214,11 @@ impl StateDir {
         let Some(Note { in_force, .. }) = self.read(&[], IN_FORCE)? else { return Ok(None) };
         match self.plan(&in_force.plan_id)? {
             Some(plan) => Ok(Some((in_force, plan))),
-            None => Err(StateError::NoPlan { path: self.plan_path(&in_force.plan_id).display().to_string() }),
+            None => Err(StateError::Other(format!(
+                "cannot read {}: the file of the plan in force is missing\nhint: run `lowlat tune rollback`, which only \
+                 needs the undo log",
+                self.plan_path(&in_force.plan_id).display()
+            ))),
         }
     }
 

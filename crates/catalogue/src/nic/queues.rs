@@ -12,7 +12,7 @@ use lowlat_settings::{
     Context, Impact, Judgement, Layer, Setting, Want,
     change::{
         Proposal, Target,
-        nic::{NicKind, channels, feature, rps, xps},
+        nic::{NicKind, channels, feature, steering},
     },
     judge::each::{One, isolated, list},
 };
@@ -150,7 +150,7 @@ struct Steering {
 
 /// No isolated CPU receives for others.
 const RPS: Steering = Steering {
-    kind: &rps::KIND,
+    kind: &steering::RPS,
     queues: |nic| &nic.rps,
     is_fault: |context, cpus| !cpus.is_disjoint(&context.allocation.isolated),
     is_of_any_interface: true,
@@ -159,7 +159,7 @@ const RPS: Steering = Steering {
 
 /// No queue serves both sides.
 const XPS: Steering = Steering {
-    kind: &xps::KIND,
+    kind: &steering::XPS,
     queues: |nic| &nic.xps,
     is_fault: |context, cpus| {
         let allocation = &context.allocation;

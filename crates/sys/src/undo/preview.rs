@@ -35,13 +35,6 @@ pub struct RollbackPreview {
     pub damage: Option<Damage>,
 }
 
-impl RollbackPreview {
-    /// Whether everything would have its previous state, according to the log.
-    pub fn is_complete(&self) -> bool {
-        self.left.is_empty() && self.damage.is_none()
-    }
-}
-
 /// Expected states of targets at this point, by kind and identity.
 pub(super) type ExpectedStates = BTreeMap<(String, String), State>;
 

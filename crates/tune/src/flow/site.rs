@@ -136,41 +136,38 @@ impl Site {
 
     /// Opens the undo log for changes. Waits for another process that uses it, at most [`Site::log_wait`].
     pub(super) fn open_log(&self) -> Result<UndoLog, FlowError> {
-        let start = Instant::now();
-        loop {
-            // A note that cannot be read is reported where it is needed; until then all records of the log
-            // are kept.
-            let is_sealed_at = |end: &LogMark| match self.state.note() {
-                Ok(Some((_, seal))) => seal.is_none_or(|seal| seal.mark == *end),
-                Ok(None) => true,
-                Err(_) => false,
-            };
-            match UndoLog::open(self.state.make_undo_log()?, self.writer()?, is_sealed_at) {
-                Err(UndoError::Locked { .. }) if start.elapsed() < self.log_wait => {
-                    std::thread::sleep(LOCK_PAUSE);
-                }
-                opened => {
-                    let log = self.with_targets(opened?);
-                    if log.is_compacted() {
-                        self.seal(&log)?;
-                    }
-                    return Ok(log);
-                }
-            }
+        // A note that cannot be read is reported where it is needed; until then all records of the log are kept.
+        let is_sealed_at = |end: &LogMark| match self.state.note() {
+            Ok(Some((_, seal))) => seal.is_none_or(|seal| seal.mark == *end),
+            Ok(None) => true,
+            Err(_) => false,
+        };
+        let open = || UndoLog::open(self.state.make_undo_log()?, self.writer()?, is_sealed_at);
+        let log = self.with_targets(self.when_unlocked(open)?);
+        if log.is_compacted() {
+            self.seal(&log)?;
         }
+        Ok(log)
     }
 
     /// Opens the undo log for reading; none if it is missing. Creates and changes nothing. Waits as
     /// [`Site::open_log`] does.
     pub(super) fn look_at_log(&self) -> Result<Option<UndoLog>, FlowError> {
+        let look = || match self.state.open_undo_log()? {
+            Some(dir) => UndoLog::look(dir, self.writer()?).map(Some),
+            None => Ok(None),
+        };
+        Ok(self.when_unlocked(look)?.map(|log| self.with_targets(log)))
+    }
+
+    fn when_unlocked<T>(&self, open: impl Fn() -> Result<T, UndoError>) -> Result<T, UndoError> {
         let start = Instant::now();
         loop {
-            let Some(dir) = self.state.open_undo_log()? else { return Ok(None) };
-            match UndoLog::look(dir, self.writer()?) {
+            match open() {
                 Err(UndoError::Locked { .. }) if start.elapsed() < self.log_wait => {
                     std::thread::sleep(LOCK_PAUSE);
                 }
-                opened => return Ok(Some(self.with_targets(opened?))),
+                opened => return opened,
             }
         }
     }

@@ -261,8 +261,8 @@ fn interfaces_answer_for_queues_waits_features_and_masks() {
         .change(nic::coalescing::KIND.of("eth0", "rx-usecs"), "50", "0")
         .change(nic::coalescing::KIND.of("eth0", "adaptive-rx"), "on", "off")
         .change(nic::rings::KIND.of("eth0", "rx"), "256", "4096")
-        .change(nic::rps::KIND.of("eth0", "rx-0"), "0-15", "0,8")
-        .change(nic::rps::KIND.of("eth0", "rx-9"), "0-15", "0,8")
+        .change(nic::steering::RPS.of("eth0", "rx-0"), "0-15", "0,8")
+        .change(nic::steering::RPS.of("eth0", "rx-9"), "0-15", "0,8")
         .change(nic::feature::KIND.of("eth0", "rx-lro"), "on", "off")
         .change(nic::feature::KIND.of("ens1", "rx-lro"), "on", "off");
     case.says("eth0 combined queues", Standing::Overridden, &["16", "nmcli"]);

@@ -38,8 +38,8 @@ fn target() -> impl Strategy<Value = Target> {
         11 => Target::WorkqueueCpus { name: None },
         12 => nic::channels::KIND.of(a, b),
         13 => nic::coalescing::KIND.of(a, b),
-        14 => nic::rps::KIND.of(a, b),
-        15 => nic::xps::KIND.of(a, b),
+        14 => nic::steering::RPS.of(a, b),
+        15 => nic::steering::XPS.of(a, b),
         16 => Target::FileKey { path: a, key: b },
         _ => Target::OwnedFile { path: a },
     })

@@ -9,9 +9,8 @@ pub mod fec;
 pub mod napi;
 pub mod pause;
 pub mod rings;
-pub mod rps;
 pub mod rss;
-pub mod xps;
+pub mod steering;
 
 use crate::change::{
     Kind, Mechanism, Missing, Part, Rival, Target,
@@ -35,9 +34,9 @@ pub const KINDS: &[&NicKind] = &[
     &napi::KIND,
     &pause::KIND,
     &rings::KIND,
-    &rps::KIND,
+    &steering::RPS,
     &rss::KIND,
-    &xps::KIND,
+    &steering::XPS,
 ];
 
 /// A kind of change to an interface, such as its ring sizes.
