@@ -2,6 +2,7 @@
 
 use crate::host::Host;
 use crate::labels::{self, LabelArgs};
+use crate::progress::Progress;
 use anyhow::{Context, bail};
 use jiff::Timestamp;
 use lowlat_host::Labels;
@@ -33,28 +34,49 @@ pub struct Run {
     labels: LabelArgs,
     command: &'static str,
     clock: Instant,
-    /// Start of the run, for the document.
-    pub started_at: Timestamp,
+    started_at: Timestamp,
+    /// The host and how it is set, as read before the measurement.
+    pub host: Host,
+    pub audit: Audit,
+    /// Progress line, which the end of the run clears.
+    pub progress: Progress,
     /// Warnings about the run itself.
     pub warnings: Vec<String>,
 }
 
 impl Run {
-    /// Starts the run of a subcommand. `labels` name its document.
-    pub fn begin(command: &'static str, labels: &LabelArgs) -> Self {
+    /// Starts the run of a subcommand: reads the host and judges it. `labels` name its document.
+    pub fn begin(
+        command: &'static str,
+        labels: &LabelArgs,
+        read: impl FnOnce() -> anyhow::Result<Host>,
+    ) -> anyhow::Result<Self> {
         let (clock, started_at) = (Instant::now(), Timestamp::now());
-        Self { labels: labels.clone(), command, clock, started_at, warnings: Vec::new() }
+        let progress = Progress::new();
+        progress.say("reading the host");
+        let host = read()?;
+        progress.say("judging settings");
+        let audit = Audit::of(&host.context());
+        Ok(Self {
+            labels: labels.clone(),
+            command,
+            clock,
+            started_at,
+            host,
+            audit,
+            progress,
+            warnings: Vec::new(),
+        })
+    }
+
+    /// Starts the measurement, of which the document has the time.
+    pub fn start(&mut self) {
+        self.started_at = Timestamp::now();
     }
 
     /// Ends the run and returns its document. `stop` is the flag that interrupts the run.
-    pub fn document(
-        self,
-        host: Host,
-        audit: Audit,
-        measurements: Vec<Measurement>,
-        stop: &AtomicBool,
-    ) -> ResultDocument {
-        let Host { root, snapshot, role, allocation, .. } = host;
+    pub fn document(self, measurements: Vec<Measurement>, stop: &AtomicBool) -> ResultDocument {
+        let Host { root, snapshot, role, allocation, .. } = self.host;
         let host_name = labels::host_name(&root, snapshot.origin.is_redacted);
         let mut document = ResultDocument {
             document: ResultDocument::DOCUMENT.into(),
@@ -69,7 +91,7 @@ impl Run {
             role,
             snapshot,
             allocation,
-            audit,
+            audit: self.audit,
             measurements,
             readiness: Vec::new(),
             warnings: self.warnings,

@@ -137,6 +137,15 @@ impl<T: Serialize> Document<T> {
     }
 }
 
+/// Prints a result as JSON on stdout, or as the text that lowlat-report makes of it for the terminal's width.
+pub fn print_as(
+    is_json: bool,
+    value: &impl Serialize,
+    text: impl FnOnce(usize) -> String,
+) -> anyhow::Result<()> {
+    if is_json { print_json(value) } else { print(&text(width())) }
+}
+
 /// Prints a document as JSON on stdout. One without fields of its own for kind and version is a [`Document`].
 pub fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print_safe(&json_lines(value)?)

@@ -15,7 +15,6 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_host::{CpuSet, shell};
 use lowlat_report::Outcome;
 use lowlat_result::{Measurement, ResultDocument};
-use lowlat_settings::audit::Audit;
 use std::{
     path::{Path, PathBuf},
     sync::atomic::AtomicBool,
@@ -71,19 +70,13 @@ examples(&[
 
 fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let arguments = Arguments::from_arg_matches(matches)?;
-    let mut run = Run::begin("assess", &arguments.language.labels);
     let files = Files::prepare(&arguments)?;
     let stop = signals::stop_flag()?;
-    let progress = Progress::new();
-
-    progress.say("reading the host");
-    let host = arguments.host.read_silently()?.with_boot_entry();
-    progress.say("judging settings");
-    let audit = Audit::of(&host.context());
+    let labels = &arguments.language.labels;
+    let mut run = Run::begin("assess", labels, || Ok(arguments.host.read_silently()?.with_boot_entry()))?;
     let measurements;
-    (measurements, run.warnings) = measure(&arguments, &host, &stop, &progress)?;
-    progress.finish();
-    let document = run.document(host, audit, measurements, &stop);
+    (measurements, run.warnings) = measure(&arguments, &run.host, &stop, &run.progress)?;
+    let document = run.document(measurements, &stop);
     if arguments.json {
         // Print first: if the disk is full, only this output keeps the measurement.
         output::print_json(&document)?;

@@ -161,14 +161,10 @@ impl Diff {
         let read = |path: &PathBuf| Root::open(path).map(|root| snapshot::read(&root, CATALOGUE));
         let (a, b) = (read(&self.a)?, read(&self.b)?);
         let differences = diff(&a, &b, if self.all { DiffScope::All } else { DiffScope::Lasting });
-        if self.json {
-            output::print_json(&output::Document::of(
-                "lowlat-host-diff",
-                serde_json::json!({ "differences": differences }),
-            ))?;
-        } else {
-            output::print(&lowlat_report::host_diff_text(&differences, output::width()))?;
-        }
+        let found = serde_json::json!({ "differences": differences });
+        output::print_as(self.json, &output::Document::of("lowlat-host-diff", found), |width| {
+            lowlat_report::host_diff_text(&differences, width)
+        })?;
         Ok(if differences.is_empty() { Exit::Clean } else { Exit::Findings })
     }
 }

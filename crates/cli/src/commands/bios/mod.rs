@@ -116,12 +116,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 fn audit(arguments: &Audit) -> anyhow::Result<Exit> {
     let facts = arguments.source.read(&arguments.connection)?;
     let audit = BiosAudit::of(&facts, arguments.source.profile);
-    if arguments.json {
-        output::print_json(&audit)?;
-    } else {
-        let options = BiosTextOptions { show_all: arguments.all, width: output::width() };
-        output::print(&lowlat_report::bios_text(&audit, options))?;
-    }
+    output::print_as(arguments.json, &audit, |width| {
+        lowlat_report::bios_text(&audit, BiosTextOptions { show_all: arguments.all, width })
+    })?;
     Ok(audit.counts.checked().claim(audit.counts.differences > 0).into())
 }
 

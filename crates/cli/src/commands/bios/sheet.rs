@@ -33,11 +33,9 @@ pub fn run(sheet: &Sheet) -> anyhow::Result<Exit> {
     let (server, _) = lowlat_report::host_line(&host.snapshot);
     let host_name = host_name(&host.root, host.snapshot.origin.is_redacted);
     let labels = sheet.language.labels.of_all([Labels { host_name, ..Labels::default() }].iter());
-    if sheet.json {
-        output::print_json(&WithLabels { labels: &labels, result: &settings })?;
-    } else {
-        output::print(&lowlat_report::bios_sheet_text(&settings, &server, output::width()))?;
-    }
+    output::print_as(sheet.json, &WithLabels { labels: &labels, result: &settings }, |width| {
+        lowlat_report::bios_sheet_text(&settings, &server, width)
+    })?;
     write_all(page.iter().map(|file| {
         (file, Ok(sheet.language.page(lowlat_report::bios_sheet_html(&settings, &server), &labels)))
     }))?;

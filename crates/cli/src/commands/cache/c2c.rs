@@ -6,17 +6,14 @@ use crate::{
     documents::{self, Run},
     host::HostArgs,
     output::{self, Exit},
-    progress::Progress,
     signals,
 };
 use anyhow::Context as _;
 use clap::{ArgMatches, Args, Command, FromArgMatches, ValueEnum};
-use jiff::Timestamp;
 use lowlat_cache::c2c::{C2cMeasurement, C2cRecord, Limits, Matrix, Method};
 use lowlat_host::{CpuSet, HostSnapshot, topology::Topology};
 use lowlat_measure::cache::c2c;
 use lowlat_result::ResultDocument;
-use lowlat_settings::audit::Audit;
 use std::path::{Path, PathBuf};
 
 pub const COMMAND: Subcommand = Subcommand { name: "c2c", declare, run };
@@ -121,38 +118,32 @@ fn import(file: &Path, arguments: &Arguments) -> anyhow::Result<Exit> {
     let topology = if is_named { arguments.host.read()?.snapshot.topology } else { Topology::default() };
     let record =
         C2cRecord { method: arguments.method.unwrap_or(Way::Cas).into(), ..matrix.survey(&topology) };
-    if arguments.outputs.json {
-        output::print_json(&output::Document::of("lowlat-cache-c2c", &record))?;
-    } else {
-        output::print(&lowlat_cache_report::c2c_text(&record, &topology, output::width()))?;
-    }
+    output::print_as(arguments.outputs.json, &output::Document::of("lowlat-cache-c2c", &record), |width| {
+        lowlat_cache_report::c2c_text(&record, &topology, width)
+    })?;
     let differs = is_named && !lowlat_cache::c2c::differences(&record, &topology).is_empty();
     Ok(if differs { Exit::Findings } else { Exit::Clean })
 }
 
 fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
-    let mut run = Run::begin(C2cMeasurement::COMMAND, &arguments.outputs.files.language.labels);
-    let progress = Progress::new();
-    progress.say("reading the host");
-    let host = arguments.host.read_live("latencies")?;
-    let measured = chosen(arguments.cpus.as_ref(), &host.snapshot)?;
-    let audit = Audit::of(&host.context());
+    let labels = &arguments.outputs.files.language.labels;
+    let mut run = Run::begin(C2cMeasurement::COMMAND, labels, || arguments.host.read_live("latencies"))?;
+    let measured = chosen(arguments.cpus.as_ref(), &run.host.snapshot)?;
     let stop = signals::stop_flag()?;
     let mut limits = Limits::default();
     if arguments.all {
         limits.cpus_max_of_all_pairs = measured.len();
     }
-    progress.say(format!("measuring {} CPUs", measured.len()));
-    run.started_at = Timestamp::now();
-    let topology = &host.snapshot.topology;
+    run.progress.say(format!("measuring {} CPUs", measured.len()));
+    run.start();
+    let topology = &run.host.snapshot.topology;
     let method = arguments.method.unwrap_or(Way::Store).into();
-    let record = c2c::run(&host.root, (&measured, topology), method, limits, &stop, &mut |tries| {
+    let record = c2c::run(&run.host.root, (&measured, topology), method, limits, &stop, &mut |tries| {
         if tries.is_multiple_of(100) {
-            progress.say(format!("measured {tries} times"));
+            run.progress.say(format!("measured {tries} times"));
         }
-    });
-    progress.finish();
-    Ok(run.document(host, audit, vec![C2cMeasurement::from(record?).into()], &stop))
+    })?;
+    Ok(run.document(vec![C2cMeasurement::from(record).into()], &stop))
 }
 
 /// The CPUs to measure, two at least.

@@ -54,14 +54,11 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let options = ClockOptions { cpus: usable, duration: arguments.duration };
     let stop = signals::stop_flag()?;
     progress.say("measuring clocks");
-    let record = clock::run(&host.root, &host.snapshot, &options, &stop);
+    let record = clock::run(&host.root, &host.snapshot, &options, &stop)?;
     progress.finish();
-    let record = record?;
-    if arguments.json {
-        output::print_json(&output::Document::of("lowlat-cache-clock", &record))?;
-    } else {
-        output::print(&lowlat_cache_report::clock_text(&record, output::width()))?;
-    }
+    output::print_as(arguments.json, &output::Document::of("lowlat-cache-clock", &record), |width| {
+        lowlat_cache_report::clock_text(&record, width)
+    })?;
     // Relaxed: set by the signal handler; the threads have been joined.
     Ok(Exit::of_measurement(stop.load(Ordering::Relaxed), record.mhz_kept().is_some()))
 }

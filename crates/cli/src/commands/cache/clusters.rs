@@ -6,16 +6,13 @@ use crate::{
     documents::Run,
     host::HostArgs,
     output::{self, Exit},
-    progress::Progress,
     signals,
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches, value_parser};
-use jiff::Timestamp;
 use lowlat_cache::clusters::{ClustersMeasurement, ClustersRecord, Filling};
 use lowlat_host::CpuSet;
 use lowlat_measure::cache::clusters;
 use lowlat_result::ResultDocument;
-use lowlat_settings::audit::Audit;
 
 pub const COMMAND: Subcommand = Subcommand { name: "clusters", declare, run };
 
@@ -66,26 +63,26 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 }
 
 fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
-    let mut run = Run::begin(ClustersMeasurement::COMMAND, &arguments.outputs.files.language.labels);
-    let progress = Progress::new();
-    progress.say("reading the host");
-    let host = arguments.host.read()?;
-    let audit = Audit::of(&host.context());
+    let labels = &arguments.outputs.files.language.labels;
+    let mut run = Run::begin(ClustersMeasurement::COMMAND, labels, || arguments.host.read())?;
     let stop = signals::stop_flag()?;
-    run.started_at = Timestamp::now();
-    let topology = &host.snapshot.topology;
+    run.start();
+    let host = &run.host;
     let record = if host.root.is_live() {
-        match Filling::choose(topology, &super::usable(arguments.cpus.as_ref(), &host.snapshot)?) {
+        match Filling::choose(
+            &host.snapshot.topology,
+            &super::usable(arguments.cpus.as_ref(), &host.snapshot)?,
+        ) {
             Err(why) => ClustersRecord { why_not: Some(why), ..ClustersRecord::default() },
             Ok(filling) => {
-                let mut say =
-                    |round| progress.say(format!("measuring round {} of {}", round + 1, arguments.rounds));
+                let mut say = |round| {
+                    run.progress.say(format!("measuring round {} of {}", round + 1, arguments.rounds))
+                };
                 clusters::run(&host.root, &filling, arguments.rounds, &stop, &mut say)?
             }
         }
     } else {
         ClustersRecord::default()
     };
-    progress.finish();
-    Ok(run.document(host, audit, vec![ClustersMeasurement::from(record).into()], &stop))
+    Ok(run.document(vec![ClustersMeasurement::from(record).into()], &stop))
 }

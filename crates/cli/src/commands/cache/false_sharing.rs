@@ -91,14 +91,13 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let stop = signals::stop_flag()?;
     progress.say(format!("measuring {} rounds", arguments.rounds));
     progress.stand_still();
-    let record = sharing::run(&host.root, &chosen, arguments.rounds, &stop);
+    let record = sharing::run(&host.root, &chosen, arguments.rounds, &stop)?;
     progress.finish();
-    let record = record?;
-    if arguments.json {
-        output::print_json(&output::Document::of("lowlat-cache-false-sharing", &record))?;
-    } else {
-        output::print(&lowlat_cache_report::sharing_text(&record, output::width()))?;
-    }
+    output::print_as(
+        arguments.json,
+        &output::Document::of("lowlat-cache-false-sharing", &record),
+        |width| lowlat_cache_report::sharing_text(&record, width),
+    )?;
     // Relaxed: set by the signal handler; the threads have been joined.
     Ok(Exit::of_measurement(stop.load(Ordering::Relaxed), !record.rounds.is_empty()))
 }

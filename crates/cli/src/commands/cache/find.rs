@@ -55,11 +55,9 @@ pub fn find(target: &Target, duration: Duration, is_json: bool) -> anyhow::Resul
             return Ok(Exit::Error);
         }
     };
-    if is_json {
-        output::print_json(&output::Document::of("lowlat-cache-finder", &record))?;
-    } else {
-        output::print(&lowlat_cache_report::finder_text(&record, output::width()))?;
-    }
+    output::print_as(is_json, &output::Document::of("lowlat-cache-finder", &record), |width| {
+        lowlat_cache_report::finder_text(&record, width)
+    })?;
     waited(child)?;
     let is_found = record.findings().iter().any(|finding| finding.sharing != Sharing::True);
     Ok(match record.end {

@@ -84,14 +84,11 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         memory::plan(&host.root, &host.snapshot, &options)
     } else {
         memory::run(&host.root, &host.snapshot, &options, &stop, &mut |text| progress.say(text))
-    };
+    }?;
     progress.finish();
-    let record = record?;
-    if arguments.json {
-        output::print_json(&output::Document::of("lowlat-cache-memory", &record))?;
-    } else {
-        output::print(&lowlat_cache_report::memory_text(&record, output::width()))?;
-    }
+    output::print_as(arguments.json, &output::Document::of("lowlat-cache-memory", &record), |width| {
+        lowlat_cache_report::memory_text(&record, width)
+    })?;
     // Relaxed: set by the signal handler; the threads have been joined.
     Ok(Exit::of_measurement(stop.load(Ordering::Relaxed), is_plan || !record.paths.is_empty()))
 }

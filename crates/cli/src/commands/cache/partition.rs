@@ -10,7 +10,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_host::{HostSnapshot, resctrl::Resctrl};
 use lowlat_plan::Plan;
 use lowlat_settings::change::{WhyLeftOut, cache};
-use lowlat_tune::flow::{ApplyOptions, PlanFrom};
+use lowlat_tune::flow::ApplyOptions;
 use std::path::PathBuf;
 
 pub const COMMAND: Subcommand = Subcommand { name: "partition", declare, run };
@@ -55,24 +55,13 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let mut host = arguments.host.read()?;
     let plan = planned(&mut host)?;
     if arguments.plan {
-        if arguments.json {
-            output::print_json(&plan)?;
-        } else {
-            output::print(&lowlat_report::plan_text(&plan, output::width()))?;
-        }
+        output::print_as(arguments.json, &plan, |width| lowlat_report::plan_text(&plan, width))?;
         return Ok(plan.claim().into());
     }
     let site = tune::open(&arguments.host.root, arguments.state_dir.as_ref())?;
     let answers = (arguments.yes, arguments.json);
     let is_mounted = Resctrl::of(&host.snapshot).is_some();
-    let done = tune::carry_out(
-        &site,
-        &host.snapshot,
-        (plan, PlanFrom::Host),
-        ApplyOptions::default(),
-        answers,
-        tune::RoleOffer::None,
-    )?;
+    let done = tune::carry_out_here(&site, &host.snapshot, plan, ApplyOptions::default(), answers)?;
     if is_mounted {
         return Ok(done);
     }
@@ -82,14 +71,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         return Ok(done);
     }
     let plan = planned(&mut host)?;
-    tune::carry_out(
-        &site,
-        &host.snapshot,
-        (plan, PlanFrom::Host),
-        ApplyOptions::default(),
-        answers,
-        tune::RoleOffer::None,
-    )
+    tune::carry_out_here(&site, &host.snapshot, plan, ApplyOptions::default(), answers)
 }
 
 /// Returns the plan of the partition alone, or the reason why none is possible.

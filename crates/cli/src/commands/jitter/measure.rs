@@ -4,52 +4,45 @@ use super::{arguments::Arguments, live::Live, ready};
 use crate::{
     choose::{self, Chosen},
     documents::Run,
-    progress::Progress,
     signals,
 };
-use jiff::Timestamp;
 use lowlat_jitter::JitterMeasurement;
 use lowlat_measure::jitter::{self, JitterError, JitterOptions, Observation, RealTime, RealTimePolicy};
 use lowlat_result::ResultDocument;
-use lowlat_settings::audit::Audit;
 use std::sync::atomic::Ordering;
 
 /// Reads the host, waits for quiet if requested, and measures.
 pub fn run(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
-    let mut run = Run::begin(JitterMeasurement::KIND, &arguments.outputs.files.language.labels);
-    let progress = Progress::new();
-    progress.say("reading the host");
-    let host = arguments.host.read()?;
+    let labels = &arguments.outputs.files.language.labels;
+    let mut run = Run::begin(JitterMeasurement::KIND, labels, || arguments.host.read())?;
+    let host = &run.host;
     if !host.root.is_live() {
         return Err(JitterError::NotLive { root: host.root.label().to_owned() }.into());
     }
-    let audit = Audit::of(&host.context());
     let chosen = choose::isolated_first(arguments.cpus.as_ref(), host.cpus_of_role(), &host.snapshot)?;
     let options = options(arguments, &chosen);
     // Before the wait for quiet: there is no point in waiting for an offline CPU.
     options.check(&host.root)?;
     choose::step_aside(&chosen.cpus, &host.snapshot);
     let stop = signals::stop_flag()?;
-    let readiness = ready::look(&arguments.readiness, &host, &chosen, &audit, &stop, &progress)?;
+    let readiness = ready::look(&arguments.readiness, &run, &chosen, &stop)?;
     let observation = Observation {
         causes: !arguments.no_causes,
         raw: arguments.outputs.raw.clone(),
         saves_trace: arguments.outputs.save_trace.is_some(),
     };
-    progress.say("calibrating");
-    progress.stand_still();
-    let live = Live::new(&progress);
-    run.started_at = Timestamp::now();
-    let record = jitter::run_observed(&host.root, &options, &observation, &stop, &|now| live.show(now));
-    progress.finish();
-    let record = record?;
+    run.progress.say("calibrating");
+    run.progress.stand_still();
+    run.start();
+    let live = Live::new(&run.progress);
+    let record = jitter::run_observed(&run.host.root, &options, &observation, &stop, &|now| live.show(now))?;
     if record.was_stopped() {
         // Relaxed: pairs with the load in `Run::document`, in this thread. The run ended itself; no signal interrupted it.
         stop.store(false, Ordering::Relaxed);
     }
     let jitter = JitterMeasurement::from(record);
     run.warnings.extend(chosen.note);
-    let document = run.document(host, audit, vec![jitter.into()], &stop);
+    let document = run.document(vec![jitter.into()], &stop);
     Ok(ResultDocument { readiness, ..document })
 }
 

@@ -1,23 +1,21 @@
 //! Check that the host is quiet enough to start, and the wait for it.
 
 use super::arguments::ReadinessArgs;
-use crate::{choose::Chosen, host::Host, output::Interrupted, progress::Progress};
+use crate::{choose::Chosen, documents::Run, output::Interrupted};
 use anyhow::bail;
 use lowlat_jitter::{ReadinessPoint, ReadinessState, judge_readiness};
 use lowlat_measure::jitter::QuietWatch;
-use lowlat_settings::audit::Audit;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Checks the host, or waits until it is quiet. Isolated CPUs are measured to prove that they are quiet, so a host that
 /// is not ready stops such a run unless forced. Other CPUs are measured in any state.
 pub fn look(
     arguments: &ReadinessArgs,
-    host: &Host,
+    run: &Run,
     chosen: &Chosen,
-    audit: &Audit,
     stop: &AtomicBool,
-    progress: &Progress,
 ) -> anyhow::Result<Vec<ReadinessPoint>> {
+    let Run { host, audit, progress, .. } = run;
     let watch = QuietWatch::new(&host.root, &chosen.cpus, &host.snapshot, &host.allocation, audit);
     if arguments.wait {
         let points = watch.wait(stop, &|points| progress.say(waiting_for(points)));

@@ -136,11 +136,9 @@ pub fn run(arguments: &Record) -> anyhow::Result<Exit> {
             End::Signal => "it was interrupted",
         },
     };
-    if arguments.json {
-        output::print_json(&output::Document::of("lowlat-journal-record", &shown))?;
-    } else {
-        output::print(&lowlat_pipeline_report::journal_recorded_text(&shown, output::width()))?;
-    }
+    output::print_as(arguments.json, &output::Document::of("lowlat-journal-record", &shown), |width| {
+        lowlat_pipeline_report::journal_recorded_text(&shown, width)
+    })?;
     Ok(match ended {
         _ if recorded.lost > recorded.missed || fenced => Exit::Findings,
         End::Signal if arguments.duration.is_some() => Exit::Interrupted,

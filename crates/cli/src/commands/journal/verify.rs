@@ -42,14 +42,9 @@ pub fn run(arguments: &Verify) -> anyhow::Result<Exit> {
         let written = write_missing_indexes(&recording)?;
         output::talk(&format!("index files written: {written}"));
     }
-    if arguments.json {
-        output::print_json(&output::Document::of("lowlat-journal", &known))?;
-    } else {
-        output::print(&lowlat_pipeline_report::journal_text(
-            &show::view(&recording, &known),
-            output::width(),
-        ))?;
-    }
+    output::print_as(arguments.json, &output::Document::of("lowlat-journal", &known), |width| {
+        lowlat_pipeline_report::journal_text(&show::view(&recording, &known), width)
+    })?;
     let is_clean = known.is_complete() && !(arguments.no_gaps && known.gap_total().gaps > 0);
     Ok(if is_clean { Exit::Clean } else { Exit::Findings })
 }

@@ -7,7 +7,6 @@ use crate::{
     documents::Run,
     host::HostArgs,
     output::{self, Exit},
-    progress::Progress,
     signals,
 };
 use anyhow::Context;
@@ -18,7 +17,6 @@ use lowlat_net::{
     choose::{ChoiceRecord, ChoiceStudy, Goal, Mode, NetChoiceMeasurement},
     pingpong::{Scenario, Transport},
 };
-use lowlat_settings::audit::Audit;
 use std::time::Duration;
 
 pub const COMMAND: Subcommand = Subcommand { name: "choose", declare, run };
@@ -123,16 +121,13 @@ fn exit(record: &ChoiceRecord) -> Exit {
 }
 
 fn measure(arguments: &Arguments) -> anyhow::Result<lowlat_result::ResultDocument> {
-    let mut run = Run::begin(NetChoiceMeasurement::COMMAND, &arguments.outputs.files.language.labels);
     let scenario = scenario(arguments)?;
     // Each mode is checked before the host is read.
     for mode in Mode::ALL {
         mode.applied_to(&scenario).check().map_err(net::PingpongError::from)?;
     }
-    let progress = Progress::new();
-    progress.say("reading the host");
-    let host = arguments.host_args.read_live("round trips")?;
-    let audit = Audit::of(&host.context());
+    let (command, labels) = (NetChoiceMeasurement::COMMAND, &arguments.outputs.files.language.labels);
+    let mut run = Run::begin(command, labels, || arguments.host_args.read_live("round trips"))?;
     let options = ChooseOptions {
         goal: Goal { p99_ns: arguments.p99.unwrap_or_default(), cpu_share: arguments.cpu },
         scenario,
@@ -141,13 +136,12 @@ fn measure(arguments: &Arguments) -> anyhow::Result<lowlat_result::ResultDocumen
         is_forced: arguments.force,
     };
     let stop = signals::stop_flag()?;
-    progress.stand_still();
-    run.started_at = jiff::Timestamp::now();
-    let record = net::run_choose(&host.root, &options, &stop, &|event| {
-        progress.say(in_words(event, arguments.rounds));
-    });
-    progress.finish();
-    Ok(run.document(host, audit, vec![NetChoiceMeasurement::from(record?).into()], &stop))
+    run.progress.stand_still();
+    run.start();
+    let record = net::run_choose(&run.host.root, &options, &stop, &|event| {
+        run.progress.say(in_words(event, arguments.rounds));
+    })?;
+    Ok(run.document(vec![NetChoiceMeasurement::from(record).into()], &stop))
 }
 
 fn scenario(arguments: &Arguments) -> anyhow::Result<Scenario> {

@@ -6,7 +6,6 @@ use crate::{
     documents::{self, Run},
     host::HostArgs,
     output::{self, Exit},
-    progress::Progress,
     signals,
 };
 use anyhow::Context;
@@ -18,7 +17,6 @@ use lowlat_net::{
     tools::{self, Tool, ToolOutput},
 };
 use lowlat_result::ResultDocument;
-use lowlat_settings::audit::Audit;
 use std::path::{Path, PathBuf};
 
 pub const COMMAND: Subcommand = Subcommand { name: "compare", declare, run };
@@ -82,27 +80,23 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 }
 
 fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
-    let mut run = Run::begin(NetCompareMeasurement::COMMAND, &arguments.outputs.files.language.labels);
     let is_imported = !arguments.import.is_empty();
     let sides = if is_imported { Vec::new() } else { sides(&arguments.sides)? };
     let imported = imported(&arguments.import)?;
-    let progress = Progress::new();
-    progress.say("reading the host");
-    let host = arguments.host_args.read_live("round trips")?;
-    let audit = Audit::of(&host.context());
+    let (command, labels) = (NetCompareMeasurement::COMMAND, &arguments.outputs.files.language.labels);
+    let mut run = Run::begin(command, labels, || arguments.host_args.read_live("round trips"))?;
     let stop = signals::stop_flag()?;
-    progress.stand_still();
-    run.started_at = jiff::Timestamp::now();
+    run.progress.stand_still();
+    run.start();
     let options = CompareOptions { sides, rounds: arguments.rounds, cpus: arguments.cpus };
     let record = if is_imported {
         imported
     } else {
-        net::run_compare(&host.root, &options, &stop, &|round, side| {
-            progress.say(format!("round {} of {}: side {side}", round + 1, arguments.rounds));
+        net::run_compare(&run.host.root, &options, &stop, &|round, side| {
+            run.progress.say(format!("round {} of {}: side {side}", round + 1, arguments.rounds));
         })?
     };
-    progress.finish();
-    Ok(run.document(host, audit, vec![NetCompareMeasurement::from(record).into()], &stop))
+    Ok(run.document(vec![NetCompareMeasurement::from(record).into()], &stop))
 }
 
 /// Splits the arguments into sides at each `--`. A part that starts with an option continues the one before: netperf

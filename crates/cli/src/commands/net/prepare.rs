@@ -7,7 +7,7 @@ use crate::{
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_plan::Plan;
-use lowlat_tune::flow::{ApplyOptions, PlanFrom};
+use lowlat_tune::flow::ApplyOptions;
 use std::path::PathBuf;
 
 pub const COMMAND: Subcommand = Subcommand { name: "prepare", declare, run };
@@ -86,19 +86,8 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         let site = tune::open(&arguments.host.root, arguments.state_dir.as_ref())?;
         let options = ApplyOptions { only_run_time: arguments.only_run_time, ..ApplyOptions::default() };
         let answers = (arguments.yes, arguments.json);
-        return tune::carry_out(
-            &site,
-            &host.snapshot,
-            (plan, PlanFrom::Host),
-            options,
-            answers,
-            tune::RoleOffer::None,
-        );
+        return tune::carry_out_here(&site, &host.snapshot, plan, options, answers);
     }
-    if arguments.json {
-        output::print_json(&plan)?;
-    } else {
-        output::print(&lowlat_report::plan_text(&plan, output::width()))?;
-    }
+    output::print_as(arguments.json, &plan, |width| lowlat_report::plan_text(&plan, width))?;
     Ok(plan.claim().into())
 }

@@ -47,10 +47,8 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         is_loaded: stack.is_some_and(|stack| stack.is_loaded.known() == Some(&true)),
         helpers: HELPERS.map(|name| (name, programs::find(&host.root, name, &path()))).to_vec(),
     };
-    if arguments.json {
-        output::print_json(&output::Document::of("lowlat-onload", &status))?;
-    } else {
-        output::print(&onload_status_text(&status, output::width()))?;
-    }
+    output::print_as(arguments.json, &output::Document::of("lowlat-onload", &status), |width| {
+        onload_status_text(&status, width)
+    })?;
     Ok(Exit::Clean)
 }

@@ -84,12 +84,10 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     }
     let compared = SideBySide::of(&named(&documents), arguments.pairs, arguments.fail_if_worse.as_ref())?;
     let labels = arguments.language.labels.of_all(documents.iter().map(|(_, document)| &document.labels));
-    if arguments.json {
-        let document = output::Document::of("lowlat-compare", &compared);
-        output::print_json(&WithLabels { labels: &labels, result: &document })?;
-    } else {
-        output::print(&lowlat_report::side_by_side_text(&compared, output::width()))?;
-    }
+    let document = output::Document::of("lowlat-compare", &compared);
+    output::print_as(arguments.json, &WithLabels { labels: &labels, result: &document }, |width| {
+        lowlat_report::side_by_side_text(&compared, width)
+    })?;
     write_all(page.iter().map(|file| {
         (file, Ok(arguments.language.page(lowlat_report::side_by_side_html(&compared), &labels)))
     }))?;

@@ -118,7 +118,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 
 /// Role file to install with a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RoleOffer {
+enum RoleOffer {
     None,
     /// Install this text if the user agrees.
     Ask(String),
@@ -137,8 +137,19 @@ fn offer(arguments: &Arguments, site: &Site) -> anyhow::Result<RoleOffer> {
     })
 }
 
+/// Asks, applies a plan that was made for this host just now, and prints what became of it.
+pub fn carry_out_here(
+    site: &Site,
+    host: &HostSnapshot,
+    plan: Plan,
+    options: ApplyOptions,
+    answers: (bool, bool),
+) -> anyhow::Result<Exit> {
+    carry_out(site, host, (plan, PlanFrom::Host), options, answers, RoleOffer::None)
+}
+
 /// Asks, applies a plan, and prints what became of it.
-pub fn carry_out(
+fn carry_out(
     site: &Site,
     host: &HostSnapshot,
     (wanted, from): (Plan, PlanFrom),
@@ -148,11 +159,9 @@ pub fn carry_out(
 ) -> anyhow::Result<Exit> {
     let mut ready = Ready::new(site, host, wanted, from, options)?;
     if ready.plan.changes.is_empty() {
-        if json {
-            output::print_json(&ApplyOutcome::of_nothing(&ready.plan))?;
-        } else {
-            output::print(&lowlat_report::plan_text(&ready.plan, output::width()))?;
-        }
+        output::print_as(json, &ApplyOutcome::of_nothing(&ready.plan), |width| {
+            lowlat_report::plan_text(&ready.plan, width)
+        })?;
         if matches!(role, RoleOffer::Install(_)) {
             output::talk(&format!(
                 "The role was not installed, because there is no plan to apply\nhint: copy it to {ROLE_FILE}"
@@ -177,14 +186,9 @@ pub fn carry_out(
     // The first Ctrl-C lets the apply finish: half a plan is worse than all or none.
     let _stop = signals::stop_flag()?;
     let progress = Progress::new();
-    let outcome = ready.carry_out(site, host, &mut |what| progress.say(what));
+    let outcome = ready.carry_out(site, host, &mut |what| progress.say(what))?;
     progress.finish();
-    let outcome = outcome?;
-    if json {
-        output::print_json(&outcome)?;
-    } else {
-        output::print(&lowlat_report::apply_text(&ready.plan, &outcome, output::width()))?;
-    }
+    output::print_as(json, &outcome, |width| lowlat_report::apply_text(&ready.plan, &outcome, width))?;
     Ok(if outcome.count(Fate::Refused) == 0 { Exit::Clean } else { Exit::Findings })
 }
 

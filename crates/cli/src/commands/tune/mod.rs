@@ -12,7 +12,7 @@ mod rollback;
 mod status;
 pub mod verify;
 
-pub use apply::{RoleOffer, carry_out};
+pub use apply::carry_out_here;
 pub use ask::open;
 
 use super::Subcommand;

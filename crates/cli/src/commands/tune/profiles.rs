@@ -59,15 +59,13 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         },
     });
     let list = Profiles { profiles: lines.into(), tuned_profile: host.services.tuned.profile };
-    if arguments.json {
-        output::print_json(&output::Document::of("lowlat-profiles", &list))?;
-    } else {
-        output::print(&profiles_text(
+    output::print_as(arguments.json, &output::Document::of("lowlat-profiles", &list), |width| {
+        profiles_text(
             &list.profiles,
             list.tuned_profile.known().map(String::as_str),
             root.is_capture(),
-            output::width(),
-        ))?;
-    }
+            width,
+        )
+    })?;
     Ok(Exit::Clean)
 }

@@ -104,11 +104,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
 }
 
 fn print(outcome: &RollbackOutcome, is_json: bool) -> anyhow::Result<Exit> {
-    if is_json {
-        output::print_json(outcome)?;
-    } else {
-        output::print(&lowlat_report::rollback_text(outcome, output::width()))?;
-    }
+    output::print_as(is_json, outcome, |width| lowlat_report::rollback_text(outcome, width))?;
     Ok(if outcome.is_complete() { Exit::Clean } else { Exit::Findings })
 }
 

@@ -42,11 +42,9 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         root.label()
     );
     let status = flow::status(&arguments.site.open()?)?;
-    if arguments.json {
-        output::print_json(&status)?;
-    } else {
-        output::print(&lowlat_report::status_text(&status, &since(&status), output::width()))?;
-    }
+    output::print_as(arguments.json, &status, |width| {
+        lowlat_report::status_text(&status, &since(&status), width)
+    })?;
     let is_in_part = status.in_force.known().is_some_and(|plan| !plan.is_complete || plan.is_of_other_host);
     let is_in_part = is_in_part || status.reboot == RebootStatus::Refused;
     let is_sound = !is_in_part && status.damage.is_none() && status.unfinished.is_empty();

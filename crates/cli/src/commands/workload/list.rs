@@ -29,13 +29,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
         .iter()
         .map(|of| Listed { name: of.name, about: of.about, unit: of.unit, why_not: of.why_not() })
         .collect();
-    if arguments.json {
-        output::print_json(&output::Document::of(
-            "lowlat-workloads",
-            serde_json::json!({ "workloads": listed }),
-        ))?;
-    } else {
-        output::print(&list_text(&listed, output::width()))?;
-    }
+    let document = output::Document::of("lowlat-workloads", serde_json::json!({ "workloads": listed }));
+    output::print_as(arguments.json, &document, |width| list_text(&listed, width))?;
     Ok(Exit::Clean)
 }

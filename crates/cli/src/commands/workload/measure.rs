@@ -6,18 +6,15 @@ use crate::{
     documents::Run,
     host::HostArgs,
     output::{self, Exit},
-    progress::Progress,
     signals,
 };
 use anyhow::Context;
 use clap::{Args, value_parser};
-use jiff::Timestamp;
 use lowlat_measure::{
     affinity,
     workload::{self, Order, Site, WORKLOADS, Workload},
 };
 use lowlat_result::ResultDocument;
-use lowlat_settings::audit::Audit;
 use lowlat_workload::WorkloadMeasurement;
 use std::time::Duration;
 
@@ -103,20 +100,17 @@ pub fn run(
 }
 
 fn measure(command: &'static str, arguments: &MeasureArgs, order: Order) -> anyhow::Result<ResultDocument> {
-    let mut run = Run::begin(command, &arguments.outputs.files.language.labels);
-    let progress = Progress::new();
-    progress.say("reading the host");
-    let host = arguments.host.read_live("workloads")?;
-    let audit = Audit::of(&host.context());
+    let labels = &arguments.outputs.files.language.labels;
+    let mut run = Run::begin(command, labels, || arguments.host.read_live("workloads"))?;
     let usable = affinity::current()?;
     let stop = signals::stop_flag()?;
-    progress.stand_still();
-    run.started_at = Timestamp::now();
+    run.progress.stand_still();
+    run.start();
     let order = Order { rounds: arguments.rounds, time: arguments.time, ..order };
-    let site = Site { root: &host.root, topology: &host.snapshot.topology, usable: &usable };
+    let site = Site { root: &run.host.root, topology: &run.host.snapshot.topology, usable: &usable };
     let record = workload::run(site, &order, &stop, &|round, cell| {
         let of = arguments.rounds;
-        progress.say(format!(
+        run.progress.say(format!(
             "round {} of {of}: {} x {}, {}",
             round + 1,
             cell.workload,
@@ -124,6 +118,5 @@ fn measure(command: &'static str, arguments: &MeasureArgs, order: Order) -> anyh
             cell.setting
         ));
     });
-    progress.finish();
-    Ok(run.document(host, audit, vec![WorkloadMeasurement::from(record).into()], &stop))
+    Ok(run.document(vec![WorkloadMeasurement::from(record).into()], &stop))
 }

@@ -5,23 +5,19 @@ use crate::{
     commands::net::{command_line, sfnt_header},
     documents::Run,
     output::{self, Exit},
-    progress::Progress,
     results::RunFiles,
     signals,
 };
 use anyhow::Context;
-use jiff::Timestamp;
 use lowlat_measure::net::{self, ClientOptions, StreamClientOptions};
 use lowlat_net::{
     sfnt,
     stream::{StreamMeasurement, StreamRecord},
 };
 use lowlat_result::ResultDocument;
-use lowlat_settings::audit::Audit;
 
 /// Measures, prints, writes the files.
 pub fn run(arguments: &ClientArgs) -> anyhow::Result<Exit> {
-    let mut run = Run::begin(StreamMeasurement::COMMAND, &arguments.outputs.files.language.labels);
     let stream = arguments.stream()?;
     let scenario = arguments.scenario(&stream)?;
     scenario.check().map_err(net::PingpongError::from)?;
@@ -34,28 +30,24 @@ pub fn run(arguments: &ClientArgs) -> anyhow::Result<Exit> {
         scenario,
     };
     let outputs = Outputs::prepare(&arguments.outputs)?;
-    let progress = Progress::new();
-    progress.say("reading the host");
-    let host = arguments.host_args.read()?;
+    let labels = &arguments.outputs.files.language.labels;
+    let mut run = Run::begin(StreamMeasurement::COMMAND, labels, || arguments.host_args.read())?;
     anyhow::ensure!(
-        host.root.is_live(),
+        run.host.root.is_live(),
         "cannot measure {}: messages can only be sent from the running host\nhint: leave out --root",
-        host.root.label()
+        run.host.root.label()
     );
-    let audit = Audit::of(&host.context());
     let stop = signals::stop_flag()?;
-    progress.say("measuring rates");
-    progress.stand_still();
-    run.started_at = Timestamp::now();
+    run.progress.say("measuring rates");
+    run.progress.stand_still();
+    run.start();
     let options = StreamClientOptions { client, stream };
-    let record = net::run_stream(&host.root, &options, &stop, &|round| {
+    let record = net::run_stream(&run.host.root, &options, &stop, &|round| {
         let lost = round.lost();
-        progress.say(format!("measured {:.0} messages/s, {lost} lost", round.target_per_s));
-    });
-    progress.finish();
-    let record = record?;
+        run.progress.say(format!("measured {:.0} messages/s, {lost} lost", round.target_per_s));
+    })?;
     let is_whole = !record.set_up.has_ended_early;
-    let document = run.document(host, audit, vec![StreamMeasurement::from(record).into()], &stop);
+    let document = run.document(vec![StreamMeasurement::from(record).into()], &stop);
     outputs.write(&document)?;
     Ok(Exit::of_measurement(document.is_interrupted, is_whole))
 }
