@@ -49,5 +49,4 @@ pub use study::{
     lengths_of, study,
 };
 pub use study_causes::{savings, study_with};
-pub use tracing_cost::ROUNDS_MIN;
 pub use warnings::Warning;

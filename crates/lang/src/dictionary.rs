@@ -13,9 +13,9 @@ const NESTING_MAX: usize = 8;
 /// A catalogue: texts and patterns with their translations.
 #[derive(Debug, Default)]
 pub struct Dictionary {
-    texts: HashMap<String, String>,
+    pub(crate) texts: HashMap<String, String>,
     /// Patterns by weight: of those that fit a text, the one that shares most with it is taken.
-    patterns: Vec<Pattern>,
+    pub(crate) patterns: Vec<Pattern>,
 }
 
 impl Dictionary {
@@ -40,18 +40,6 @@ impl Dictionary {
             Some(pattern) => self.patterns.push(pattern),
             None => _ = self.texts.insert(key, translation.to_owned()),
         }
-    }
-
-    /// Whether a text has an entry without holes.
-    #[cfg(test)]
-    pub(crate) fn has(&self, text: &str) -> bool {
-        self.texts.contains_key(text)
-    }
-
-    /// Number of its entries.
-    #[cfg(test)]
-    pub(crate) fn entry_count(&self) -> usize {
-        self.texts.len() + self.patterns.len()
     }
 }
 

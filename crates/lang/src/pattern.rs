@@ -169,40 +169,6 @@ impl Pattern {
     }
 }
 
-/// Returns how the holes or tags of a translation differ from those of its key, of which each is used once. `{}` and
-/// `{1}` take any hole.
-#[cfg(test)]
-pub fn difference(key: &str, translation: &str) -> Option<String> {
-    let (key, translation) = (pieces(key), pieces(translation));
-    let holes = |pieces: &[Piece]| {
-        let holes = pieces.iter().filter_map(|piece| match piece {
-            Piece::Hole { kind, place } => Some((*place, *kind)),
-            _ => None,
-        });
-        let mut holes: Vec<(usize, Kind)> = holes.collect();
-        holes.sort_by_key(|(place, _)| *place);
-        holes
-    };
-    let tags = |pieces: &[Piece]| {
-        let tags = pieces.iter().filter_map(|piece| match piece {
-            Piece::Tag(name) => Some(name.clone()),
-            _ => None,
-        });
-        let mut tags: Vec<String> = tags.collect();
-        tags.sort();
-        tags
-    };
-    let (wanted, found) = (holes(&key), holes(&translation));
-    let is_same = |((place, kind), (other_place, other)): (&(usize, Kind), &(usize, Kind))| {
-        place == other_place && (other == kind || *other == Kind::Any)
-    };
-    if wanted.len() != found.len() || !wanted.iter().zip(&found).all(is_same) {
-        return Some(format!("holes {found:?} instead of {wanted:?}"));
-    }
-    let (wanted, found) = (tags(&key), tags(&translation));
-    (wanted != found).then(|| format!("tags {found:?} instead of {wanted:?}"))
-}
-
 /// What a text has in the places of a key.
 #[derive(Debug, Default)]
 struct Found {
@@ -314,6 +280,61 @@ fn tag(text: &str) -> Option<(Piece, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{catalogues, chinese, dictionary::spelled};
+    use polib::po_file::parse_from_reader;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn catalogues_are_whole_and_have_each_text_once() {
+        let mut keys = BTreeSet::new();
+        for file in catalogues() {
+            let catalog = parse_from_reader(file.as_bytes()).expect("a PO file");
+            for message in catalog.messages() {
+                let (key, translation) = (spelled(message.msgid()), message.msgstr().expect("one form"));
+                assert!(!translation.is_empty(), "{key:?} is not translated");
+                assert_eq!(difference(&key, translation), None, "{translation:?} for {key:?}");
+                assert!(
+                    keys.insert(key.clone()),
+                    "{key:?} stands twice, perhaps once with µs or other spaces"
+                );
+            }
+        }
+        let all = chinese();
+        assert_eq!(all.texts.len() + all.patterns.len(), keys.len());
+    }
+
+    /// Returns how the holes or tags of a translation differ from those of its key, of which each is used once. `{}` and
+    /// `{1}` take any hole.
+    fn difference(key: &str, translation: &str) -> Option<String> {
+        let (key, translation) = (pieces(key), pieces(translation));
+        let holes = |pieces: &[Piece]| {
+            let holes = pieces.iter().filter_map(|piece| match piece {
+                Piece::Hole { kind, place } => Some((*place, *kind)),
+                _ => None,
+            });
+            let mut holes: Vec<(usize, Kind)> = holes.collect();
+            holes.sort_by_key(|(place, _)| *place);
+            holes
+        };
+        let tags = |pieces: &[Piece]| {
+            let tags = pieces.iter().filter_map(|piece| match piece {
+                Piece::Tag(name) => Some(name.clone()),
+                _ => None,
+            });
+            let mut tags: Vec<String> = tags.collect();
+            tags.sort();
+            tags
+        };
+        let (wanted, found) = (holes(&key), holes(&translation));
+        let is_same = |((place, kind), (other_place, other)): (&(usize, Kind), &(usize, Kind))| {
+            place == other_place && (other == kind || *other == Kind::Any)
+        };
+        if wanted.len() != found.len() || !wanted.iter().zip(&found).all(is_same) {
+            return Some(format!("holes {found:?} instead of {wanted:?}"));
+        }
+        let (wanted, found) = (tags(&key), tags(&translation));
+        (wanted != found).then(|| format!("tags {found:?} instead of {wanted:?}"))
+    }
 
     fn apply(key: &str, translation: &str, text: &str) -> Option<String> {
         Pattern::parse(key, translation).unwrap().apply(text, &Marks::default(), str::to_uppercase)

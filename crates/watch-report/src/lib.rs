@@ -20,6 +20,6 @@ pub use cpu_row::{CpuRow, State};
 pub use event::{Event, Level};
 pub use frame::{Sort, View, frame, plain_text};
 pub use line::Line;
-pub use metrics::{METRICS, classic, open_metrics};
+pub use metrics::{classic, open_metrics};
 pub use totals::Totals;
 pub use watch::{Settings, Step, Subject, Watch};

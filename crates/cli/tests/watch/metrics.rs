@@ -55,8 +55,9 @@ fn check_samples(names: &[String]) {
     {
         assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
     }
+    let listed = include_str!("../../../watch-report/tests/metrics.txt");
     for name in names {
-        assert!(lowlat_watch_report::METRICS.contains(&name.as_str()), "{name} is not listed");
+        assert!(listed.lines().any(|known| known == name), "{name} is not listed");
     }
 }
 

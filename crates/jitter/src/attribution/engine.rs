@@ -301,7 +301,7 @@ impl CpuAttributor {
         let main = Main {
             longest: self.keys.key(id),
             named: named.map(|(id, _)| self.keys.key(id)),
-            has_event: self.replay.has_event(),
+            has_event: self.replay.has_event,
         };
         (id, main)
     }
@@ -363,7 +363,7 @@ impl CpuAttributor {
 
     /// Number of events pushed so far, and number of events lost before or here.
     pub fn event_counts(&self) -> (u64, u64) {
-        (self.event_count, self.event_lost_count.saturating_add(self.queue.lost_count()))
+        (self.event_count, self.event_lost_count.saturating_add(self.queue.lost_count))
     }
 
     /// Events that wait for their interruption.

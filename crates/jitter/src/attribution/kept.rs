@@ -162,8 +162,8 @@ impl Keeper {
 fn fill(kept: &mut Kept, span: Span, window: u64, sorted: &[(KeyId, u64)], replay: &Replay, keys: &KeyTable) {
     (kept.span, kept.window, kept.is_touched) = (span, window, None);
     kept.steps.clear();
-    kept.steps.extend_from_slice(replay.timeline.steps());
-    kept.steps_cut_count = replay.timeline.cut_count();
+    kept.steps.extend_from_slice(&replay.timeline.steps);
+    kept.steps_cut_count = replay.timeline.cut_count;
     let (alone, rest) = sorted.split_at(sorted.len().min(PARTS_MAX));
     kept.parts.clear();
     kept.parts.extend_from_slice(alone);

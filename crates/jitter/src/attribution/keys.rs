@@ -97,7 +97,7 @@ impl KeyId {
 /// The causes that have occurred on one CPU.
 #[derive(Debug)]
 pub(super) struct KeyTable {
-    keys: Vec<CauseKey>,
+    pub(super) keys: Vec<CauseKey>,
     ids: BTreeMap<Activity, KeyId>,
 }
 
@@ -127,11 +127,6 @@ impl KeyTable {
     pub(super) fn key(&self, id: KeyId) -> CauseKey {
         self.keys.get(id.index()).copied().unwrap_or(CauseKey::Kind(CauseKind::Unexplained))
     }
-
-    /// All causes in order of their indexes.
-    pub(super) fn keys(&self) -> &[CauseKey] {
-        &self.keys
-    }
 }
 
 #[cfg(test)]
@@ -152,7 +147,7 @@ mod tests {
         for tid in 0..2_000 {
             table.id(Activity::Thread(tid));
         }
-        assert_eq!(table.keys().len(), KeyId::COUNT);
+        assert_eq!(table.keys.len(), KeyId::COUNT);
         let last = table.id(Activity::Thread(511));
         assert_eq!(table.key(last), CauseKey::Activity(Activity::Thread(511)));
         assert_eq!(table.id(Activity::Thread(512)), KeyId::of_kind(CauseKind::Thread));

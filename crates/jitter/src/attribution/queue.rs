@@ -15,7 +15,7 @@ const EVENTS_MIN: usize = 16;
 pub(super) struct Queue {
     events: VecDeque<TraceEvent>,
     events_max: usize,
-    lost_count: u64,
+    pub(super) lost_count: u64,
 }
 
 impl Queue {
@@ -65,11 +65,6 @@ impl Queue {
         event
     }
 
-    /// Number of dropped events.
-    pub(super) fn lost_count(&self) -> u64 {
-        self.lost_count
-    }
-
     /// Number of waiting events.
     pub(super) fn len(&self) -> usize {
         self.events.len()
@@ -93,7 +88,7 @@ mod tests {
         for ticks in 0..100 {
             queue.push(TraceEvent { ticks, step: TraceStep::Enter(Activity::Nmi) });
         }
-        assert_eq!((queue.len(), queue.capacity(), queue.lost_count()), (16, capacity, 85));
+        assert_eq!((queue.len(), queue.capacity(), queue.lost_count), (16, capacity, 85));
         assert_eq!(queue.pop(), Some(TraceEvent { ticks: 84, step: TraceStep::Lost(85) }));
         assert_eq!(queue.pop(), Some(TraceEvent { ticks: 85, step: TraceStep::Enter(Activity::Nmi) }));
     }

@@ -52,7 +52,7 @@ pub(super) struct Replay {
     cursor: u64,
     /// Ticks since the stack was last empty that have no cause yet.
     gap: u64,
-    has_event: bool,
+    pub(super) has_event: bool,
     has_lost: bool,
     /// Whether the gap follows a loss, so that anything may have run in it.
     is_after_loss: bool,
@@ -107,7 +107,7 @@ impl Replay {
 
     /// States that the events so far are stamped before the interruption: only what they left running counts.
     pub(super) fn enter(&mut self) {
-        let wants_timeline = self.timeline.is_wanted();
+        let wants_timeline = self.timeline.is_wanted;
         self.timeline.clear(wants_timeline);
         self.parts.clear();
         self.senders.clear();
@@ -126,11 +126,6 @@ impl Replay {
     #[cfg(test)]
     pub(super) fn capacities(&self) -> [usize; 3] {
         [self.stack.capacity(), self.parts.capacity(), self.timeline.capacity()]
-    }
-
-    /// Whether the interruption contained an event of the kernel.
-    pub(super) fn has_event(&self) -> bool {
-        self.has_event
     }
 
     /// Whether an event stamped after the interruption ends an activity that still runs, and so belongs to

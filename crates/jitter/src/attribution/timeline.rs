@@ -17,9 +17,9 @@ pub(super) struct RawStep {
 /// The first [`TIMELINE_STEPS_MAX`] steps. Written only on request: few interruptions are kept.
 #[derive(Debug)]
 pub(super) struct Timeline {
-    steps: Vec<RawStep>,
-    cut_count: u64,
-    is_wanted: bool,
+    pub(super) steps: Vec<RawStep>,
+    pub(super) cut_count: u64,
+    pub(super) is_wanted: bool,
 }
 
 impl Timeline {
@@ -36,10 +36,6 @@ impl Timeline {
         self.steps.clear();
         self.cut_count = 0;
         self.is_wanted = is_wanted;
-    }
-
-    pub(super) fn is_wanted(&self) -> bool {
-        self.is_wanted
     }
 
     pub(super) fn add(&mut self, offset: i64, depth: usize, change: Change, key: KeyId) {
@@ -99,13 +95,5 @@ impl Timeline {
         }
         let depth = u8::try_from(depth).unwrap_or(u8::MAX);
         self.steps.insert(place, RawStep { offset, depth, change: Change::Begins, key, sender: None });
-    }
-
-    pub(super) fn steps(&self) -> &[RawStep] {
-        &self.steps
-    }
-
-    pub(super) fn cut_count(&self) -> u64 {
-        self.cut_count
     }
 }

@@ -151,7 +151,7 @@ impl Totals {
         let last = windows.open().checked_sub(1);
         self.class(1, last.is_some_and(|window| windows.touched_at_end(window)));
         self.class(0, windows.touched_at_end(windows.open()));
-        let pairs = keys.keys().iter().copied().zip(self.sums);
+        let pairs = keys.keys.iter().copied().zip(self.sums);
         pairs
             .filter(|(_, (sum, _))| sum.count > 0)
             .map(|(key, (sum, by_second))| (key, sum, by_second.finish(whole_seconds)))

@@ -14,7 +14,7 @@ pub(super) struct Case<'a> {
     pub(super) context: &'a RemedyContext<'a>,
     /// What else the run found; empty if that is not known.
     pub(super) study: &'a JitterStudy,
-    is_on_housekeeping: bool,
+    pub(super) is_on_housekeeping: bool,
 }
 
 impl<'a> Case<'a> {
@@ -54,11 +54,6 @@ impl<'a> Case<'a> {
         };
         let sender = self.study.senders.iter().find(is_meant)?;
         sender.remedy.as_ref().map(|remedy| by_program(&remedy.action))
-    }
-
-    /// Whether it occurred on housekeeping CPUs only.
-    pub(super) fn is_on_housekeeping(&self) -> bool {
-        self.is_on_housekeeping
     }
 
     /// Text for a cause that is not a fault.

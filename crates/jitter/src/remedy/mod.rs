@@ -55,7 +55,7 @@ pub fn remedy(
         return Some(Remedy { setting: String::new(), action: advice });
     }
     let rule = rules::RULES.iter().find(|rule| rule.fits(cause))?;
-    let advice = if rule.belongs_to_housekeeping && hit.is_on_housekeeping() {
+    let advice = if rule.belongs_to_housekeeping && hit.is_on_housekeeping {
         Advice::Act(hit.leave_it_on_housekeeping())
     } else {
         (rule.act)(&hit)

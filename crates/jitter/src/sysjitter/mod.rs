@@ -17,5 +17,5 @@ pub mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use raw::{RawHead, RawOrder, RawRow, raw_file_name, raw_header, raw_row};
+pub use raw::{RawHead, RawRow, raw_file_name, raw_header, raw_row};
 pub use summary::{SysjitterCore, SysjitterSummary, summary};

@@ -15,18 +15,6 @@ pub struct RawHead {
     pub interruption_ticks: u64,
     /// `total_runtime`, in ticks of the counter.
     pub runtime_ticks: u64,
-    /// Order of the rows.
-    pub order: RawOrder,
-}
-
-/// Order of the rows of a raw file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum RawOrder {
-    /// By time.
-    #[default]
-    Time,
-    /// By length, shortest first (`--sort`); the rows lack the time since the previous one.
-    Length,
 }
 
 /// One interruption.
@@ -34,9 +22,8 @@ pub enum RawOrder {
 pub struct RawRow {
     /// Its end, since the start of the run: sysjitter takes time stamps after the gap.
     pub end_ns: u64,
-    /// Time since the end of the previous one, in whole microseconds; 0 in the first row. `None` in a file in
-    /// order of length.
-    pub delta_us: Option<u64>,
+    /// Time since the end of the previous one, in whole microseconds; 0 in the first row.
+    pub delta_us: u64,
     /// Its length, in ticks of the counter.
     pub ticks: u64,
     /// Its length.
@@ -44,10 +31,10 @@ pub struct RawRow {
 }
 
 impl RawRow {
-    /// A row of a file in time order; `previous_end_ns` is the [`RawRow::end_ns`] of the previous row.
+    /// A row; `previous_end_ns` is the [`RawRow::end_ns`] of the previous row.
     pub fn timed(end_ns: u64, previous_end_ns: Option<u64>, ticks: u64, length_ns: u64) -> Self {
         let delta_us = previous_end_ns.map_or(0, |previous| end_ns.saturating_sub(previous) / 1_000);
-        Self { end_ns, delta_us: Some(delta_us), ticks, length_ns }
+        Self { end_ns, delta_us, ticks, length_ns }
     }
 }
 
@@ -76,18 +63,11 @@ pub fn raw_header(head: &RawHead) -> String {
     }
     let percent =
         if runtime_ticks > 0 { 100.0 * interruption_ticks as f64 / runtime_ticks as f64 } else { 0.0 };
-    let titles = match head.order {
-        RawOrder::Time => {
-            "#      Timestamp      delta   <== interruption =>\n#         (nsec)     (usec)   (cycles)     (nsec)\n"
-        }
-        RawOrder::Length => {
-            "#      Timestamp   <== interruption =>\n#         (nsec)   (cycles)     (nsec)\n"
-        }
-    };
     format!(
         "{start}# interruption: {percent:.6}%\n# total_interruption: {interruption_ticks} cycles\n\
          # total_runtime: {runtime_ticks} cycles\n# total_interruption: {:.9} seconds\n\
-         # total_runtime: {:.9} seconds\n#\n{titles}",
+         # total_runtime: {:.9} seconds\n#\n\
+         #      Timestamp      delta   <== interruption =>\n#         (nsec)     (usec)   (cycles)     (nsec)\n",
         head.seconds(interruption_ticks),
         head.seconds(runtime_ticks)
     )
@@ -104,8 +84,5 @@ impl RawHead {
 /// One row with its line end.
 pub fn raw_row(row: &RawRow) -> String {
     let RawRow { end_ns, delta_us, ticks, length_ns } = row;
-    match delta_us {
-        Some(delta_us) => format!("{end_ns:16} {delta_us:10} {ticks:10} {length_ns:10}\n"),
-        None => format!("{end_ns:16} {ticks:10} {length_ns:10}\n"),
-    }
+    format!("{end_ns:16} {delta_us:10} {ticks:10} {length_ns:10}\n")
 }

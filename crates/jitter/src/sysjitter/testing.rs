@@ -1,7 +1,7 @@
 //! Reads what sysjitter and lowlat wrote, for tests and the comparison with sysjitter.
 
 use super::{
-    RawHead, RawOrder, RawRow, SysjitterCore, SysjitterSummary,
+    RawHead, RawRow, SysjitterCore, SysjitterSummary,
     summary::{Place, ROWS, VERBOSE_ROWS},
 };
 use lowlat_host::CPU_ID_MAX;
@@ -147,7 +147,7 @@ pub fn parse_raw(text: &str) -> Result<RawFile, SysjitterError> {
         head.runtime_ticks = lines.number("# total_runtime: ", " cycles")?;
         let _: f64 = lines.number("# total_interruption: ", " seconds")?;
         let _: f64 = lines.number("# total_runtime: ", " seconds")?;
-        head.order = lines.titles()?;
+        lines.titles()?;
     }
     let rows = lines.rows(&head)?;
     Ok(RawFile { head, rows })
@@ -178,8 +178,8 @@ impl<'a> Lines<'a> {
         number.and_then(|text| text.parse().ok()).ok_or_else(|| SysjitterError::at(at, line, expected))
     }
 
-    /// The titles of the columns, which show the order.
-    fn titles(&mut self) -> Result<RawOrder, SysjitterError> {
+    /// The titles of the columns.
+    fn titles(&mut self) -> Result<(), SysjitterError> {
         let mut words = Vec::new();
         for expected in ["a line with only \"#\"", "the titles of the columns", "the units of the columns"] {
             let (at, line) = self.next(expected)?;
@@ -189,31 +189,23 @@ impl<'a> Lines<'a> {
             words.push((at, line, line.split_ascii_whitespace().collect::<Vec<_>>()));
         }
         match words.as_slice() {
-            [_, _, (_, _, units)] if units == &["#", "(nsec)", "(usec)", "(cycles)", "(nsec)"] => {
-                Ok(RawOrder::Time)
+            [_, _, (_, _, units)] if units == &["#", "(nsec)", "(usec)", "(cycles)", "(nsec)"] => Ok(()),
+            [_, _, (at, line, _)] => {
+                Err(SysjitterError::at(*at, line, "\"# (nsec) (usec) (cycles) (nsec)\""))
             }
-            [_, _, (_, _, units)] if units == &["#", "(nsec)", "(cycles)", "(nsec)"] => Ok(RawOrder::Length),
-            [_, _, (at, line, _)] => Err(SysjitterError::at(
-                *at,
-                line,
-                "\"# (nsec) (usec) (cycles) (nsec)\" or the same without (usec)",
-            )),
             _ => Err(SysjitterError::at_end(self.at + 1, "the titles of the columns")),
         }
     }
 
     fn rows(&mut self, head: &RawHead) -> Result<Vec<RawRow>, SysjitterError> {
-        let expected = match head.order {
-            RawOrder::Time => "four whole numbers: time stamp, delta, cycles, nanoseconds",
-            RawOrder::Length => "three whole numbers: time stamp, cycles, nanoseconds",
-        };
+        let expected = "four whole numbers: time stamp, delta, cycles, nanoseconds";
         let mut rows = Vec::new();
         while self.lines.peek().is_some() {
             let (at, line) = self.next(expected)?;
             if line.trim().is_empty() {
                 continue;
             }
-            let row = row_of(line, head.order).ok_or_else(|| SysjitterError::at(at, line, expected))?;
+            let row = row_of(line).ok_or_else(|| SysjitterError::at(at, line, expected))?;
             rows.push(row);
         }
         if rows.len() as u64 != head.interruption_count {
@@ -224,14 +216,9 @@ impl<'a> Lines<'a> {
     }
 }
 
-fn row_of(line: &str, order: RawOrder) -> Option<RawRow> {
+fn row_of(line: &str) -> Option<RawRow> {
     let mut numbers = line.split_ascii_whitespace().map(|word| word.parse::<u64>().ok());
     let mut next = || numbers.next().flatten();
-    let end_ns = next()?;
-    let delta_us = match order {
-        RawOrder::Time => Some(next()?),
-        RawOrder::Length => None,
-    };
-    let row = RawRow { end_ns, delta_us, ticks: next()?, length_ns: next()? };
+    let row = RawRow { end_ns: next()?, delta_us: next()?, ticks: next()?, length_ns: next()? };
     numbers.next().is_none().then_some(row)
 }

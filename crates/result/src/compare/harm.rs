@@ -456,7 +456,7 @@ fn median(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compare::{Comparison, Limit, LimitVerdict, compare};
+    use crate::compare::{Comparison, Limit, LimitVerdict, tests::compare};
     use hdrhistogram::Histogram;
     use lowlat_host::{Reading, histogram};
     use lowlat_jitter::{CauseTotal, CpuCauses, JitterCauses, JitterSecond};

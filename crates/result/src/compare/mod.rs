@@ -222,14 +222,6 @@ impl Comparison {
     }
 }
 
-/// Compares two records.
-///
-/// # Errors
-/// [`CompareError::Study`] if a record is damaged.
-pub fn compare(before: &JitterRecord, after: &JitterRecord) -> Result<Comparison, CompareError> {
-    compare_runs(&[before], &[after])
-}
-
 /// Compares runs of two sides, pooled per side: for A B A B that is (A, A) and (B, B).
 ///
 /// # Errors

@@ -11,6 +11,11 @@ use lowlat_settings::{Context, audit::Audit};
 
 const SECOND: u64 = 1_000_000_000;
 
+/// Compares two records.
+pub fn compare(before: &JitterRecord, after: &JitterRecord) -> Result<Comparison, CompareError> {
+    compare_runs(&[before], &[after])
+}
+
 /// A CPU with this many interruptions of 1 us and of 5 us, spread evenly over its seconds.
 fn cpu(number: CpuId, seconds: u64, short: u64, long: u64) -> JitterCpu {
     let mut held = Histogram::new_with_bounds(1, 1 << 42, 3).unwrap();

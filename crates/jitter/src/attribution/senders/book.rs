@@ -230,7 +230,7 @@ impl SenderBook {
 
     /// Times that a sender stayed unknown because there were too many.
     pub fn full_count(&self) -> u64 {
-        self.table.full_count()
+        self.table.full_count
     }
 
     /// Number of times that events of a sender were lost.

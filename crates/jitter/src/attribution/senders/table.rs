@@ -44,7 +44,7 @@ struct Entry {
 pub(super) struct Table {
     entries: Vec<Entry>,
     places: HashMap<u64, Vec<u16>>,
-    full_count: u64,
+    pub(super) full_count: u64,
 }
 
 impl Table {
@@ -75,10 +75,6 @@ impl Table {
                 SenderId::UNKNOWN
             }
         }
-    }
-
-    pub(super) fn full_count(&self) -> u64 {
-        self.full_count
     }
 
     /// Notes that a thread has ended, with its last name.
@@ -194,7 +190,7 @@ mod tests {
             id(thread);
         }
         assert_eq!((id(1), id(100_000)), (first, SenderId::UNKNOWN));
-        assert_eq!(table.full_count(), 100_001 - SENDERS_MAX as u64);
+        assert_eq!(table.full_count, 100_001 - SENDERS_MAX as u64);
         assert_eq!((table.entries.len(), table.places.len()), (SENDERS_MAX, SENDERS_MAX));
         assert!(table.places.capacity() < 4 * SENDERS_MAX);
     }

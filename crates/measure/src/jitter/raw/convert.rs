@@ -8,7 +8,7 @@ use crate::clock::{TickScale, ticks_between};
 use lowlat_host::CpuSet;
 use lowlat_jitter::{
     JitterRecord, Warning,
-    sysjitter::{RawHead, RawOrder, RawRow, raw_header, raw_row},
+    sysjitter::{RawHead, RawRow, raw_header, raw_row},
 };
 use lowlat_sys::output::{OutputError, OutputFile};
 use std::{
@@ -68,7 +68,6 @@ impl CpuFiles {
             interruption_count: self.spool.count(),
             interruption_ticks: self.spool.ticks_total(),
             runtime_ticks,
-            order: RawOrder::Time,
         };
         let scale = TickScale::new(record.counter_hz);
         match write_text(&self.text, &head, record.start_ticks, scale, self.spool.into_sink()) {

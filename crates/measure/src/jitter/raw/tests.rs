@@ -63,8 +63,7 @@ fn spools_become_sysjitters_files() {
     let file = parse_raw(&text).unwrap();
     assert_eq!((file.head.interruption_count, file.head.interruption_ticks), (3, 2_602));
     assert_eq!((file.head.runtime_ticks, file.head.threshold_ns), (20_000, 100));
-    let row =
-        |end_ns, delta_us, ticks, length_ns| RawRow { end_ns, delta_us: Some(delta_us), ticks, length_ns };
+    let row = |end_ns, delta_us, ticks, length_ns| RawRow { end_ns, delta_us, ticks, length_ns };
     assert_eq!(
         file.rows,
         [row(700, 0, 400, 200), row(4_001_000, 4_000, 2_000, 1_000), row(4_499_601, 498, 202, 101)]
