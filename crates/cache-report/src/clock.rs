@@ -1,8 +1,8 @@
 //! The clock of each core under load, as text.
 
-use lowlat_cache::clock::{ClockRange, ClockRecord};
+use lowlat_cache::clock::{ClockRange, ClockRecord, CpuClock};
 use lowlat_host::CpuSet;
-use lowlat_text::columns::{self, Column};
+use lowlat_text::columns::Table;
 use lowlat_text::text::{BOLD, add_detail, add_result, add_sentences, usable};
 use lowlat_text::units::{count, duration, plural, span};
 
@@ -21,7 +21,7 @@ pub fn clock_text(record: &ClockRecord, width: usize) -> String {
     add_detail(&mut out, &set_up, width);
     if !record.cpus.is_empty() {
         out.push('\n');
-        out.push_str(&columns::table(table(record), width));
+        out.push_str(&table(record, width));
     }
     add_sentences(&mut out, (BOLD, "What it means"), &meaning(record), width);
     add_sentences(&mut out, (BOLD, "Not measured"), &record.left_out, width);
@@ -53,26 +53,17 @@ fn whole(mhz: f64) -> String {
     count(mhz.max(0.0).round() as u64)
 }
 
-fn table(record: &ClockRecord) -> Vec<Column> {
-    let of = |cell: &dyn Fn(&ClockRange) -> String| -> Vec<String> {
-        let cell =
-            |range: Option<ClockRange>| range.map_or_else(|| columns::NONE.to_owned(), |range| cell(&range));
-        record.cpus.iter().map(|cpu| cell(cpu.range())).collect()
-    };
-    let hardware = |mhz: Option<f64>| mhz.map_or_else(|| columns::NONE.to_owned(), whole);
-    vec![
-        Column::figures("CPU", 0, record.cpus.iter().map(|cpu| cpu.cpu.to_string()).collect()),
-        Column::figures("lowest", 0, of(&|range| whole(range.mhz_min))),
-        Column::figures("median", 0, of(&|range| whole(range.mhz))),
-        Column::figures("highest", 0, of(&|range| whole(range.mhz_max))),
-        Column::figures("spread", 0, of(&|range| format!("{:.1} %", range.spread_percent()))),
-        Column::figures(
-            "driver's maximum",
-            1,
-            record.cpus.iter().map(|cpu| hardware(cpu.hardware_mhz_max)).collect(),
-        ),
-        Column::figures("figures", 2, record.cpus.iter().map(|cpu| cpu.mhz.len().to_string()).collect()),
-    ]
+fn table(record: &ClockRecord, width: usize) -> String {
+    let of = |cell: fn(ClockRange) -> String| move |cpu: &CpuClock| cpu.range().map(cell);
+    Table::of(&record.cpus)
+        .figures("CPU", 0, |cpu| cpu.cpu.to_string())
+        .figures("lowest", 0, of(|range| whole(range.mhz_min)))
+        .figures("median", 0, of(|range| whole(range.mhz)))
+        .figures("highest", 0, of(|range| whole(range.mhz_max)))
+        .figures("spread", 0, of(|range| format!("{:.1} %", range.spread_percent())))
+        .figures("driver's maximum", 1, |cpu| cpu.hardware_mhz_max.map(whole))
+        .figures("figures", 2, |cpu| cpu.mhz.len().to_string())
+        .text(width)
 }
 
 fn meaning(record: &ClockRecord) -> Vec<String> {

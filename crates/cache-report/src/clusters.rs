@@ -7,7 +7,7 @@ use lowlat_host::{
     CpuSet, HostSnapshot, Reading,
     snapshot::{NamedDomain, SchedDomain},
 };
-use lowlat_text::columns::{self, Column};
+use lowlat_text::columns::Table;
 use lowlat_text::text::{
     YELLOW, add_detail, add_field, add_heading, add_result, add_sentences, add_wrapped, usable,
 };
@@ -36,7 +36,7 @@ pub fn clusters_text(record: &ClustersRecord, host: &HostSnapshot, width: usize)
     let figures = record.figures();
     if !figures.is_empty() {
         out.push('\n');
-        out.push_str(&columns::table(table(record, &figures), width));
+        out.push_str(&table(record, &figures).text(width));
     }
     add_sentences(&mut out, (YELLOW, "Caveats"), &doubts(record), width);
     let placement = placement(record, host);
@@ -196,21 +196,17 @@ fn parts(filling: &Filling) -> &'static str {
     if filling.level == lowlat_cache::clusters::Level::Core { "siblings" } else { "cores" }
 }
 
-pub(super) fn table(record: &ClustersRecord, figures: &[FillFigures]) -> Vec<Column> {
-    let of = |cell: &dyn Fn(&FillFigures) -> String| -> Vec<String> { figures.iter().map(cell).collect() };
+pub(super) fn table<'a>(record: &ClustersRecord, figures: &'a [FillFigures]) -> Table<'a, FillFigures> {
     let is_interval = record.rounds.len() >= lowlat_host::statistics::MedianInterval::ROUNDS_MIN as usize;
-    vec![
-        Column::words("a step of", 0, of(&|row| row.job.words().to_owned())),
-        Column::figures("packed", 1, of(&|row| duration_fine(row.packed_ns))),
-        Column::figures("spread", 1, of(&|row| duration_fine(row.spread_ns))),
-        Column::figures("factor", 0, of(&|row| format!("{:.2}", row.factor.median))),
-        Column::figures(
-            if is_interval { "95 %" } else { "range" },
-            0,
-            of(&|row| format!("{:.2}-{:.2}", row.factor.low, row.factor.high)),
-        ),
-        Column::words("", 2, of(&|row| words(row.verdict()).to_owned())),
-    ]
+    Table::of(figures)
+        .words("a step of", 0, |row| row.job.words().to_owned())
+        .figures("packed", 1, |row| duration_fine(row.packed_ns))
+        .figures("spread", 1, |row| duration_fine(row.spread_ns))
+        .figures("factor", 0, |row| format!("{:.2}", row.factor.median))
+        .figures(if is_interval { "95 %" } else { "range" }, 0, |row| {
+            format!("{:.2}-{:.2}", row.factor.low, row.factor.high)
+        })
+        .words("", 2, |row| words(row.verdict()).to_owned())
 }
 
 fn words(verdict: Verdict) -> &'static str {

@@ -3,7 +3,6 @@
 use super::clusters;
 use lowlat_cache::clusters::{ClustersMeasurement, ClustersRecord, kernel_view};
 use lowlat_result::ResultDocument;
-use lowlat_text::columns;
 use lowlat_text::page::{Section, facts, micro, section, tile};
 use lowlat_text::units::clean;
 use lowlat_text::view::{Head, View};
@@ -59,7 +58,7 @@ impl View for ClustersView<'_> {
             (facts(clusters::facts(host)))
             p { b { (clusters::compared(record)) "." } " " (micro(&clusters::set_up(record))) }
             @if !figures.is_empty() {
-                pre { (columns::lines(clusters::table(record, &figures), TABLE_CHARS).join("\n")) }
+                pre { (clusters::table(record, &figures).lines(TABLE_CHARS).join("\n")) }
             }
             @for doubt in clusters::doubts(record) { p { (micro(&clean(&doubt))) } }
             @for (why, command) in clusters::placement(record, host) {

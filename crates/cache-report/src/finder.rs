@@ -3,7 +3,7 @@
 use lowlat_cache::finder::{
     End, Field, FinderRecord, Finding, LINE_BYTES, Pace, Sharing, Suspect, UnwatchedKind, User, plain,
 };
-use lowlat_text::columns::{self, Column, NONE};
+use lowlat_text::columns::{NONE, Table};
 use lowlat_text::text::{BOLD, add_detail, add_result, add_wrapped, cut, paint, usable};
 use lowlat_text::units::{clean, count, duration, percent, plural, rate, size};
 
@@ -125,41 +125,27 @@ fn circumstances(record: &FinderRecord) -> Vec<String> {
 }
 
 fn table(record: &FinderRecord, finding: &Finding, width: usize) -> String {
-    let of = |cell: &dyn Fn(&Field, &User) -> String| -> Vec<String> {
-        let rows = finding.fields.iter().flat_map(|field| field.users.iter().map(move |user| (field, user)));
-        rows.map(|(field, user)| cell(field, user)).collect()
-    };
+    let rows: Vec<(&Field, &User)> =
+        finding.fields.iter().flat_map(|field| field.users.iter().map(move |user| (field, user))).collect();
     let first = |field: &Field, user: &User, text: String| {
         if field.users.first() == Some(user) { text } else { String::new() }
     };
-    let line = format!("{:x}", plain(finding.line));
     let kind = |user: &User| if user.is_writer { "writes" } else { "reads" };
-    let columns = vec![
-        Column::words(
-            &line,
-            0,
-            of(&|field, user| first(field, user, format!("+{}", field.address - finding.line))),
-        ),
-        Column::words(
-            "field",
-            0,
-            of(&|field, user| first(field, user, cut(&name(record, field), FIELD_CHARS))),
-        ),
-        Column::words("thread", 0, of(&|_, user| cut(&clean(record.thread_name(user.tid)), THREAD_CHARS))),
-        Column::figures("tid", 1, of(&|_, user| user.tid.to_string())),
-        Column::figures(
-            "per second",
-            0,
-            of(&|_, user| match user.pace {
-                Some(Pace { per_second, is_more }) => {
-                    format!("{}{} {}", if is_more { "> " } else { "" }, rate(per_second), kind(user))
-                }
-                None => kind(user).to_owned(),
-            }),
-        ),
-        Column::words("code", 2, of(&|_, user| cut(&code(record, user.code), CODE_CHARS))),
-    ];
-    columns::table(columns, width)
+    Table::of(&rows)
+        .words(&format!("{:x}", plain(finding.line)), 0, |(field, user)| {
+            first(field, user, format!("+{}", field.address - finding.line))
+        })
+        .words("field", 0, |(field, user)| first(field, user, cut(&name(record, field), FIELD_CHARS)))
+        .words("thread", 0, |(_, user)| cut(&clean(record.thread_name(user.tid)), THREAD_CHARS))
+        .figures("tid", 1, |(_, user)| user.tid.to_string())
+        .figures("per second", 0, |(_, user)| match user.pace {
+            Some(Pace { per_second, is_more }) => {
+                format!("{}{} {}", if is_more { "> " } else { "" }, rate(per_second), kind(user))
+            }
+            None => kind(user).to_owned(),
+        })
+        .words("code", 2, |(_, user)| cut(&code(record, user.code), CODE_CHARS))
+        .text(width)
 }
 
 fn name(record: &FinderRecord, field: &Field) -> String {

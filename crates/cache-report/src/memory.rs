@@ -1,10 +1,10 @@
 //! Latency and bandwidth of memory, as text.
 
 use lowlat_cache::memory::{
-    ByPause, MemoryPath, MemoryRecord, MemoryRound, NodePlan, Pages, differs_from_one, median,
+    ByChains, ByPause, MemoryPath, MemoryRecord, MemoryRound, NodePlan, Pages, differs_from_one, median,
 };
 use lowlat_host::{Reading, memory::MemoryKind, statistics::MedianInterval};
-use lowlat_text::columns::{self, Column, NONE};
+use lowlat_text::columns::Table;
 use lowlat_text::text::{BOLD, add_detail, add_heading, add_result, add_sentences, usable};
 use lowlat_text::units::{duration, duration_fine, plural, size};
 
@@ -17,20 +17,11 @@ pub fn memory_text(record: &MemoryRecord, width: usize) -> String {
     let mut out = String::new();
     add_result(&mut out, &headline(record), width);
     add_detail(&mut out, &set_up(record), width);
-    let mut tables = |heading: &str, columns: Vec<Column>| {
-        if columns.iter().any(|column| !column.cells.is_empty()) {
-            if heading.is_empty() {
-                out.push('\n');
-            } else {
-                add_heading(&mut out, heading);
-            }
-            out.push_str(&columns::table(columns, width));
-        }
-    };
-    tables("", paths(record));
-    tables("A load by the size of what is chased", by_size(record));
-    tables("A load while the other CPUs read with pauses", by_pause(record));
-    tables("Several chases at once on one CPU", by_chains(record));
+    add_table(&mut out, "", paths(record), width);
+    let sizes = sizes(record);
+    add_table(&mut out, "A load by the size of what is chased", by_size(record, &sizes), width);
+    add_table(&mut out, "A load while the other CPUs read with pauses", by_pause(record), width);
+    add_table(&mut out, "Several chases at once on one CPU", by_chains(record), width);
     let mut doubts: Vec<String> =
         record.waited_share.filter(|share| *share > WAITED_SHARE_MAX).map(busy).into_iter().collect();
     doubts.extend(record.plan.doubts());
@@ -107,8 +98,16 @@ fn buffers(record: &MemoryRecord) -> Vec<String> {
     record.plan.nodes.iter().map(of).collect()
 }
 
-fn shown(value: Option<f64>, format: impl Fn(f64) -> String) -> String {
-    value.map_or_else(|| NONE.to_owned(), format)
+fn add_table<T>(out: &mut String, heading: &str, table: Table<'_, T>, width: usize) {
+    if table.is_empty() {
+        return;
+    }
+    if heading.is_empty() {
+        out.push('\n');
+    } else {
+        add_heading(out, heading);
+    }
+    out.push_str(&table.text(width));
 }
 
 /// The median of what each round has; "-" if none has it.
@@ -120,33 +119,29 @@ fn gb_per_s(bytes: f64) -> String {
     format!("{:.1}", bytes / 1e9)
 }
 
-fn paths(record: &MemoryRecord) -> Vec<Column> {
-    let of =
-        |cell: &dyn Fn(&MemoryPath) -> String| -> Vec<String> { record.paths.iter().map(cell).collect() };
+fn paths(record: &MemoryRecord) -> Table<'_, MemoryPath> {
     let time = |of_round: fn(&MemoryRound) -> Option<f64>| {
-        of(&|path| shown(middle(&path.rounds, of_round), duration_fine))
+        move |path: &MemoryPath| middle(&path.rounds, of_round).map(duration_fine)
     };
     let bandwidth = |of_round: fn(&MemoryRound) -> f64| {
-        of(&|path| shown(middle(&path.rounds, |round| Some(of_round(round))), gb_per_s))
+        move |path: &MemoryPath| middle(&path.rounds, |round| Some(of_round(round))).map(gb_per_s)
     };
     let interval = |path: &MemoryPath| {
-        let interval =
-            median(path.rounds.iter().map(|round| round.idle.ns)).filter(MedianInterval::is_interval);
-        interval.map_or_else(|| NONE.to_owned(), |of| format!("{:.1}-{:.1}", of.low, of.high))
+        let interval = median(path.rounds.iter().map(|round| round.idle.ns));
+        interval.filter(MedianInterval::is_interval).map(|of| format!("{:.1}-{:.1}", of.low, of.high))
     };
-    vec![
-        Column::words("from", 0, of(&|path| format!("node {}", path.from))),
-        Column::words("to", 0, of(&|path| format!("node {}{}", path.to, kind(record, path.to)))),
-        Column::words("pages", 0, of(&|path| pages(path.pages).to_owned())),
-        Column::figures("idle", 0, time(|round| Some(round.idle.ns))),
-        Column::figures("p99", 1, time(|round| round.idle.ns_p99)),
-        Column::figures("95 % interval", 4, of(&interval)),
-        Column::figures("loaded", 0, time(|round| Some(round.loaded?.ns))),
-        Column::figures("p99", 3, time(|round| round.loaded?.ns_p99)),
-        Column::figures("GB/s read", 0, bandwidth(|round| round.read_bytes_per_s)),
-        Column::figures("write", 1, bandwidth(|round| round.write_bytes_per_s)),
-        Column::figures("copy", 1, bandwidth(|round| round.copy_bytes_per_s)),
-    ]
+    Table::of(&record.paths)
+        .words("from", 0, |path| format!("node {}", path.from))
+        .words("to", 0, |path| format!("node {}{}", path.to, kind(record, path.to)))
+        .words("pages", 0, |path| pages(path.pages).to_owned())
+        .figures("idle", 0, time(|round| Some(round.idle.ns)))
+        .figures("p99", 1, time(|round| round.idle.ns_p99))
+        .figures("95 % interval", 4, interval)
+        .figures("loaded", 0, time(|round| Some(round.loaded?.ns)))
+        .figures("p99", 3, time(|round| round.loaded?.ns_p99))
+        .figures("GB/s read", 0, bandwidth(|round| round.read_bytes_per_s))
+        .figures("write", 1, bandwidth(|round| round.write_bytes_per_s))
+        .figures("copy", 1, bandwidth(|round| round.copy_bytes_per_s))
 }
 
 fn pages(pages: Pages) -> &'static str {
@@ -156,65 +151,42 @@ fn pages(pages: Pages) -> &'static str {
     }
 }
 
-fn by_size(record: &MemoryRecord) -> Vec<Column> {
+fn sizes(record: &MemoryRecord) -> Vec<u64> {
     let mut sizes: Vec<u64> = record.by_size.iter().map(|point| point.bytes).collect();
     sizes.sort_unstable();
     sizes.dedup();
+    if sizes.len() < 2 { Vec::new() } else { sizes }
+}
+
+fn by_size<'a>(record: &MemoryRecord, sizes: &'a [u64]) -> Table<'a, u64> {
     let time = |pages: Pages| {
-        let of = |bytes: &u64| {
-            let point = record.by_size.iter().find(|point| (point.bytes, point.pages) == (*bytes, pages));
-            shown(point.and_then(|point| middle(&point.ns, |ns| Some(*ns))), duration_fine)
-        };
-        sizes.iter().map(of).collect()
+        move |bytes: &u64| {
+            let point = record.by_size.iter().find(|point| (point.bytes, point.pages) == (*bytes, pages))?;
+            middle(&point.ns, |ns| Some(*ns)).map(duration_fine)
+        }
     };
-    // One size is in the first sentence.
-    if sizes.len() < 2 {
-        return Vec::new();
-    }
-    vec![
-        Column::figures("size", 0, sizes.iter().map(|bytes| size(*bytes)).collect()),
-        Column::figures("small pages", 0, time(Pages::Small)),
-        Column::figures("huge pages", 0, time(Pages::Huge)),
-    ]
+    Table::of(sizes)
+        .figures("size", 0, |bytes| size(*bytes))
+        .figures("small pages", 0, time(Pages::Small))
+        .figures("huge pages", 0, time(Pages::Huge))
 }
 
-fn by_pause(record: &MemoryRecord) -> Vec<Column> {
-    let points = &record.by_pause;
-    let column = |cell: &dyn Fn(&ByPause) -> String| points.iter().map(cell).collect();
-    vec![
-        Column::figures("pause per 4 KiB", 0, column(&|point| duration(point.pause_ns))),
-        Column::figures(
-            "they read",
-            0,
-            column(&|point| shown(middle(&point.bytes_per_s, |of| Some(*of)), gb_per_s)),
-        ),
-        Column::figures(
-            "load",
-            0,
-            column(&|point| shown(middle(&point.times, |of| Some(of.ns)), duration_fine)),
-        ),
-        Column::figures(
-            "p99",
-            0,
-            column(&|point| shown(middle(&point.times, |of| of.ns_p99), duration_fine)),
-        ),
-    ]
+fn by_pause(record: &MemoryRecord) -> Table<'_, ByPause> {
+    Table::of(&record.by_pause)
+        .figures("pause per 4 KiB", 0, |point| duration(point.pause_ns))
+        .figures("they read", 0, |point| middle(&point.bytes_per_s, |of| Some(*of)).map(gb_per_s))
+        .figures("load", 0, |point| middle(&point.times, |of| Some(of.ns)).map(duration_fine))
+        .figures("p99", 0, |point| middle(&point.times, |of| of.ns_p99).map(duration_fine))
 }
 
-fn by_chains(record: &MemoryRecord) -> Vec<Column> {
+fn by_chains(record: &MemoryRecord) -> Table<'_, ByChains> {
     let points = &record.by_chains;
     let time = |ns: &[f64]| middle(ns, |ns| Some(*ns));
     let one = points.first().and_then(|point| time(&point.ns));
-    let gain = |ns: &[f64]| shown(one.zip(time(ns)).map(|(one, ns)| one / ns), |gain| format!("{gain:.1}"));
-    vec![
-        Column::figures("chases", 0, points.iter().map(|point| point.chains.to_string()).collect()),
-        Column::figures(
-            "time per load",
-            0,
-            points.iter().map(|point| shown(time(&point.ns), duration_fine)).collect(),
-        ),
-        Column::figures("loads in the time of one", 0, points.iter().map(|point| gain(&point.ns)).collect()),
-    ]
+    Table::of(points)
+        .figures("chases", 0, |point| point.chains.to_string())
+        .figures("time per load", 0, |point| time(&point.ns).map(duration_fine))
+        .figures("loads in the time of one", 0, |point| Some(format!("{:.1}", one? / time(&point.ns)?)))
 }
 
 /// ", CXL"; nothing for the memory of a node with CPUs.

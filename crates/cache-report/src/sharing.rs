@@ -1,7 +1,7 @@
 //! What false sharing costs, as text.
 
 use lowlat_cache::sharing::{Layout, SharingFigures, SharingRecord};
-use lowlat_text::columns::{self, Column};
+use lowlat_text::columns::Table;
 use lowlat_text::text::{add_detail, add_result, add_wrapped, usable};
 use lowlat_text::units::{clean, duration_fine};
 
@@ -26,19 +26,13 @@ pub fn sharing_text(record: &SharingRecord, width: usize) -> String {
         return out;
     }
     out.push('\n');
-    let of = |cell: &dyn Fn(&SharingFigures) -> String| -> Vec<String> { figures.iter().map(cell).collect() };
-    let table = vec![
-        Column::words("layout", 0, of(&|row| row.layout.words().to_owned())),
-        Column::figures("an addition", 0, of(&|row| duration_fine(row.addition_ns))),
-        Column::figures("factor", 0, of(&|row| format!("{:.2}", row.factor))),
-        Column::figures(
-            "quartiles",
-            1,
-            of(&|row| format!("{:.2}-{:.2}", row.factor_quartiles.0, row.factor_quartiles.1)),
-        ),
-        Column::figures("speed-up", 1, of(&|row| format!("x {:.1}", row.gain))),
-    ];
-    out.push_str(&columns::table(table, width));
+    let table = Table::of(&figures)
+        .words("layout", 0, |row| row.layout.words().to_owned())
+        .figures("an addition", 0, |row| duration_fine(row.addition_ns))
+        .figures("factor", 0, |row| format!("{:.2}", row.factor))
+        .figures("quartiles", 1, |row| format!("{:.2}-{:.2}", row.factor_quartiles.0, row.factor_quartiles.1))
+        .figures("speed-up", 1, |row| format!("x {:.1}", row.gain));
+    out.push_str(&table.text(width));
     if !record.is_restartable {
         let text =
             "The per-CPU counter had no restartable sequences (rseq) here, so its additions were atomic.";

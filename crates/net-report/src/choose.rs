@@ -7,7 +7,7 @@ use lowlat_net::{
     choose::{ChoiceRecord, ChoiceStudy, ModeStudy},
     pingpong::CONTROL_RATIO_MAX,
 };
-use lowlat_text::columns::{self, Column, NONE};
+use lowlat_text::columns::{NONE, Table};
 use lowlat_text::text::{
     BOLD, DIM, YELLOW, add_detail, add_result, add_sentences, add_wrapped, paint, usable,
 };
@@ -20,7 +20,7 @@ pub fn net_choice_text(record: &ChoiceRecord, width: usize) -> String {
     let mut out = String::new();
     add_result(&mut out, &headline(record, &study), width);
     add_detail(&mut out, &set_up(record), width);
-    out.push_str(&columns::table(columns_of(record, &study), width));
+    out.push_str(&table(record, &study, width));
     for (label, command) in commands(record, &study) {
         out.push_str(&format!("  {}\n", paint(DIM, label)));
         add_wrapped(&mut out, &clean(&command), 4, width);
@@ -95,31 +95,27 @@ pub(super) fn set_up(record: &ChoiceRecord) -> String {
     )
 }
 
-fn columns_of(record: &ChoiceRecord, study: &ChoiceStudy) -> Vec<Column> {
+fn table(record: &ChoiceRecord, study: &ChoiceStudy, width: usize) -> String {
     let measured: Vec<(usize, &ModeStudy)> =
         study.modes.iter().enumerate().filter(|(_, of)| of.p50_ns.is_some() || of.p99_ns.is_some()).collect();
-    let cells = |of: &dyn Fn(&ModeStudy) -> String| -> Vec<String> {
-        measured.iter().map(|(_, one)| of(one)).collect()
-    };
     let place = study.choice.map(|choice| choice.place);
-    let names = measured.iter().map(|(at, of)| {
-        let mark = if Some(*at) == place { "> " } else { "  " };
-        format!("{mark}{}", of.mode)
-    });
     let round_trips = |of: &ModeStudy| {
         let rounds = record.modes.iter().find(|mode| mode.mode == of.mode).map(|mode| &mode.rounds);
         count(rounds.into_iter().flatten().map(|round| round.count).sum())
     };
-    vec![
-        Column::words("  mode", 0, names.collect()),
-        Column::figures("p50", 0, cells(&|of| time(of.p50_ns))),
-        Column::figures("p99", 0, cells(&|of| time(of.p99_ns))),
-        Column::words("95 % interval", 1, cells(&|of| interval(of.p99_ns))),
-        Column::figures("client", 0, cells(&|of| percent(of.client_share))),
-        Column::figures("server", 0, cells(&|of| percent(of.server_share))),
-        Column::words("meets the goal", 0, cells(&meets)),
-        Column::figures("round trips", 3, cells(&round_trips)),
-    ]
+    Table::of(&measured)
+        .words("  mode", 0, |(at, of)| {
+            let mark = if Some(*at) == place { "> " } else { "  " };
+            format!("{mark}{}", of.mode)
+        })
+        .figures("p50", 0, |(_, of)| time(of.p50_ns))
+        .figures("p99", 0, |(_, of)| time(of.p99_ns))
+        .words("95 % interval", 1, |(_, of)| interval(of.p99_ns))
+        .figures("client", 0, |(_, of)| percent(of.client_share))
+        .figures("server", 0, |(_, of)| percent(of.server_share))
+        .words("meets the goal", 0, |(_, of)| meets(of))
+        .figures("round trips", 3, |(_, of)| round_trips(of))
+        .text(width)
 }
 
 /// "yes", "no: p99", "no: p99, CPU".

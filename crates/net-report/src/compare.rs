@@ -8,7 +8,7 @@ use lowlat_net::{
     pingpong::CONTROL_RATIO_MAX,
     tools::{Losses, Tool},
 };
-use lowlat_text::columns::{self, Column, NONE};
+use lowlat_text::columns::Table;
 use lowlat_text::text::{YELLOW, add_detail, add_result, add_sentences, add_wrapped, usable};
 use lowlat_text::units::{clean, count, duration_fine, plural};
 
@@ -25,7 +25,7 @@ pub fn net_compare_text(record: &CompareRecord, width: usize) -> String {
         add_detail(&mut out, &sentence, width);
     }
     if !study.sizes.is_empty() {
-        out.push_str(&columns::table(columns_of(record, &study), width));
+        out.push_str(&table(record, &study, width));
     }
     for sentence in verdicts(record, &study) {
         add_wrapped(&mut out, &clean(&sentence), 2, width);
@@ -141,49 +141,36 @@ pub(super) fn how(record: &CompareRecord) -> String {
     )
 }
 
-fn columns_of(record: &CompareRecord, study: &CompareStudy) -> Vec<Column> {
+fn table(record: &CompareRecord, study: &CompareStudy, width: usize) -> String {
     let shown = |size: &SizeComparison| -> Vec<usize> {
         let measured = size.sides.iter().enumerate().filter(|(_, side)| side.rounds > 0);
         measured.map(|(place, _)| place).collect()
     };
     let rows: Vec<(&SizeComparison, usize)> =
         study.sizes.iter().flat_map(|size| shown(size).into_iter().map(move |side| (size, side))).collect();
-    let cells = |of: &dyn Fn(&SizeComparison, usize) -> String| -> Vec<String> {
-        rows.iter().map(|(size, side)| of(size, *side)).collect()
-    };
-    let time = |ns: Option<f64>| ns.map_or_else(|| NONE.to_owned(), duration_fine);
     let figure = |of: fn(&lowlat_net::compare::SideFigures) -> Option<f64>| {
-        cells(&|size, side| time(size.sides.get(side).and_then(of)))
+        move |(size, side): &(&SizeComparison, usize)| of(size.sides.get(*side)?).map(duration_fine)
     };
     let ratio_of = |word: &'static str| {
-        cells(&|size, side| {
-            let of = size.comparisons.iter().find(|one| one.side == side);
-            let figure = of.and_then(|one| one.figures.iter().find(|figure| figure.figure.word() == word));
-            figure.map_or_else(|| NONE.to_owned(), |figure| interval(&figure.ratio))
+        move |(size, side): &(&SizeComparison, usize)| {
+            let of = size.comparisons.iter().find(|one| one.side == *side)?;
+            let figure = of.figures.iter().find(|figure| figure.figure.word() == word)?;
+            Some(interval(&figure.ratio))
+        }
+    };
+    Table::of(&rows)
+        .figures("bytes", 0, |(size, side)| match size.size_bytes {
+            Some(bytes) if shown(size).first() == Some(side) => count(u64::from(bytes)),
+            _ => String::new(),
         })
-    };
-    let against = format!("p50 / {}", name(record, 0));
-    let against_p99 = format!("p99 / {}", name(record, 0));
-    let bytes = |size: &SizeComparison, side: usize| match size.size_bytes {
-        Some(bytes) if shown(size).first() == Some(&side) => count(u64::from(bytes)),
-        _ => String::new(),
-    };
-    vec![
-        Column::figures("bytes", 0, cells(&bytes)),
-        Column::words("side", 0, cells(&|_, side| name(record, side))),
-        Column::figures("p50", 0, figure(|of| of.p50_ns)),
-        Column::figures("mean", 1, figure(|of| of.mean_ns)),
-        Column::figures("p99", 0, figure(|of| of.p99_ns)),
-        Column::figures(&against, 0, ratio_of("p50")),
-        Column::figures(&against_p99, 2, ratio_of("p99")),
-        Column::figures(
-            "rounds",
-            3,
-            cells(&|size, side| {
-                size.sides.get(side).map_or_else(|| NONE.to_owned(), |of| of.rounds.to_string())
-            }),
-        ),
-    ]
+        .words("side", 0, |(_, side)| name(record, *side))
+        .figures("p50", 0, figure(|of| of.p50_ns))
+        .figures("mean", 1, figure(|of| of.mean_ns))
+        .figures("p99", 0, figure(|of| of.p99_ns))
+        .figures(&format!("p50 / {}", name(record, 0)), 0, ratio_of("p50"))
+        .figures(&format!("p99 / {}", name(record, 0)), 2, ratio_of("p99"))
+        .figures("rounds", 3, |(size, side)| size.sides.get(*side).map(|of| of.rounds.to_string()))
+        .text(width)
 }
 
 /// A sentence for each size and side, where a winner may be named and the headline does not say it.

@@ -2,9 +2,9 @@
 
 use lowlat_net::{
     pingpong::Figures,
-    sfnt::{SfntLog, doubts, reference::MISTAKES},
+    sfnt::{SfntLog, SfntRow, doubts, reference::MISTAKES},
 };
-use lowlat_text::columns::{self, Column};
+use lowlat_text::columns::Table;
 use lowlat_text::text::{BOLD, DIM, YELLOW, add_heading, add_wrapped, paint, usable, wrap};
 use lowlat_text::units::{clean, count, duration, plural};
 
@@ -46,11 +46,9 @@ fn add_log(out: &mut String, log: &SfntLog, width: usize) {
             }
         }
     }
-    let sizes: Vec<String> = log.rows.iter().map(|row| count(u64::from(row.size_bytes))).collect();
-    let figures: Vec<&Figures> = log.rows.iter().map(|row| &row.figures).collect();
     let percentile =
         log.percentile().map_or_else(|| "%ile".to_owned(), |percentile| format!("p{percentile}"));
-    out.push_str(&columns::table(columns_of(&sizes, &figures, &percentile), width));
+    out.push_str(&table(&log.rows, &percentile, width));
     let doubts = doubts(log);
     if !doubts.is_empty() {
         out.push_str(&format!("{}\n", paint(YELLOW, "Caveats")));
@@ -82,19 +80,18 @@ fn headline(log: &SfntLog) -> String {
 }
 
 /// The columns of sfnt-pingpong, with units.
-fn columns_of(sizes: &[String], figures: &[&Figures], percentile: &str) -> Vec<Column> {
-    let cells =
-        |of: &dyn Fn(&Figures) -> String| -> Vec<String> { figures.iter().map(|one| of(one)).collect() };
-    vec![
-        Column::figures("bytes", 0, sizes.to_vec()),
-        Column::figures("mean", 1, cells(&|one| duration(one.mean_ns))),
-        Column::figures("min", 2, cells(&|one| duration(one.min_ns))),
-        Column::figures("median", 0, cells(&|one| duration(one.median_ns))),
-        Column::figures(percentile, 0, cells(&|one| duration(one.percentile_ns))),
-        Column::figures("max", 0, cells(&|one| duration(one.max_ns))),
-        Column::figures("stddev", 3, cells(&|one| duration(one.stddev_ns))),
-        Column::figures("iterations", 4, cells(&|one| count(one.iterations))),
-    ]
+fn table(rows: &[SfntRow], percentile: &str, width: usize) -> String {
+    let figure = |of: fn(&Figures) -> u64| move |row: &SfntRow| duration(of(&row.figures));
+    Table::of(rows)
+        .figures("bytes", 0, |row| count(u64::from(row.size_bytes)))
+        .figures("mean", 1, figure(|one| one.mean_ns))
+        .figures("min", 2, figure(|one| one.min_ns))
+        .figures("median", 0, figure(|one| one.median_ns))
+        .figures(percentile, 0, figure(|one| one.percentile_ns))
+        .figures("max", 0, figure(|one| one.max_ns))
+        .figures("stddev", 3, figure(|one| one.stddev_ns))
+        .figures("iterations", 4, |row| count(row.figures.iterations))
+        .text(width)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use lowlat_net::pingpong::{
     PingpongRecord, SizeRecord,
     parts::{Part, PartFigures, SizeParts, SlowCause, SlowMessage},
 };
-use lowlat_text::columns::{self, Column, NONE};
+use lowlat_text::columns::Table;
 use lowlat_text::text::{BOLD, add_detail, add_wrapped, paint};
 use lowlat_text::units::{clean, count, duration, percent, plural};
 use std::{cmp::Reverse, collections::BTreeMap};
@@ -23,7 +23,7 @@ pub(super) fn add_parts(out: &mut String, record: &PingpongRecord, width: usize)
         return;
     };
     out.push_str(&format!("\n{}\n", paint(BOLD, &title(size))));
-    out.push_str(&columns::table(columns_of(record, parts), width));
+    out.push_str(&table(record, parts, width));
     for sentence in sentences(record, parts) {
         add_detail(out, &sentence, width);
     }
@@ -33,7 +33,7 @@ pub(super) fn add_parts(out: &mut String, record: &PingpongRecord, width: usize)
             "\n{}\n",
             paint(BOLD, &format!("The slowest {messages} of {}", bytes(size.size_bytes)))
         ));
-        out.push_str(&columns::table(columns_of_causes(record, &parts.slowest), width));
+        out.push_str(&table_of_causes(record, &parts.slowest, width));
     }
     let others = record.sizes.iter().filter(|of| of.parts.is_some()).count() - 1;
     if others > 0 {
@@ -70,19 +70,16 @@ pub(super) fn shown<'a>(record: &PingpongRecord, parts: &'a SizeParts) -> Vec<&'
     parts.parts.iter().filter(is_shown).collect()
 }
 
-fn columns_of(record: &PingpongRecord, parts: &SizeParts) -> Vec<Column> {
+fn table(record: &PingpongRecord, parts: &SizeParts, width: usize) -> String {
     let shown = shown(record, parts);
-    let shares: Vec<f64> = shown.iter().map(|of| parts.share_of(of)).collect();
-    let most = shares.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-    let bar = |share: &f64| "#".repeat(chars(share / most * BAR_CHARS));
-    let p99 = |of: &&PartFigures| of.p99_ns.map_or_else(|| NONE.to_owned(), duration);
-    vec![
-        Column::words("part", 0, shown.iter().map(|of| name(record, of.part)).collect()),
-        Column::figures("median", 0, shown.iter().map(|of| duration(of.median_ns)).collect()),
-        Column::figures("p99", 1, shown.iter().map(p99).collect()),
-        Column::figures("share", 0, shares.iter().map(|share| percent(share * 100.0)).collect()),
-        Column::words("", 2, shares.iter().map(bar).collect()),
-    ]
+    let most = shown.iter().map(|of| parts.share_of(of)).fold(f64::MIN_POSITIVE, f64::max);
+    Table::of(&shown)
+        .words("part", 0, |of| name(record, of.part))
+        .figures("median", 0, |of| duration(of.median_ns))
+        .figures("p99", 1, |of| of.p99_ns.map(duration))
+        .figures("share", 0, |of| percent(parts.share_of(of) * 100.0))
+        .words("", 2, |of| "#".repeat(chars(parts.share_of(of) / most * BAR_CHARS)))
+        .text(width)
 }
 
 /// What must be known to read the parts, one sentence each.
@@ -173,7 +170,7 @@ pub(super) fn cause_rows(record: &PingpongRecord, slowest: &[SlowMessage]) -> Ve
     rows
 }
 
-fn columns_of_causes(record: &PingpongRecord, slowest: &[SlowMessage]) -> Vec<Column> {
+fn table_of_causes(record: &PingpongRecord, slowest: &[SlowMessage], width: usize) -> String {
     let mut rows = cause_rows(record, slowest);
     if rows.len() > CAUSES_MAX {
         let rest = rows.split_off(CAUSES_MAX - 1);
@@ -184,13 +181,12 @@ fn columns_of_causes(record: &PingpongRecord, slowest: &[SlowMessage]) -> Vec<Co
             longest_ns: rest.iter().map(|row| row.longest_ns).max().unwrap_or_default(),
         });
     }
-    let cause = |row: &CauseRow| lowlat_text::text::cut(&row.cause, CAUSE_CHARS_MAX);
-    vec![
-        Column::words("long part", 0, rows.iter().map(|row| row.part.clone()).collect()),
-        Column::words("cause", 0, rows.iter().map(cause).collect()),
-        Column::figures("count", 0, rows.iter().map(|row| count(row.count)).collect()),
-        Column::figures("slowest", 1, rows.iter().map(|row| duration(row.longest_ns)).collect()),
-    ]
+    Table::of(&rows)
+        .words("long part", 0, |row| row.part.clone())
+        .words("cause", 0, |row| lowlat_text::text::cut(&row.cause, CAUSE_CHARS_MAX))
+        .figures("count", 0, |row| count(row.count))
+        .figures("slowest", 1, |row| duration(row.longest_ns))
+        .text(width)
 }
 
 /// A number of characters.

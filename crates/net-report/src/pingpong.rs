@@ -5,7 +5,7 @@ use lowlat_net::{
     pingpong::{End, EndFacts, Figures, Muxer, PingpongRecord, SizeRecord, Transport},
     xdp::XdpMode,
 };
-use lowlat_text::columns::{self, Column, NONE};
+use lowlat_text::columns::Table;
 use lowlat_text::text::{YELLOW, add_detail, add_result, add_sentences, usable};
 use lowlat_text::units::{count, duration, plural, rate};
 
@@ -19,7 +19,7 @@ pub fn pingpong_text(record: &PingpongRecord, width: usize) -> String {
     add_result(&mut out, &headline(record), width);
     add_detail(&mut out, &set_up(record), width);
     if !record.sizes.is_empty() {
-        out.push_str(&columns::table(columns_of(record), width));
+        out.push_str(&table(record, width));
     }
     add_detail(&mut out, &control(record), width);
     parts::add_parts(&mut out, record, width);
@@ -107,29 +107,24 @@ fn xdp(record: &PingpongRecord) -> Option<String> {
     Some(format!("AF_XDP, mode {asked}: client {}, server {}.", end(&record.client), end(&record.server)))
 }
 
-fn columns_of(record: &PingpongRecord) -> Vec<Column> {
-    let sizes = &record.sizes;
-    let cells = |of: &dyn Fn(&SizeRecord) -> String| -> Vec<String> { sizes.iter().map(of).collect() };
-    let figure = |of: fn(&Figures) -> u64| cells(&|size| duration(of(&size.figures)));
-    let quantile =
-        |quantile: f64| cells(&|size| quantile_of(size, quantile).map_or_else(|| NONE.to_owned(), duration));
-    let from_send = cells(&|size| {
-        size.from_send.as_ref().map_or_else(|| NONE.to_owned(), |figures| duration(figures.percentile_ns))
-    });
-    let from_send_head = format!("p{} from send", record.percentile);
-    vec![
-        Column::figures("bytes", 0, cells(&|size| count(u64::from(size.size_bytes)))),
-        Column::figures("mean", 2, figure(|figures| figures.mean_ns)),
-        Column::figures("min", 1, figure(|figures| figures.min_ns)),
-        Column::figures("p50", 0, quantile(0.5)),
-        Column::figures("p99", 0, quantile(0.99)),
-        Column::figures(&from_send_head, 1, from_send),
-        Column::figures("p99.9", 0, quantile(0.999)),
-        Column::figures("p99.99", 5, quantile(0.999_9)),
-        Column::figures("max", 0, figure(|figures| figures.max_ns)),
-        Column::figures("stddev", 4, figure(|figures| figures.stddev_ns)),
-        Column::figures("round trips", 3, cells(&|size| count(size.figures.iterations))),
-    ]
+fn table(record: &PingpongRecord, width: usize) -> String {
+    let figure = |of: fn(&Figures) -> u64| move |size: &SizeRecord| duration(of(&size.figures));
+    let quantile = |quantile: f64| move |size: &SizeRecord| quantile_of(size, quantile).map(duration);
+    Table::of(&record.sizes)
+        .figures("bytes", 0, |size| count(u64::from(size.size_bytes)))
+        .figures("mean", 2, figure(|figures| figures.mean_ns))
+        .figures("min", 1, figure(|figures| figures.min_ns))
+        .figures("p50", 0, quantile(0.5))
+        .figures("p99", 0, quantile(0.99))
+        .figures(&format!("p{} from send", record.percentile), 1, |size| {
+            size.from_send.as_ref().map(|figures| duration(figures.percentile_ns))
+        })
+        .figures("p99.9", 0, quantile(0.999))
+        .figures("p99.99", 5, quantile(0.999_9))
+        .figures("max", 0, figure(|figures| figures.max_ns))
+        .figures("stddev", 4, figure(|figures| figures.stddev_ns))
+        .figures("round trips", 3, |size| count(size.figures.iterations))
+        .text(width)
 }
 
 /// The control in one sentence.

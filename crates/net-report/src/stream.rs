@@ -12,7 +12,7 @@ use lowlat_net::{
 use lowlat_result::ResultDocument;
 use lowlat_text::view::{Head, View};
 use lowlat_text::{
-    columns::{self, Column},
+    columns::Table,
     page::{Section, data_table, micro, section as page_section, tile},
     text::{YELLOW, add_detail, add_result, add_sentences, usable},
     units::{clean, count, duration, plural, rate},
@@ -32,7 +32,7 @@ pub fn stream_text(record: &StreamRecord, width: usize) -> String {
         add_detail(&mut out, &sentence, width);
     }
     if !rates.is_empty() {
-        out.push_str(&columns::table(columns_of(&rates), width));
+        out.push_str(&text_table(&rates, width));
     }
     add_detail(&mut out, &control(&record.set_up), width);
     add_sentences(&mut out, (YELLOW, "Caveats"), &doubts(record), width);
@@ -109,36 +109,27 @@ fn doubts(record: &StreamRecord) -> Vec<String> {
     doubts
 }
 
-fn columns_of(rates: &[RateSummary]) -> Vec<Column> {
-    let cells = |of: &dyn Fn(&RateSummary) -> String| -> Vec<String> { rates.iter().map(of).collect() };
-    let quantile = |quantile: f64| {
-        cells(&|rate| {
-            let ns = rate.latency.as_ref().and_then(|of| of.quantile_ns(quantile));
-            ns.map_or_else(|| columns::NONE.to_owned(), duration)
-        })
-    };
-    let max = cells(&|rate| {
-        rate.latency.as_ref().map_or_else(|| columns::NONE.to_owned(), |of| duration(of.figures.max_ns))
-    });
-    // Columns of zeros alone are left out.
+fn text_table(rates: &[RateSummary], width: usize) -> String {
+    let quantile =
+        |quantile: f64| move |rate: &RateSummary| rate.latency.as_ref()?.quantile_ns(quantile).map(duration);
     let counts = |of: fn(&RateSummary) -> u64| {
         let has_some = rates.iter().any(|rate| of(rate) > 0);
-        cells(&|rate| if has_some { count(of(rate)) } else { columns::NONE.to_owned() })
+        move |rate: &RateSummary| has_some.then(|| count(of(rate)))
     };
-    vec![
-        Column::figures("messages/s", 0, cells(&|one| rate(one.target_per_s))),
-        Column::figures("held", 0, cells(&|one| format!("{}/{}", one.held, one.rounds))),
-        Column::figures("sent/s", 1, cells(&|one| rate(one.sent_per_s))),
-        Column::figures("arrived/s", 4, cells(&|one| rate(one.received_per_s))),
-        Column::figures("lost", 0, cells(&|one| count(one.lost))),
-        Column::figures("reordered", 5, counts(|one| one.reordered)),
-        Column::figures("again", 6, counts(|one| one.duplicates)),
-        Column::figures("p50", 0, quantile(0.5)),
-        Column::figures("p99", 0, quantile(0.99)),
-        Column::figures("p99.9", 2, quantile(0.999)),
-        Column::figures("max", 1, max),
-        Column::figures("messages", 3, cells(&|one| count(one.sent))),
-    ]
+    Table::of(rates)
+        .figures("messages/s", 0, |one| rate(one.target_per_s))
+        .figures("held", 0, |one| format!("{}/{}", one.held, one.rounds))
+        .figures("sent/s", 1, |one| rate(one.sent_per_s))
+        .figures("arrived/s", 4, |one| rate(one.received_per_s))
+        .figures("lost", 0, |one| count(one.lost))
+        .figures("reordered", 5, counts(|one| one.reordered))
+        .figures("again", 6, counts(|one| one.duplicates))
+        .figures("p50", 0, quantile(0.5))
+        .figures("p99", 0, quantile(0.99))
+        .figures("p99.9", 2, quantile(0.999))
+        .figures("max", 1, |one| one.latency.as_ref().map(|of| duration(of.figures.max_ns)))
+        .figures("messages", 3, |one| count(one.sent))
+        .text(width)
 }
 
 struct StreamView<'a> {

@@ -38,6 +38,58 @@ impl Column {
     }
 }
 
+/// A table with a row for each item.
+pub struct Table<'a, T> {
+    rows: &'a [T],
+    columns: Vec<Column>,
+}
+
+impl<'a, T> Table<'a, T> {
+    /// Starts a table.
+    pub fn of(rows: &'a [T]) -> Self {
+        Self { rows, columns: Vec::new() }
+    }
+
+    /// Adds a column of figures; an item without one has [`NONE`].
+    #[must_use]
+    pub fn figures<C: Into<Option<String>>>(self, head: &str, rank: u8, cell: impl Fn(&'a T) -> C) -> Self {
+        self.with(Column::figures, head, rank, cell)
+    }
+
+    /// Adds a column of words; an item without one has [`NONE`].
+    #[must_use]
+    pub fn words<C: Into<Option<String>>>(self, head: &str, rank: u8, cell: impl Fn(&'a T) -> C) -> Self {
+        self.with(Column::words, head, rank, cell)
+    }
+
+    fn with<C: Into<Option<String>>>(
+        mut self,
+        column: fn(&str, u8, Vec<String>) -> Column,
+        head: &str,
+        rank: u8,
+        cell: impl Fn(&'a T) -> C,
+    ) -> Self {
+        let cell = |row| cell(row).into().unwrap_or_else(|| NONE.to_owned());
+        self.columns.push(column(head, rank, self.rows.iter().map(cell).collect()));
+        self
+    }
+
+    /// Whether it has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Formats the columns that fit, indented by two spaces, with a dimmed head.
+    pub fn text(self, width: usize) -> String {
+        table(self.columns, width)
+    }
+
+    /// Returns the lines without colours.
+    pub fn lines(self, width: usize) -> Vec<String> {
+        lines(self.columns, width)
+    }
+}
+
 /// Formats the columns that fit as a table, indented by two spaces, with a dimmed head.
 pub fn table(all: Vec<Column>, width: usize) -> String {
     let mut out = String::new();

@@ -2,7 +2,7 @@
 
 use crate::words::{add_notes, how, judged, named, per_second, place, ratio, setting, times};
 use lowlat_host::statistics::MedianInterval;
-use lowlat_text::columns::{self, Column, NONE};
+use lowlat_text::columns::Table;
 use lowlat_text::text::{BOLD, add_detail, add_result, add_wrapped, paint, usable};
 use lowlat_text::units::clean;
 use lowlat_workload::article::{Explained, Factor, PUBLISHED, Part, Published, baseline};
@@ -26,11 +26,11 @@ pub fn text(record: &WorkloadRecord, has_clusters: bool, width: usize) -> String
     let gains = gains(record);
     if !gains.is_empty() {
         out.push('\n');
-        out.push_str(&columns::table(summary(&gains), width));
+        out.push_str(&summary(&gains, width));
     }
     for (gain, explained) in &gains {
         out.push_str(&format!("\n{}\n", paint(BOLD, &title(gain))));
-        out.push_str(&columns::table(table(record, gain, has_clusters), width));
+        out.push_str(&table(&rows(record, gain, has_clusters), width));
         for line in sentences(gain, explained, has_clusters) {
             add_wrapped(&mut out, &clean(&line), 2, width);
         }
@@ -78,21 +78,19 @@ pub fn factor(of: Option<&Factor>) -> String {
     of.map_or_else(|| "none shown".to_owned(), |of| ratio(&of.ratio))
 }
 
-fn summary(gains: &[(&'static Published, Vec<Explained>)]) -> Vec<Column> {
-    let of = |cell: &dyn Fn(&Published, &Explained) -> String| -> Vec<String> {
-        gains
-            .iter()
-            .map(|(gain, explained)| best(explained).map_or_else(|| NONE.to_owned(), |best| cell(gain, best)))
-            .collect()
+fn summary(gains: &[(&'static Published, Vec<Explained>)], width: usize) -> String {
+    type Gain = (&'static Published, Vec<Explained>);
+    let of = |part: fn(&Explained) -> Option<&Factor>| {
+        move |(_, explained): &Gain| best(explained).map(|best| factor(part(best)))
     };
-    vec![
-        Column::words("gain", 0, gains.iter().map(|(gain, _)| gain.key.to_owned()).collect()),
-        Column::figures("published", 0, gains.iter().map(|(gain, _)| gain.text.to_owned()).collect()),
-        Column::figures("placement", 0, of(&|_, one| factor(one.placement.as_ref()))),
-        Column::figures("idle", 0, of(&|_, one| factor(one.idle.as_ref()))),
-        Column::figures("both", 1, of(&|_, one| factor(one.both.as_ref()))),
-        Column::figures("share", 0, of(&|_, one| share(one.share))),
-    ]
+    Table::of(gains)
+        .words("gain", 0, |(gain, _)| gain.key.to_owned())
+        .figures("published", 0, |(gain, _)| gain.text.to_owned())
+        .figures("placement", 0, of(|one| one.placement.as_ref()))
+        .figures("idle", 0, of(|one| one.idle.as_ref()))
+        .figures("both", 1, of(|one| one.both.as_ref()))
+        .figures("share", 0, |(_, explained)| best(explained).map(|best| share(best.share)))
+        .text(width)
 }
 
 /// "91 %".
@@ -143,26 +141,16 @@ pub fn rows(record: &WorkloadRecord, gain: &Published, has_clusters: bool) -> Ve
     rows
 }
 
-fn table(record: &WorkloadRecord, gain: &Published, has_clusters: bool) -> Vec<Column> {
-    let rows = rows(record, gain, has_clusters);
-    let of = |cell: &dyn Fn(&Row) -> String| -> Vec<String> { rows.iter().map(cell).collect() };
-    vec![
-        Column::words("workload", 0, of(&|row| row.workload.to_owned())),
-        Column::figures("copies", 0, of(&|row| row.copies.to_string())),
-        Column::words("place", 0, of(&|row| row.place.to_owned())),
-        Column::words("idle", 0, of(&|row| if row.idle == Idle::None { "no" } else { "yes" }.to_owned())),
-        Column::figures("per second", 0, of(&|row| per_second(row.rate.median))),
-        Column::figures(
-            "transfer/s",
-            1,
-            of(&|row| row.bytes.map_or_else(|| NONE.to_owned(), |of| crate::words::bytes(of.median))),
-        ),
-        Column::words(
-            "ratio to the first",
-            0,
-            of(&|row| row.ratio.as_ref().map_or_else(|| "1".to_owned(), ratio_marked)),
-        ),
-    ]
+fn table(rows: &[Row], width: usize) -> String {
+    Table::of(rows)
+        .words("workload", 0, |row| row.workload.to_owned())
+        .figures("copies", 0, |row| row.copies.to_string())
+        .words("place", 0, |row| row.place.to_owned())
+        .words("idle", 0, |row| if row.idle == Idle::None { "no" } else { "yes" }.to_owned())
+        .figures("per second", 0, |row| per_second(row.rate.median))
+        .figures("transfer/s", 1, |row| row.bytes.map(|of| crate::words::bytes(of.median)))
+        .words("ratio to the first", 0, |row| row.ratio.as_ref().map_or_else(|| "1".to_owned(), ratio_marked))
+        .text(width)
 }
 
 /// A ratio, with "~" before it if it shows no difference.

@@ -2,7 +2,7 @@
 
 use crate::words::{add_notes, how, judged, named, per_second, ratio};
 use lowlat_host::statistics::MedianInterval;
-use lowlat_text::columns::{self, Column};
+use lowlat_text::columns::Table;
 use lowlat_text::text::{add_detail, add_result, usable};
 use lowlat_text::units::clean;
 use lowlat_workload::{Verdict, WorkloadRecord, verdict};
@@ -29,7 +29,7 @@ pub fn text(record: &WorkloadRecord, width: usize) -> String {
     let pairs = pairs(record);
     if !pairs.is_empty() {
         out.push('\n');
-        out.push_str(&columns::table(columns_of(record, &pairs), width));
+        out.push_str(&table(record, &pairs, width));
     }
     add_notes(&mut out, record, width);
     out
@@ -79,18 +79,16 @@ fn name(record: &WorkloadRecord, pair: &Pair) -> Option<String> {
     Some(clean(&named(&cell.workload, cell.copies)))
 }
 
-fn columns_of(record: &WorkloadRecord, pairs: &[Pair]) -> Vec<Column> {
-    let of = |text: &dyn Fn(&Pair) -> Option<String>| -> Vec<String> {
-        pairs.iter().map(|pair| text(pair).unwrap_or_default()).collect()
-    };
+fn table(record: &WorkloadRecord, pairs: &[Pair], width: usize) -> String {
     let cell = |pair: &Pair| record.cells.get(pair.a);
-    vec![
-        Column::words("workload", 0, of(&|pair| Some(clean(&cell(pair)?.workload)))),
-        Column::figures("copies", 0, of(&|pair| Some(cell(pair)?.copies.to_string()))),
-        Column::figures("A per second", 0, of(&|pair| Some(per_second(record.rate(pair.a)?.median)))),
-        Column::figures("B per second", 0, of(&|pair| Some(per_second(record.rate(pair.b)?.median)))),
-        Column::words("B / A", 0, of(&|pair| Some(judged(&pair.ratio)))),
-    ]
+    let rate = |cell| record.rate(cell).map_or_else(String::new, |rate| per_second(rate.median));
+    Table::of(pairs)
+        .words("workload", 0, |pair| cell(pair).map_or_else(String::new, |cell| clean(&cell.workload)))
+        .figures("copies", 0, |pair| cell(pair).map_or_else(String::new, |cell| cell.copies.to_string()))
+        .figures("A per second", 0, |pair| rate(pair.a))
+        .figures("B per second", 0, |pair| rate(pair.b))
+        .words("B / A", 0, |pair| judged(&pair.ratio))
+        .text(width)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Figures of workloads as text.
 
 use crate::words::{add_notes, bytes, cpus, how, interval, named, per_second, time};
-use lowlat_text::columns::{self, Column, NONE};
+use lowlat_text::columns::Table;
 use lowlat_text::text::{add_detail, add_result, usable};
 use lowlat_text::units::clean;
 use lowlat_workload::WorkloadRecord;
@@ -15,7 +15,7 @@ pub fn text(record: &WorkloadRecord, width: usize) -> String {
     let rows = measured(record);
     if !rows.is_empty() {
         out.push('\n');
-        out.push_str(&columns::table(columns_of(record, &rows), width));
+        out.push_str(&table(record, &rows, width));
     }
     add_notes(&mut out, record, width);
     out
@@ -45,21 +45,20 @@ pub fn sentence(record: &WorkloadRecord, place: usize) -> String {
     clean(&format!("{}: {rate} {}/s ({})", named(&cell.workload, cell.copies), cell.unit, cell.setting))
 }
 
-fn columns_of(record: &WorkloadRecord, rows: &[usize]) -> Vec<Column> {
+fn table(record: &WorkloadRecord, rows: &[usize], width: usize) -> String {
     let cell = |place: &usize| record.cells.get(*place);
-    let of = |text: &dyn Fn(usize) -> Option<String>| -> Vec<String> {
-        rows.iter().map(|place| text(*place).unwrap_or_else(|| NONE.to_owned())).collect()
-    };
-    vec![
-        Column::words("workload", 0, of(&|place| Some(clean(&cell(&place)?.workload)))),
-        Column::figures("copies", 0, of(&|place| Some(cell(&place)?.copies.to_string()))),
-        Column::words("setting", 0, of(&|place| Some(cell(&place)?.setting.to_string()))),
-        Column::figures("per second", 0, of(&|place| Some(per_second(record.rate(place)?.median)))),
-        Column::figures("95 % interval", 1, of(&|place| Some(interval(&record.rate(place)?, per_second)))),
-        Column::figures("p50", 1, of(&|place| Some(time(record.latency_ns(place)?[0])))),
-        Column::figures("p99", 1, of(&|place| Some(time(record.latency_ns(place)?[1])))),
-        Column::figures("transfer/s", 1, of(&|place| Some(bytes(record.bytes(place)?.median)))),
-        Column::words("counted", 2, of(&|place| Some(clean(&cell(&place)?.unit)))),
-        Column::words("CPUs", 3, of(&|place| Some(cpus(cell(&place)?)))),
-    ]
+    let rate = |place: &usize| record.rate(*place);
+    let latency = |at: usize| move |place: &usize| Some(time(record.latency_ns(*place)?[at]));
+    Table::of(rows)
+        .words("workload", 0, |place| Some(clean(&cell(place)?.workload)))
+        .figures("copies", 0, |place| Some(cell(place)?.copies.to_string()))
+        .words("setting", 0, |place| Some(cell(place)?.setting.to_string()))
+        .figures("per second", 0, |place| Some(per_second(rate(place)?.median)))
+        .figures("95 % interval", 1, |place| Some(interval(&rate(place)?, per_second)))
+        .figures("p50", 1, latency(0))
+        .figures("p99", 1, latency(1))
+        .figures("transfer/s", 1, |place| Some(bytes(record.bytes(*place)?.median)))
+        .words("counted", 2, |place| Some(clean(&cell(place)?.unit)))
+        .words("CPUs", 3, |place| cell(place).map(cpus))
+        .text(width)
 }

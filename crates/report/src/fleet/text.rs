@@ -2,7 +2,7 @@
 
 use super::{headline, names, oldest, other_threshold, times};
 use lowlat_result::fleet::{Fleet, FleetFinding, FleetWanted};
-use lowlat_text::columns::{Column, table};
+use lowlat_text::columns::Table;
 use lowlat_text::text::{BOLD, add_field, add_heading, cut, paint, usable, wrap};
 use lowlat_text::units::{clean, count, plural, rate};
 
@@ -59,17 +59,13 @@ fn add_findings(out: &mut String, fleet: &Fleet, width: usize) {
         return;
     }
     add_heading(out, "Settings at fault, those on the fewest hosts first");
-    let shown: Vec<&FleetFinding> = fleet.findings.iter().take(FINDINGS_MAX).collect();
-    let cells = |of: &dyn Fn(&FleetFinding) -> String| shown.iter().map(|finding| of(finding)).collect();
-    out.push_str(&table(
-        vec![
-            Column::figures("hosts", 0, cells(&|of| count(of.fault_count as u64))),
-            Column::figures("of", 1, cells(&|of| count(of.applies_count as u64))),
-            Column::words("setting", 0, cells(&|of| cut(&clean(&of.id), ID_MAX))),
-            Column::words("wanted", 2, cells(&|of| wanted(fleet, of).join("; "))),
-        ],
-        width,
-    ));
+    let shown = fleet.findings.get(..FINDINGS_MAX).unwrap_or(&fleet.findings);
+    let table = Table::of(shown)
+        .figures("hosts", 0, |of| count(of.fault_count as u64))
+        .figures("of", 1, |of| count(of.applies_count as u64))
+        .words("setting", 0, |of| cut(&clean(&of.id), ID_MAX))
+        .words("wanted", 2, |of| wanted(fleet, of).join("; "));
+    out.push_str(&table.text(width));
     if fleet.findings.len() > shown.len() {
         out.push_str(&format!("  and {}\n", plural(fleet.findings.len() - shown.len(), "more setting")));
     }

@@ -8,7 +8,7 @@ use lowlat_host::{
     CpuSet, HostSnapshot, Reading,
     snapshot::{Bypass, Irq, Nic},
 };
-use lowlat_text::columns::{self, Column, NONE};
+use lowlat_text::columns::Table;
 use lowlat_text::text::{BOLD, YELLOW, add_wrapped, paint, usable};
 use lowlat_text::units::{clean, plural};
 use serde::Serialize;
@@ -163,39 +163,27 @@ fn bypass(stack: &Bypass) -> String {
 }
 
 fn table(nics: &[NicView<'_>], width: usize) -> String {
-    let cells = |of: &dyn Fn(&NicView<'_>) -> String| nics.iter().map(of).collect::<Vec<_>>();
-    let dash = |text: &str| if text.is_empty() { NONE.to_owned() } else { clean(text) };
-    let node = |view: &NicView<'_>| {
-        tree::node_number(&view.nic.node).map_or_else(|| NONE.to_owned(), |node| node.to_string())
-    };
+    let known = |text: &str| (!text.is_empty()).then(|| clean(text));
     let link = |view: &NicView<'_>| match &view.unusable {
-        Some(_) if view.nic.carrier.known() == Some(&false) => "no carrier".to_owned(),
-        Some(_) => dash(view.nic.operstate.text()),
-        None => tree::speed(view.nic).unwrap_or_else(|| dash(view.nic.operstate.text())),
+        Some(_) if view.nic.carrier.known() == Some(&false) => Some("no carrier".to_owned()),
+        Some(_) => known(view.nic.operstate.text()),
+        None => tree::speed(view.nic).or_else(|| known(view.nic.operstate.text())),
     };
     let queues = |view: &NicView<'_>| {
-        view.nic.channels.known().map_or_else(
-            || NONE.to_owned(),
-            |channels| channels.rx.saturating_add(channels.combined).to_string(),
-        )
+        view.nic.channels.known().map(|of| of.rx.saturating_add(of.combined).to_string())
     };
-    let address = |view: &NicView<'_>| {
-        dash(view.nic.addresses.known().and_then(|all| all.first()).map_or("", String::as_str))
-    };
-    let columns = vec![
-        Column::words("interface", 0, cells(&|view| clean(&view.nic.name))),
-        Column::words("link", 0, cells(&link)),
-        Column::words("driver", 1, cells(&|view| dash(view.nic.driver.text()))),
-        Column::figures("node", 3, cells(&node)),
-        Column::figures("rx queues", 4, cells(&queues)),
-        Column::words(
-            "measure?",
-            0,
-            cells(&|view| view.is_usable().map_or("unknown", |is| if is { "yes" } else { "no" }).into()),
-        ),
-        Column::words("address", 2, cells(&address)),
-    ];
-    columns::table(columns, width)
+    Table::of(nics)
+        .words("interface", 0, |view| clean(&view.nic.name))
+        .words("link", 0, link)
+        .words("driver", 1, |view| known(view.nic.driver.text()))
+        .figures("node", 3, |view| tree::node_number(&view.nic.node).map(|node| node.to_string()))
+        .figures("rx queues", 4, queues)
+        .words("measure?", 0, |view| match view.is_usable() {
+            None => "unknown".to_owned(),
+            Some(is) => if is { "yes" } else { "no" }.to_owned(),
+        })
+        .words("address", 2, |view| known(view.nic.addresses.known().and_then(|all| all.first())?))
+        .text(width)
 }
 
 fn block(page: &mut Page, view: &NicView<'_>, isolated: &CpuSet) {

@@ -1,9 +1,9 @@
 //! Documents side by side as terminal text.
 
-use super::{Row, comparisons, facts, letter, limit_sentence, rows};
+use super::{comparisons, facts, letter, limit_sentence, rows};
 use crate::jitter::terminal::comparison_text;
 use lowlat_result::compare::{LimitOutcome, LimitVerdict, SideBySide};
-use lowlat_text::columns::{Column, table};
+use lowlat_text::columns::Table;
 use lowlat_text::text::{BOLD, GREEN, RED, YELLOW, add_field, cut, paint, usable, wrap};
 
 /// Longest name of a document in the table, in characters.
@@ -15,20 +15,16 @@ pub fn side_by_side_text(of: &SideBySide, width: usize) -> String {
     let mut out = String::new();
     out.push_str(&format!("{}\n", paint(BOLD, "Documents")));
     let rows = rows(of);
-    let cells = |of: &dyn Fn(&Row) -> String| -> Vec<String> { rows.iter().map(of).collect() };
-    out.push_str(&table(
-        vec![
-            Column::words("", 0, cells(&|row| row.letter.clone())),
-            Column::words("document", 0, cells(&|row| cut(&row.name, NAME_MAX))),
-            Column::figures("score", 1, cells(&|row| row.score.clone())),
-            Column::figures("faults", 3, cells(&|row| row.faults.clone())),
-            Column::figures("per s and CPU", 0, cells(&|row| row.rate.clone())),
-            Column::figures("95 % interval", 2, cells(&|row| row.interval.clone())),
-            Column::figures("time lost", 2, cells(&|row| row.lost.clone())),
-            Column::figures("longest", 1, cells(&|row| row.longest.clone())),
-        ],
-        width,
-    ));
+    let table = Table::of(&rows)
+        .words("", 0, |row| row.letter.clone())
+        .words("document", 0, |row| cut(&row.name, NAME_MAX))
+        .figures("score", 1, |row| row.score.clone())
+        .figures("faults", 3, |row| row.faults.clone())
+        .figures("per s and CPU", 0, |row| row.rate.clone())
+        .figures("95 % interval", 2, |row| row.interval.clone())
+        .figures("time lost", 2, |row| row.lost.clone())
+        .figures("longest", 1, |row| row.longest.clone());
+    out.push_str(&table.text(width));
     for (at, document) in of.documents.iter().enumerate() {
         add_field(&mut out, &letter(at), &facts(document), 4, width);
     }

@@ -6,7 +6,7 @@ use crate::jitter::causes::{counters, is_same_advice, label, label_within, remed
 use crate::jitter::figures::Jitter;
 use crate::jitter::terminal::{add_dim, senders};
 use lowlat_jitter::{CauseStudy, JitterCauses, JitterGroups, Remedy};
-use lowlat_text::columns::{Column, table};
+use lowlat_text::columns::Table;
 use lowlat_text::text::{BLUE, DIM, GREEN, add_heading, add_wrapped, paint, wrap};
 use lowlat_text::units::{clean, count, duration, percent, plural, rate};
 
@@ -60,20 +60,16 @@ fn add_table(out: &mut String, causes: &[CauseStudy], width: usize, show_all: bo
         100..120 => (36, BARS.0),
         _ => (44, BARS.1),
     };
-    let cells = |of: &dyn Fn(&CauseStudy) -> String| -> Vec<String> { causes.iter().map(of).collect() };
-    let text = table(
-        vec![
-            Column::words("cause", 0, cells(&|of| label_within(&of.cause, name_width))),
-            Column::words("CPUs", 3, cells(&|of| cpu_list(&of.cpus, 14))),
-            Column::figures("count", 2, cells(&|of| count(of.count))),
-            Column::figures("per s", 5, cells(&|of| of.rate.map_or_else(String::new, |r| rate(r.per_s)))),
-            Column::figures("time", 1, cells(&|of| duration(of.ns_total))),
-            Column::figures("longest", 1, cells(&|of| duration(of.ns_max))),
-            Column::figures("share", 0, cells(&|of| percent(of.share * 100.0))),
-            Column::words("", 4, cells(&|of| bar(of.share, bar_width))),
-        ],
-        width,
-    );
+    let text = Table::of(causes)
+        .words("cause", 0, |of| label_within(&of.cause, name_width))
+        .words("CPUs", 3, |of| cpu_list(&of.cpus, 14))
+        .figures("count", 2, |of| count(of.count))
+        .figures("per s", 5, |of| of.rate.map_or_else(String::new, |r| rate(r.per_s)))
+        .figures("time", 1, |of| duration(of.ns_total))
+        .figures("longest", 1, |of| duration(of.ns_max))
+        .figures("share", 0, |of| percent(of.share * 100.0))
+        .words("", 4, |of| bar(of.share, bar_width))
+        .text(width);
     let mut lines = text.lines();
     if let Some(line) = lines.next() {
         out.push_str(line);
@@ -192,31 +188,19 @@ pub fn add_counted(
     let shown = if show_all { all.len() } else { all.len().min(COUNTERS_MAX) };
     let rows = all.get(..shown).unwrap_or(&all);
     let core_seconds = jitter.study.all.core_seconds;
-    let cells = |of: &dyn Fn(&crate::jitter::causes::CounterSum) -> String| -> Vec<String> {
-        rows.iter().map(of).collect()
-    };
     if rows.is_empty() {
         add_wrapped(out, "No counter increased during the run.", 2, width);
     } else {
         out.push('\n');
-        out.push_str(&table(
-            vec![
-                Column::words(
-                    "counter",
-                    0,
-                    cells(&|of| label_within(&of.cause, if width >= 100 { 44 } else { 28 })),
-                ),
-                Column::words("CPUs", 2, cells(&|of| cpu_list(&of.cpus, 16))),
-                Column::figures("count", 0, cells(&|of| count(of.count))),
-                Column::figures("per s and CPU", 1, cells(&|of| per_core_second(of.count, core_seconds))),
-                Column::figures(
-                    "most, on CPU",
-                    3,
-                    cells(&|of| format!("{}, {}", count(of.most.1), of.most.0)),
-                ),
-            ],
-            width,
-        ));
+        let table = Table::of(rows)
+            .words("counter", 0, |of| label_within(&of.cause, if width >= 100 { 44 } else { 28 }))
+            .words("CPUs", 2, |of| cpu_list(&of.cpus, 16))
+            .figures("count", 0, |of| count(of.count))
+            .figures("per s and CPU", 1, |of| {
+                (core_seconds > 0.0).then(|| rate(of.count as f64 / core_seconds))
+            })
+            .figures("most, on CPU", 3, |of| format!("{}, {}", count(of.most.1), of.most.0));
+        out.push_str(&table.text(width));
     }
     if shown < all.len() {
         add_dim(out, &format!("  and {} with smaller counts", plural(all.len() - shown, "counter")), width);
@@ -224,8 +208,4 @@ pub fn add_counted(
     if let Some(sentence) = words::smi(causes) {
         add_dim(out, &format!("  {sentence}"), width);
     }
-}
-
-fn per_core_second(number: u64, core_seconds: f64) -> String {
-    if core_seconds > 0.0 { rate(number as f64 / core_seconds) } else { "-".to_owned() }
 }

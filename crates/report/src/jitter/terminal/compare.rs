@@ -4,23 +4,22 @@ use crate::host::cpu_parts::bounded;
 use crate::jitter::causes::label_within;
 use crate::jitter::causes::words::cpu_list;
 use crate::jitter::comparison::{
-    PercentileRow, amount, change_of, change_text, difference_text, explained_text, harm_word, headline,
-    interval, lost_per_s, other_changes, percentile_rows, quantity_name, rows, run_text, unexplained_text,
+    amount, change_of, change_text, difference_text, explained_text, harm_word, headline, interval,
+    lost_per_s, other_changes, percentile_rows, quantity_name, rows, run_text, unexplained_text,
 };
 use crate::jitter::terminal::add_dim;
 use anstyle::Style;
 use lowlat_host::{CpuId, statistics::RateInterval};
 use lowlat_jitter::gate::{GateOutcome, GateRow, Verdict};
 use lowlat_result::compare::{
-    CauseComparison, CauseVerdict, Comparison, CpuComparison, HarmVerdict, LengthVerdict, QuantityHarm,
-    RateVerdict,
+    CauseComparison, CauseVerdict, Comparison, CpuComparison, HarmVerdict, LengthVerdict, RateVerdict,
 };
-use lowlat_text::columns::{Column, lines};
+use lowlat_text::columns::Table;
 use lowlat_text::text::{
     BOLD, DIM, GREEN, RED, YELLOW, add_field, add_heading, add_wrapped, column_lines, cut, paint, usable,
     wrap,
 };
-use lowlat_text::units::{clean, count, plural, rate};
+use lowlat_text::units::{clean, count, duration, plural, rate};
 use lowlat_workload_report::{changes_headline, changes_table};
 
 /// Highest number of causes, CPUs, changed settings and facts shown.
@@ -86,20 +85,15 @@ fn add_harm(out: &mut String, comparison: &Comparison, width: usize) {
     if all.is_empty() {
         return;
     }
-    let cells = |of: &dyn Fn(&QuantityHarm) -> String| -> Vec<String> { all.iter().map(of).collect() };
-    let table = lines(
-        vec![
-            Column::words("judged", 0, cells(&|of| quantity_name(of.quantity).to_owned())),
-            Column::figures("before", 0, cells(&|of| amount(of.quantity, of.before))),
-            Column::figures("after", 0, cells(&|of| amount(of.quantity, of.after))),
-            Column::figures("95 % of difference", 1, cells(&difference_text)),
-            Column::words("", 0, cells(&|of| harm_word(of.verdict).0.to_owned())),
-        ],
-        width,
-    );
+    let table = Table::of(all)
+        .words("judged", 0, |of| quantity_name(of.quantity).to_owned())
+        .figures("before", 0, |of| amount(of.quantity, of.before))
+        .figures("after", 0, |of| amount(of.quantity, of.after))
+        .figures("95 % of difference", 1, difference_text)
+        .words("", 0, |of| harm_word(of.verdict).0.to_owned());
     out.push('\n');
     let ends = all.iter().map(|of| (harm_word(of.verdict).0, harm_style(of.verdict)));
-    add_judged(out, &table, ends, |_, _| ());
+    add_judged(out, &table.lines(width), ends, |_, _| ());
 }
 
 fn rate_style(verdict: RateVerdict) -> Style {
@@ -127,20 +121,15 @@ fn add_percentiles(out: &mut String, comparison: &Comparison, width: usize) {
     if rows.is_empty() {
         return;
     }
-    let cells = |of: &dyn Fn(&PercentileRow) -> String| -> Vec<String> { rows.iter().map(of).collect() };
-    let table = lines(
-        vec![
-            Column::words("", 0, cells(&|row| row.label.clone())),
-            Column::figures("before", 0, cells(&|row| row.before.clone())),
-            Column::figures("after", 0, cells(&|row| row.after.clone())),
-            Column::figures("95 % of difference", 1, cells(&|row| row.interval.clone())),
-            Column::words("", 0, cells(&|row| row.verdict.word().to_owned())),
-        ],
-        width,
-    );
+    let table = Table::of(&rows)
+        .words("", 0, |row| row.label.clone())
+        .figures("before", 0, |row| row.before.clone())
+        .figures("after", 0, |row| row.after.clone())
+        .figures("95 % of difference", 1, |row| row.interval.clone())
+        .words("", 0, |row| row.verdict.word().to_owned());
     add_heading(out, "Percentiles");
     let ends = rows.iter().map(|row| (row.verdict.word(), length_style(row.verdict)));
-    add_judged(out, &table, ends, |_, _| ());
+    add_judged(out, &table.lines(width), ends, |_, _| ());
 }
 
 fn length_style(verdict: LengthVerdict) -> Style {
@@ -193,21 +182,16 @@ fn add_causes(out: &mut String, causes: &[CauseComparison], width: usize) {
     add_heading(out, "Causes, per second and CPU");
     let shown = causes.get(..CAUSES_MAX).unwrap_or(causes);
     let name_width = if width >= 100 { 44 } else { 26 };
-    let cells = |of: &dyn Fn(&CauseComparison) -> String| -> Vec<String> { shown.iter().map(of).collect() };
-    let table = lines(
-        vec![
-            Column::words("cause", 0, cells(&|of| label_within(&of.cause, name_width))),
-            Column::figures("lost before", 0, cells(&|of| lost_per_s(of.before.lost_ns_per_s))),
-            Column::figures("after", 0, cells(&|of| lost_per_s(of.after.lost_ns_per_s))),
-            Column::figures("rate before", 1, cells(&|of| per_s(of.before.rate))),
-            Column::figures("after", 1, cells(&|of| per_s(of.after.rate))),
-            Column::figures("95 % interval of ratio", 2, cells(&|of| interval(&of.rate))),
-            Column::words("", 0, cells(&|of| of.verdict.word().to_owned())),
-        ],
-        width,
-    );
+    let table = Table::of(shown)
+        .words("cause", 0, |of| label_within(&of.cause, name_width))
+        .figures("lost before", 0, |of| lost_per_s(of.before.lost_ns_per_s))
+        .figures("after", 0, |of| lost_per_s(of.after.lost_ns_per_s))
+        .figures("rate before", 1, |of| per_s(of.before.rate))
+        .figures("after", 1, |of| per_s(of.after.rate))
+        .figures("95 % interval of ratio", 2, |of| interval(&of.rate))
+        .words("", 0, |of| of.verdict.word().to_owned());
     let ends = shown.iter().map(|of| (of.verdict.word(), cause_style(of.verdict)));
-    add_judged(out, &table, ends, |out, at| {
+    add_judged(out, &table.lines(width), ends, |out, at| {
         let Some(of) = shown.get(at) else { return };
         if !of.changed_settings.is_empty() {
             add_note(out, &format!("changed: {}", of.changed_settings.join(", ")), width);
@@ -250,8 +234,8 @@ fn add_note(out: &mut String, text: &str, width: usize) {
     }
 }
 
-fn per_s(of: Option<RateInterval>) -> String {
-    of.map_or_else(|| "-".to_owned(), |of| rate(of.per_s))
+fn per_s(of: Option<RateInterval>) -> Option<String> {
+    of.map(|of| rate(of.per_s))
 }
 
 /// Adds the CPUs, those with a difference first.
@@ -267,23 +251,16 @@ fn add_cpus(out: &mut String, cpus: &[CpuComparison], width: usize) {
         shown.sort_by_key(|of| of.cpu);
     }
     add_heading(out, "CPUs, per second");
-    let cells =
-        |of: &dyn Fn(&CpuComparison) -> String| -> Vec<String> { shown.iter().map(|cpu| of(cpu)).collect() };
-    let longest = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), lowlat_text::units::duration);
-    let table = lines(
-        vec![
-            Column::figures("CPU", 0, cells(&|of| of.cpu.to_string())),
-            Column::figures("before", 0, cells(&|of| per_s(of.compared.before.rate))),
-            Column::figures("after", 0, cells(&|of| per_s(of.compared.after.rate))),
-            Column::figures("95 % interval of ratio", 1, cells(&|of| interval(&of.compared.rate))),
-            Column::figures("max before", 2, cells(&|of| longest(of.compared.before.length_ns_max))),
-            Column::figures("max after", 2, cells(&|of| longest(of.compared.after.length_ns_max))),
-            Column::words("", 0, cells(&|of| of.compared.rate.verdict.word().to_owned())),
-        ],
-        width,
-    );
+    let table = Table::of(&shown)
+        .figures("CPU", 0, |of| of.cpu.to_string())
+        .figures("before", 0, |of| per_s(of.compared.before.rate))
+        .figures("after", 0, |of| per_s(of.compared.after.rate))
+        .figures("95 % interval of ratio", 1, |of| interval(&of.compared.rate))
+        .figures("max before", 2, |of| of.compared.before.length_ns_max.map(duration))
+        .figures("max after", 2, |of| of.compared.after.length_ns_max.map(duration))
+        .words("", 0, |of| of.compared.rate.verdict.word().to_owned());
     let ends = shown.iter().map(|of| of.compared.rate.verdict).map(|of| (of.word(), rate_style(of)));
-    add_judged(out, &table, ends, |_, _| ());
+    add_judged(out, &table.lines(width), ends, |_, _| ());
     if cpus.len() > shown.len() {
         add_dim(out, &format!("  and {} more", plural(cpus.len() - shown.len(), "CPU")), width);
     }
@@ -351,21 +328,14 @@ fn add_broken(out: &mut String, broken: &[&GateRow], width: usize) {
         return;
     }
     let shown = broken.get(..GATE_ROWS_MAX).unwrap_or(broken);
-    let cells =
-        |of: &dyn Fn(&GateRow) -> String| -> Vec<String> { shown.iter().map(|row| of(row)).collect() };
-    let place = |row: &GateRow| row.cpu.map_or_else(|| "all".to_owned(), |cpu| cpu.to_string());
-    let table = lines(
-        vec![
-            Column::figures("CPU", 0, cells(&place)),
-            Column::words("", 0, cells(&|row| clean(&row.key))),
-            Column::figures("measured", 0, cells(&|row| clean(&row.value_text))),
-            Column::figures("limit", 0, cells(&|row| clean(&row.limit_text))),
-            Column::words("", 0, cells(&|row| row.verdict.word().to_owned())),
-        ],
-        width,
-    );
+    let table = Table::of(shown)
+        .figures("CPU", 0, |row| row.cpu.map_or_else(|| "all".to_owned(), |cpu| cpu.to_string()))
+        .words("", 0, |row| clean(&row.key))
+        .figures("measured", 0, |row| clean(&row.value_text))
+        .figures("limit", 0, |row| clean(&row.limit_text))
+        .words("", 0, |row| row.verdict.word().to_owned());
     let ends = shown.iter().map(|row| (row.verdict.word(), gate_style(row.verdict)));
-    add_judged(out, &table, ends, |out, at| {
+    add_judged(out, &table.lines(width), ends, |out, at| {
         shown.get(at).into_iter().for_each(|row| add_note(out, &row.note, width));
     });
     if broken.len() > shown.len() {

@@ -5,7 +5,7 @@ use crate::jitter::figures::{CpuFigures, Jitter, ROUGH_BELOW, percentile};
 use lowlat_host::statistics::RateInterval;
 use lowlat_jitter::Percentile;
 use lowlat_result::ResultDocument;
-use lowlat_text::columns::{Column, NONE, table};
+use lowlat_text::columns::Table;
 use lowlat_text::text::add_heading;
 use lowlat_text::units::{clean, count, duration, percent, plural, rate};
 
@@ -64,7 +64,7 @@ pub fn add(out: &mut String, document: &ResultDocument, jitter: &Jitter<'_>, wid
             longest: sum.length_ns_max,
         });
     }
-    let text = table(columns(&rows), width);
+    let text = table(&rows).text(width);
     out.push_str(&text);
     if text.lines().next().is_some_and(|head| head.contains("t99")) {
         crate::jitter::terminal::add_dim(out, TIME_NOTE, width);
@@ -96,34 +96,30 @@ fn row<'a>(cpu: &'a CpuFigures<'_>) -> Row<'a> {
     }
 }
 
-/// Returns all possible columns, for the table to choose from.
-fn columns(rows: &[Row<'_>]) -> Vec<Column> {
-    let cells = |of: &dyn Fn(&Row<'_>) -> Option<String>| -> Vec<String> {
-        rows.iter().map(|row| of(row).unwrap_or_else(|| NONE.to_owned())).collect()
-    };
-    let length = |quantile: f64| cells(&|row| percentile(row.lengths, quantile).map(duration));
-    let wait = |quantile: f64| cells(&|row| percentile(row.times, quantile).map(wait_text));
-    let interval = cells(&|row| match row.rate {
+/// Returns the table with all possible columns.
+fn table<'a>(rows: &'a [Row<'a>]) -> Table<'a, Row<'a>> {
+    let length = |quantile| move |row: &Row<'_>| percentile(row.lengths, quantile).map(duration);
+    let wait = |quantile| move |row: &Row<'_>| percentile(row.times, quantile).map(wait_text);
+    let interval = |row: &Row<'_>| match row.rate {
         Some(of) if row.count < ROUGH_BELOW => {
-            Some(format!("{} to {}", rate(of.per_s_low), rate(of.per_s_high)))
+            format!("{} to {}", rate(of.per_s_low), rate(of.per_s_high))
         }
-        _ => Some(String::new()),
-    });
-    vec![
-        Column::figures("CPU", 0, cells(&|row| Some(row.cpu.clone()))),
-        Column::words("part", 3, cells(&|row| Some(row.part.to_owned()))),
-        Column::figures("count", 0, cells(&|row| Some(count(row.count)))),
-        Column::figures("per s", 1, cells(&|row| row.rate.map(|of| rate(of.per_s)))),
-        Column::figures("95 % interval", 4, interval),
-        Column::figures("lost", 4, cells(&|row| row.lost_share.map(|share| percent(share * 100.0)))),
-        Column::figures("p50", 7, length(0.5)),
-        Column::figures("p99", 2, length(0.99)),
-        Column::figures("p99.9", 5, length(0.999)),
-        Column::figures("max", 0, cells(&|row| row.longest.map(duration))),
-        Column::figures("t99.9", 9, wait(0.999)),
-        Column::figures("t99.99", 6, wait(0.999_9)),
-        Column::figures("t99.999", 8, wait(0.999_99)),
-    ]
+        _ => String::new(),
+    };
+    Table::of(rows)
+        .figures("CPU", 0, |row| row.cpu.clone())
+        .words("part", 3, |row| row.part.to_owned())
+        .figures("count", 0, |row| count(row.count))
+        .figures("per s", 1, |row| row.rate.map(|of| rate(of.per_s)))
+        .figures("95 % interval", 4, interval)
+        .figures("lost", 4, |row| row.lost_share.map(|share| percent(share * 100.0)))
+        .figures("p50", 7, length(0.5))
+        .figures("p99", 2, length(0.99))
+        .figures("p99.9", 5, length(0.999))
+        .figures("max", 0, |row| row.longest.map(duration))
+        .figures("t99.9", 9, wait(0.999))
+        .figures("t99.99", 6, wait(0.999_9))
+        .figures("t99.999", 8, wait(0.999_99))
 }
 
 /// Formats a wait; no wait is 0.

@@ -1,8 +1,7 @@
 //! Live view of a run.
 
 use lowlat_host::CpuId;
-use lowlat_text::columns;
-use lowlat_text::columns::Column;
+use lowlat_text::columns::Table;
 use lowlat_text::text::cut;
 use lowlat_text::units::{count, duration, percent, plural, rate, span};
 
@@ -55,7 +54,14 @@ pub fn live_lines(view: &LiveView<'_>) -> Vec<String> {
         shown.sort_by_key(|of| of.cpu);
     }
     let mut lines = vec![headline(view)];
-    lines.extend(columns::lines(columns(&shown, view.elapsed_ns), width));
+    let elapsed = view.elapsed_ns as f64;
+    let table = Table::of(&shown)
+        .figures("CPU", 0, |of| of.cpu.to_string())
+        .figures("count", 0, |of| count(of.count))
+        .figures("per s", 0, |of| (elapsed > 0.0).then(|| rate(of.count as f64 * 1e9 / elapsed)))
+        .figures("lost", 1, |of| (elapsed > 0.0).then(|| percent(of.ns_total as f64 * 100.0 / elapsed)))
+        .figures("max", 0, |of| (of.count > 0).then(|| duration(of.ns_max)));
+    lines.extend(table.lines(width));
     let left = view.cpus.len() - shown.len();
     if left > 0 {
         lines.push(format!("  and {} more", count(left as u64)));
@@ -84,25 +90,4 @@ fn headline(view: &LiveView<'_>) -> String {
 fn progress(done: f64) -> String {
     let signs = ((done * BAR as f64).floor() as usize).min(BAR);
     format!("{:BAR$}", "#".repeat(signs))
-}
-
-fn columns(cpus: &[LiveCpu], elapsed_ns: u64) -> Vec<Column> {
-    let elapsed = elapsed_ns as f64;
-    let cells = |of: &dyn Fn(&LiveCpu) -> String| -> Vec<String> { cpus.iter().map(of).collect() };
-    let or_dash = |is_known: bool, text: String| if is_known { text } else { "-".to_owned() };
-    vec![
-        Column::figures("CPU", 0, cells(&|of| of.cpu.to_string())),
-        Column::figures("count", 0, cells(&|of| count(of.count))),
-        Column::figures(
-            "per s",
-            0,
-            cells(&|of| or_dash(elapsed > 0.0, rate(of.count as f64 * 1e9 / elapsed))),
-        ),
-        Column::figures(
-            "lost",
-            1,
-            cells(&|of| or_dash(elapsed > 0.0, percent(of.ns_total as f64 * 100.0 / elapsed))),
-        ),
-        Column::figures("max", 0, cells(&|of| or_dash(of.count > 0, duration(of.ns_max)))),
-    ]
 }

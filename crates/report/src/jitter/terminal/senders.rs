@@ -3,7 +3,7 @@
 use super::{add_dim, causes::add_remedy};
 use crate::jitter::causes::{is_same_advice, words::cpu_list};
 use lowlat_jitter::{Remedy, SenderStudy};
-use lowlat_text::columns::{Column, table};
+use lowlat_text::columns::Table;
 use lowlat_text::text::{add_heading, cut};
 use lowlat_text::units::{clean, count, duration, plural, rate};
 
@@ -23,20 +23,16 @@ pub fn add(out: &mut String, all: &[SenderStudy], width: usize, show_all: bool) 
         100..120 => (30, 32),
         _ => (40, 48),
     };
-    let cells = |of: &dyn Fn(&SenderStudy) -> String| -> Vec<String> { rows.iter().map(of).collect() };
-    let text = table(
-        vec![
-            Column::words("sender", 0, cells(&|of| cut(&clean(&who(of)), who_width))),
-            Column::words("reason", 0, cells(&|of| cut(&clean(&of.what), what_width))),
-            Column::words("from", 4, cells(&|of| cpu_list(&of.from, 10))),
-            Column::words("CPUs", 3, cells(&|of| cpu_list(&of.cpus, 14))),
-            Column::figures("count", 1, cells(&|of| count(of.count))),
-            Column::figures("per s", 5, cells(&|of| of.rate.map_or_else(String::new, |r| rate(r.per_s)))),
-            Column::figures("time", 2, cells(&|of| duration(of.ns_total))),
-            Column::figures("longest", 0, cells(&|of| duration(of.ns_max))),
-        ],
-        width,
-    );
+    let text = Table::of(rows)
+        .words("sender", 0, |of| cut(&clean(&who(of)), who_width))
+        .words("reason", 0, |of| cut(&clean(&of.what), what_width))
+        .words("from", 4, |of| cpu_list(&of.from, 10))
+        .words("CPUs", 3, |of| cpu_list(&of.cpus, 14))
+        .figures("count", 1, |of| count(of.count))
+        .figures("per s", 5, |of| of.rate.map_or_else(String::new, |r| rate(r.per_s)))
+        .figures("time", 2, |of| duration(of.ns_total))
+        .figures("longest", 0, |of| duration(of.ns_max))
+        .text(width);
     let mut lines = text.lines();
     if let Some(line) = lines.next() {
         out.push_str(&format!("{line}\n"));
