@@ -73,7 +73,6 @@ fn headline(record: &FinderRecord, findings: &[Finding], suspects: &[Suspect]) -
 }
 
 fn circumstances(record: &FinderRecord) -> Vec<String> {
-    let number = |of: u64| usize::try_from(of).unwrap_or(usize::MAX);
     let ended = match record.end {
         End::Time => "",
         End::Interrupted => " (interrupted)",
@@ -88,8 +87,8 @@ fn circumstances(record: &FinderRecord) -> Vec<String> {
          lowlat for at most {} of the time.",
         duration(record.watched_ns),
         count(record.caught_count),
-        plural(number(record.page_count), "page"),
-        plural(number(record.counted_line_count), "line"),
+        plural(record.page_count, "page"),
+        plural(record.counted_line_count, "line"),
         record.line_bytes,
         percent(record.stalled_share() * 100.0),
     )];
@@ -105,7 +104,7 @@ fn circumstances(record: &FinderRecord) -> Vec<String> {
         missing.push(format!("{} of {what}", size(of.bytes)));
     }
     if record.missed_process_count > 0 {
-        missing.push(plural(number(record.missed_process_count), "child process"));
+        missing.push(plural(record.missed_process_count, "child process"));
     }
     if !missing.is_empty() {
         all.push(format!("Not looked at: {}.", missing.join(", ")));
@@ -118,7 +117,7 @@ fn circumstances(record: &FinderRecord) -> Vec<String> {
     if record.uncounted_line_count > 0 {
         all.push(format!(
             "Time did not suffice to count who uses {}: watch longer with --duration.",
-            plural(number(record.uncounted_line_count), "written line")
+            plural(record.uncounted_line_count, "written line")
         ));
     }
     all

@@ -4,8 +4,8 @@ use super::c2c::{darkness, groups, name, notes, order, spread};
 use lowlat_cache::c2c::{C2cRecord, Kind, Prediction, partitions};
 use lowlat_host::{CpuId, CpuSet, topology::Topology};
 use lowlat_text::page::svg::px;
-use lowlat_text::page::{Section, data_table, micro, section as page_section};
-use lowlat_text::units::{clean, count, duration_fine};
+use lowlat_text::page::{Section, data_table, micro, note, section as page_section};
+use lowlat_text::units::{count, duration_fine};
 use maud::{Markup, html};
 
 const STYLE: &str = include_str!("cache.css");
@@ -28,12 +28,7 @@ pub fn section(record: &C2cRecord, topology: &Topology) -> Section {
         "Time that a cache line takes between two CPUs, in the kernel's order of packages, NUMA nodes, caches, clusters and cores."
     };
     let body = html! {
-        @for (head, lines) in notes(record, topology).iter().filter(|(_, lines)| !lines.is_empty()) {
-            div class="note" {
-                p { b { (head) } }
-                ul class="sentences" { @for line in lines { li { (micro(&clean(line))) } } }
-            }
-        }
+        @for (head, lines) in notes(record, topology) { (note(head, &lines)) }
         @if record.levels.is_empty() {
             p class="empty" { "Nothing was measured." }
         } @else {

@@ -124,7 +124,7 @@ pub(super) fn how(record: &CompareRecord) -> String {
     }
     let names: Vec<String> = record.sides.iter().map(|side| side.name.clone()).collect();
     let back: Vec<String> = names.iter().rev().cloned().collect();
-    let rounds = plural(usize::try_from(record.rounds).unwrap_or(usize::MAX), "round");
+    let rounds = plural(record.rounds, "round");
     let medians = || record.controls().map(|row| row.figures.median_ns);
     let control = match (medians().min(), medians().max()) {
         (Some(low), Some(high)) => format!(
@@ -194,7 +194,7 @@ fn why(obstacle: Obstacle) -> String {
         Obstacle::NotInTurn => "finished outputs were not measured in turn".to_owned(),
         Obstacle::TooFewRounds { rounds } => format!(
             "{} complete, and an interval needs {}",
-            plural(usize::try_from(rounds).unwrap_or(usize::MAX), "round"),
+            plural(rounds, "round"),
             MedianInterval::ROUNDS_MIN
         ),
         Obstacle::NoCommonSize => "the sides measured no size in common".to_owned(),

@@ -4,8 +4,8 @@ use super::chart::time_name;
 use super::pingpong::{bytes, doubts, quantile_of};
 use lowlat_net::pingpong::{PingpongRecord, SizeRecord};
 use lowlat_text::page::svg::{LogScale, decade_above, decade_below, px};
-use lowlat_text::page::{Section, data_table, micro, section as page_section};
-use lowlat_text::units::{clean, count, duration};
+use lowlat_text::page::{Section, data_table, micro, note, section as page_section};
+use lowlat_text::units::{count, duration};
 use maud::{Markup, html};
 
 pub(super) const STYLE: &str = include_str!("net.css");
@@ -26,7 +26,7 @@ pub fn section(record: &PingpongRecord) -> Section {
     };
     let doubts = doubts(record);
     let body = html! {
-        (doubtful(&doubts))
+        (note("Caveats", &doubts))
         @if record.sizes.is_empty() {
             p class="empty" { "Nothing was measured." }
         } @else {
@@ -39,18 +39,6 @@ pub fn section(record: &PingpongRecord) -> Section {
     };
     Section::new("pingpong", "Round trips", page_section("pingpong", "Round trips", &lead, &body))
         .with_style(STYLE)
-}
-
-/// What makes the figures doubtful, if anything does.
-pub(super) fn doubtful(doubts: &[String]) -> Markup {
-    html! {
-        @if !doubts.is_empty() {
-            div class="note" {
-                p { b { "Caveats" } }
-                ul class="sentences" { @for doubt in doubts { li { (micro(&clean(doubt))) } } }
-            }
-        }
-    }
 }
 
 fn chart(sizes: &[SizeRecord]) -> Markup {

@@ -5,7 +5,7 @@ use lowlat_net::{
     sfnt::{SfntLog, SfntRow, doubts, reference::MISTAKES},
 };
 use lowlat_text::columns::Table;
-use lowlat_text::text::{BOLD, DIM, YELLOW, add_heading, add_wrapped, paint, usable, wrap};
+use lowlat_text::text::{BOLD, DIM, YELLOW, add_heading, add_painted, add_wrapped, paint, usable};
 use lowlat_text::units::{clean, count, duration, plural};
 
 /// Formats the runs of a file: what was measured, the table with units, the doubts.
@@ -32,18 +32,13 @@ pub fn sfnt_reference_text(logs: &[SfntLog], width: usize) -> String {
 }
 
 fn add_log(out: &mut String, log: &SfntLog, width: usize) {
-    for line in wrap(&clean(&headline(log)), width) {
-        out.push_str(&paint(BOLD, &line));
-        out.push('\n');
-    }
+    add_painted(out, BOLD, &clean(&headline(log)), 0, width);
     for key in ["cmdline", "cpu", "uname", "date"] {
         if let Some(value) = log.value(key) {
             let value = value
                 .strip_prefix("model name")
                 .map_or(value, |model| model.trim_start_matches(['\t', ' ', ':']));
-            for line in wrap(&clean(value), width.saturating_sub(2)) {
-                out.push_str(&format!("  {}\n", paint(DIM, &line)));
-            }
+            add_painted(out, DIM, &clean(value), 2, width);
         }
     }
     let percentile =

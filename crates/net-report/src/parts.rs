@@ -87,7 +87,7 @@ pub(super) fn sentences(record: &PingpongRecord, parts: &SizeParts) -> Vec<Strin
     let mut all = vec![format!(
         "The parts of {} of {} add up to the measured time within 2 %.",
         percent(floored(parts.share_adding_up() * 100.0)),
-        plural(usize::try_from(parts.messages).unwrap_or(usize::MAX), "round trip")
+        plural(parts.messages, "round trip")
     )];
     for (number, what) in [
         (parts.missing, "lack a time stamp"),

@@ -62,7 +62,7 @@ pub(super) fn quantile_of(size: &SizeRecord, quantile: f64) -> Option<u64> {
 
 /// "1 byte", "32 bytes".
 pub(super) fn bytes(size_bytes: u32) -> String {
-    plural(usize::try_from(size_bytes).unwrap_or(usize::MAX), "byte")
+    plural(size_bytes, "byte")
 }
 
 /// CPUs, options and limits.
@@ -101,7 +101,7 @@ fn xdp(record: &PingpongRecord) -> Option<String> {
             XdpMode::Generic => "in the generic path with copies",
             XdpMode::Auto | XdpMode::Native => "in the driver with copies",
         };
-        let queues = plural(usize::try_from(xdp.queues).unwrap_or(usize::MAX), "queue");
+        let queues = plural(xdp.queues, "queue");
         format!("{how} on {} ({queues})", xdp.interface)
     };
     Some(format!("AF_XDP, mode {asked}: client {}, server {}.", end(&record.client), end(&record.server)))
@@ -143,11 +143,6 @@ pub(super) fn control(record: &PingpongRecord) -> String {
     )
 }
 
-/// "1 message came", "3 messages came".
-fn came(number: u64, what: &str) -> String {
-    format!("{} came", plural(usize::try_from(number).unwrap_or(usize::MAX), what))
-}
-
 /// Everything that makes the figures doubtful, one sentence each.
 pub(super) fn doubts(record: &PingpongRecord) -> Vec<String> {
     let mut doubts: Vec<String> = record.unsound.iter().map(ToString::to_string).collect();
@@ -159,7 +154,7 @@ pub(super) fn doubts(record: &PingpongRecord) -> Vec<String> {
     for size in record.sizes.iter().filter(|size| size.lost_count > 0) {
         doubts.push(format!(
             "{} of {} lost: no answer within {} ms. Lost messages are in no figure.",
-            plural(usize::try_from(size.lost_count).unwrap_or(usize::MAX), "message"),
+            plural(size.lost_count, "message"),
             if size.lost_count == 1 {
                 format!("{} was", bytes(size.size_bytes))
             } else {
@@ -170,10 +165,10 @@ pub(super) fn doubts(record: &PingpongRecord) -> Vec<String> {
     }
     for size in record.sizes.iter().filter(|size| size.late_count + size.duplicate_count > 0) {
         doubts.push(format!(
-            "In size {}, {} late and {} again. They are in no figure.",
+            "In size {}, {} came late and {} came again. They are in no figure.",
             bytes(size.size_bytes),
-            came(size.late_count, "message"),
-            came(size.duplicate_count, "message")
+            plural(size.late_count, "message"),
+            plural(size.duplicate_count, "message")
         ));
     }
     for (at, end) in ["client", "server"].into_iter().enumerate() {

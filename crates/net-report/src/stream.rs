@@ -2,7 +2,7 @@
 
 use super::{
     chart::{Mark, chart},
-    html::{NONE, STYLE, doubtful},
+    html::{NONE, STYLE},
     pingpong::{bytes, control, doubts as set_up_doubts, set_up},
 };
 use lowlat_net::{
@@ -13,7 +13,7 @@ use lowlat_result::ResultDocument;
 use lowlat_text::view::{Head, View};
 use lowlat_text::{
     columns::Table,
-    page::{Section, data_table, micro, section as page_section, tile},
+    page::{Section, data_table, micro, note, section as page_section, tile},
     text::{YELLOW, add_detail, add_result, add_sentences, usable},
     units::{clean, count, duration, plural, rate},
 };
@@ -78,7 +78,7 @@ fn sentences(record: &StreamRecord, rates: &[RateSummary]) -> Vec<String> {
         said.push(format!(
             "Of {} lost at all rates, the sender's queue dropped {}, the receiver's full socket {}, and {} were lost on \
              the way.",
-            plural(usize::try_from(lost).unwrap_or(usize::MAX), "message"),
+            plural(lost, "message"),
             count(sum(|rate| rate.dropped_by_sender)),
             count(sum(|rate| rate.dropped_by_receiver)),
             count(sum(|rate| rate.lost_on_the_way))
@@ -103,7 +103,7 @@ fn doubts(record: &StreamRecord) -> Vec<String> {
     if found.holds_per_s.is_some() && found.rounds < ROUNDS_MIN {
         doubts.push(format!(
             "The rate that holds was measured in {}; --rounds {ROUNDS_MIN} shows whether that was chance.",
-            plural(usize::try_from(found.rounds).unwrap_or(0), "round")
+            plural(found.rounds, "round")
         ));
     }
     doubts
@@ -202,7 +202,7 @@ fn section(record: &StreamRecord) -> Section {
     let goal = record.options.p99_ns_max.map(|ns| ns as f64);
     let marks: Vec<Mark> = rates.iter().filter_map(mark).collect();
     let body = html! {
-        (doubtful(&doubts))
+        (note("Caveats", &doubts))
         @if rates.is_empty() {
             p class="empty" { "Nothing was measured." }
         } @else {

@@ -107,8 +107,33 @@ pub fn add_wrapped(out: &mut String, text: &str, indent: usize, width: usize) {
 
 /// Adds the result of a text as wrapped bold lines.
 pub fn add_result(out: &mut String, text: &str, width: usize) {
-    for line in wrap(&clean(text), width) {
-        out.push_str(&format!("{}\n", paint(BOLD, &line)));
+    add_painted(out, BOLD, &clean(text), 0, width);
+}
+
+/// Adds wrapped text in a style.
+pub fn add_painted(out: &mut String, style: Style, text: &str, indent: usize, width: usize) {
+    for line in wrap(text, width.saturating_sub(indent)) {
+        out.push_str(&format!("{:indent$}{}\n", "", paint(style, &line)));
+    }
+}
+
+/// Adds notes, each after an exclamation mark.
+pub fn add_notes(out: &mut String, notes: &[String], width: usize) {
+    for note in notes {
+        for (at, line) in wrap(&clean(note), width.saturating_sub(4)).iter().enumerate() {
+            let start = if at == 0 { paint(YELLOW, "!") } else { " ".to_owned() };
+            out.push_str(&format!("  {start} {line}\n"));
+        }
+    }
+}
+
+/// Adds numbered steps.
+pub fn add_numbered<T: AsRef<str>>(out: &mut String, steps: &[T], width: usize) {
+    for (at, step) in (1..).zip(steps) {
+        for (line, text) in wrap(&clean(step.as_ref()), width.saturating_sub(5)).iter().enumerate() {
+            let number = if line == 0 { format!("{at}.") } else { String::new() };
+            out.push_str(&format!("  {number:2} {text}\n"));
+        }
     }
 }
 

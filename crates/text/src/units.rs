@@ -106,9 +106,10 @@ fn whole(value: f64) -> u64 {
 }
 
 /// Formats a count with its noun: "1 CPU", "3 CPUs".
-pub fn plural(number: usize, noun: &str) -> String {
+pub fn plural(number: impl TryInto<u64>, noun: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
     let ending = if number == 1 { "" } else { "s" };
-    format!("{} {noun}{ending}", count(number as u64))
+    format!("{} {noun}{ending}", count(number))
 }
 
 /// Makes a text from the host safe to print, on one line: see [`lowlat_host::printable`].

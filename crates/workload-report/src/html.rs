@@ -6,7 +6,7 @@ use crate::{
     words::{bytes, caveats, cpus, interval, judged, not_measured, per_second, ratio, time},
 };
 use lowlat_text::page::svg::px;
-use lowlat_text::page::{Section, data_table, micro, section as page_section};
+use lowlat_text::page::{Section, data_table, micro, note, section as page_section};
 use lowlat_text::units::clean;
 use lowlat_workload::article::{Explained, Factor, Published};
 use lowlat_workload::{Purpose, WorkloadRecord};
@@ -29,8 +29,8 @@ pub fn section(record: &WorkloadRecord, has_clusters: bool) -> Section {
         Purpose::Article => LEGEND,
     };
     let body = html! {
-        (notes("Not measured", &not_measured(record)))
-        (notes("Caveats", &caveats(record)))
+        (note("Not measured", &not_measured(record)))
+        (note("Caveats", &caveats(record)))
         @match record.purpose {
             Purpose::Run => { (figures(record)) }
             Purpose::Compare => { (comparison(record)) }
@@ -42,17 +42,6 @@ pub fn section(record: &WorkloadRecord, has_clusters: bool) -> Section {
     let lead = html! { (micro(lead)) };
     Section::new("workload", "Workloads", page_section("workload", "Workloads", &lead, &body))
         .with_style(STYLE)
-}
-
-fn notes(head: &str, lines: &[String]) -> Markup {
-    html! {
-        @if !lines.is_empty() {
-            div class="note" {
-                p { b { (head) } }
-                ul class="sentences" { @for line in lines { li { (micro(&clean(line))) } } }
-            }
-        }
-    }
 }
 
 /// A table with its head and rows of cells; the first cell of a row names it.

@@ -89,7 +89,7 @@ pub fn setting(of: Setting, copies: u32, has_clusters: bool) -> String {
 
 /// "7 rounds in random order, medians with 95 % intervals."
 pub fn how(record: &WorkloadRecord) -> String {
-    let rounds = plural(usize::try_from(record.rounds).unwrap_or(usize::MAX), "round");
+    let rounds = plural(record.rounds, "round");
     format!("{rounds}, each of every row in random order; medians over rounds with 95 % intervals.")
 }
 

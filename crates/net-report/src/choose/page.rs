@@ -3,11 +3,11 @@
 use super::{commands, doubts, headline, interval, left_out, meets, percent, set_up, time};
 use crate::{
     chart::{Mark, chart},
-    html::{STYLE, doubtful},
+    html::STYLE,
 };
 use lowlat_net::choose::{ChoiceRecord, ChoiceStudy, ModeStudy, NetChoiceMeasurement};
 use lowlat_result::ResultDocument;
-use lowlat_text::page::{Section, data_table, micro, section, tile};
+use lowlat_text::page::{Section, data_table, micro, note, section, tile};
 use lowlat_text::units::{clean, span};
 use lowlat_text::view::{Head, View};
 use maud::{Markup, html};
@@ -67,7 +67,7 @@ fn body(record: &ChoiceRecord) -> Section {
         "Every mode in turn. A mode meets the goal if the whole 95 % intervals of its p99 and of its share of a CPU do."
     };
     let body = html! {
-        (doubtful(&doubts(record, &study)))
+        (note("Caveats", &doubts(record, &study)))
         figure tabindex="0" class="card" {
             figcaption { h3 { "By mode" } p { "Dot: median. Bar: interval of p99. Line: the goal of " (micro(&span(record.goal.p99_ns))) "." } }
             (chart(&marks(&study), Some(record.goal.p99_ns as f64), "p50 and p99 by mode; the figures are in the table below"))

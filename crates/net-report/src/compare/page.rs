@@ -3,11 +3,11 @@
 use super::{doubts, headline, how, interval, name, named_sides, verdicts};
 use crate::{
     chart::{Mark, chart},
-    html::{STYLE, doubtful},
+    html::STYLE,
 };
 use lowlat_net::compare::{CompareRecord, CompareStudy, NetCompareMeasurement, SizeComparison};
 use lowlat_result::ResultDocument;
-use lowlat_text::page::{Section, data_table, micro, section, tile};
+use lowlat_text::page::{Section, data_table, micro, note, section, tile};
 use lowlat_text::units::{clean, count, duration_fine};
 use lowlat_text::view::{Head, View};
 use maud::{Markup, html};
@@ -73,7 +73,7 @@ fn body(record: &CompareRecord) -> Section {
     };
     let verdicts = verdicts(record, &study);
     let body = html! {
-        (doubtful(&doubts(record, &study)))
+        (note("Caveats", &doubts(record, &study)))
         @if let Some(size) = super::quoted(&study) {
             figure tabindex="0" class="card" {
                 figcaption { h3 { "By round" } p { "Dot: median of a run of " (of(size)) ". Bar: all rounds of the side." } }

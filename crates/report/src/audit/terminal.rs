@@ -4,7 +4,7 @@ use crate::audit::grouping::{Tally, layer_title};
 use crate::audit::verdict_style;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width, presets};
 use lowlat_settings::{Finding, Setting, Verdict, audit::Audit};
-use lowlat_text::text::{BOLD, DIM, add_wrapped, paint, usable, wrap};
+use lowlat_text::text::{BOLD, DIM, add_painted, add_wrapped, paint, usable};
 use lowlat_text::units::clean;
 
 /// Width from which a finding is one row of six columns; below it takes two lines.
@@ -45,9 +45,7 @@ pub fn audit_table(audit: &Audit, options: AuditTableOptions) -> String {
     let hidden = audit.findings.len() - shown.len();
     if hidden > 0 {
         let text = format!("{hidden} good or inapplicable rows are hidden; --all shows them.");
-        for line in wrap(&text, width) {
-            out.push_str(&format!("{}\n", paint(DIM, &line)));
-        }
+        add_painted(&mut out, DIM, &text, 0, width);
     }
     out
 }
@@ -163,9 +161,7 @@ pub fn catalogue_table<'a>(settings: impl Iterator<Item = &'a Setting>, width: u
             out.push_str(&format!("  {}  {}\n", setting.id, paint(DIM, setting.name)));
         } else {
             out.push_str(&format!("  {}\n", setting.id));
-            for line in wrap(setting.name, width.saturating_sub(6)) {
-                out.push_str(&format!("      {}\n", paint(DIM, &line)));
-            }
+            add_painted(&mut out, DIM, setting.name, 6, width);
         }
         add_wrapped(&mut out, &setting.sources.join("; "), 6, width);
     }

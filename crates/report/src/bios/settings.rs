@@ -2,7 +2,9 @@
 
 use anstyle::Style;
 use lowlat_bios::{BiosAudit, BiosFinding, BiosVerdict, shown};
-use lowlat_text::text::{BLUE, BOLD, DIM, GREEN, RED, YELLOW, add_wrapped, paint, usable, wrap};
+use lowlat_text::text::{
+    BLUE, BOLD, DIM, GREEN, RED, YELLOW, add_numbered, add_painted, add_wrapped, paint, usable, wrap,
+};
 use lowlat_text::units::{clean, count, plural};
 
 /// Width of the verdict column: the longest word and two spaces.
@@ -37,12 +39,7 @@ pub fn bios_text(audit: &BiosAudit, options: BiosTextOptions) -> String {
     }
     if !audit.order.is_empty() {
         out.push_str(&format!("\n{}\n", paint(BOLD, "Order")));
-        for (at, step) in audit.order.iter().enumerate() {
-            for (line, text) in wrap(&clean(step), width.saturating_sub(5)).iter().enumerate() {
-                let number = if line == 0 { format!("{}.", at + 1) } else { String::new() };
-                out.push_str(&format!("  {number:2} {text}\n"));
-            }
-        }
+        add_numbered(&mut out, &audit.order, width);
     }
     out.push('\n');
     add_wrapped(&mut out, &counts(audit), 0, width);
@@ -56,9 +53,7 @@ pub fn bios_text(audit: &BiosAudit, options: BiosTextOptions) -> String {
             plural(hidden, "row"),
             if hidden == 1 { "is" } else { "are" }
         );
-        for line in wrap(&text, width) {
-            out.push_str(&format!("{}\n", paint(DIM, &line)));
-        }
+        add_painted(&mut out, DIM, &text, 0, width);
     }
     out
 }

@@ -3,7 +3,7 @@
 use lowlat_bios::{BiosSheet, SheetRow};
 use lowlat_host::Profile;
 use lowlat_text::page::{Section, data_table, page, section};
-use lowlat_text::text::{BOLD, DIM, YELLOW, add_wrapped, paint, usable, wrap};
+use lowlat_text::text::{BOLD, DIM, YELLOW, add_numbered, add_painted, add_wrapped, paint, usable, wrap};
 use lowlat_text::units::{clean, plural};
 use maud::{Markup, html};
 
@@ -37,21 +37,12 @@ fn steps(profile: Profile) -> Vec<&'static str> {
 pub fn bios_sheet_text(sheet: &BiosSheet, server: &str, width: usize) -> String {
     let width = usable(width);
     let mut out = String::new();
-    for line in wrap(&clean(&title(sheet, server)), width) {
-        out.push_str(&format!("{}\n", paint(BOLD, &line)));
-    }
+    add_painted(&mut out, BOLD, &clean(&title(sheet, server)), 0, width);
     if let Some(caution) = &sheet.caution {
-        for line in wrap(&clean(caution), width) {
-            out.push_str(&format!("{}\n", paint(YELLOW, &line)));
-        }
+        add_painted(&mut out, YELLOW, &clean(caution), 0, width);
     }
     out.push('\n');
-    for (at, step) in steps(sheet.profile).iter().enumerate() {
-        for (line, text) in wrap(step, width.saturating_sub(5)).iter().enumerate() {
-            let number = if line == 0 { format!("{}.", at + 1) } else { String::new() };
-            out.push_str(&format!("  {number:2} {text}\n"));
-        }
-    }
+    add_numbered(&mut out, &steps(sheet.profile), width);
     for menu in &sheet.menus {
         out.push_str(&format!("\n{}\n", paint(BOLD, menu.title)));
         for row in &menu.rows {
@@ -67,9 +58,7 @@ pub fn bios_sheet_text(sheet: &BiosSheet, server: &str, width: usize) -> String 
         }
     }
     out.push('\n');
-    for line in wrap(&closing(sheet), width) {
-        out.push_str(&format!("{}\n", paint(DIM, &line)));
-    }
+    add_painted(&mut out, DIM, &closing(sheet), 0, width);
     out
 }
 

@@ -3,7 +3,7 @@
 use super::{headline, names, oldest, other_threshold, times};
 use lowlat_result::fleet::{Fleet, FleetFinding, FleetWanted};
 use lowlat_text::columns::Table;
-use lowlat_text::text::{BOLD, add_field, add_heading, cut, paint, usable, wrap};
+use lowlat_text::text::{BOLD, add_field, add_heading, add_painted, cut, usable, wrap};
 use lowlat_text::units::{clean, count, plural, rate};
 
 /// Highest number of groups, of settings of a group, of settings and of noisy hosts shown.
@@ -20,9 +20,7 @@ const ID_MAX: usize = 50;
 pub fn fleet_text(fleet: &Fleet, width: usize) -> String {
     let width = usable(width);
     let mut out = String::new();
-    for line in wrap(&headline(fleet), width) {
-        out.push_str(&format!("{}\n", paint(BOLD, &line)));
-    }
+    add_painted(&mut out, BOLD, &headline(fleet), 0, width);
     for line in oldest(fleet).iter().flat_map(|text| wrap(text, width)) {
         out.push_str(&format!("{line}\n"));
     }

@@ -11,7 +11,7 @@ use lowlat_plan::{
 };
 use lowlat_settings::change::{Change, Target};
 use lowlat_text::text::{
-    BOLD, DIM, GREEN, RED, YELLOW, add_field, add_heading, add_wrapped, paint, usable, wrap,
+    BOLD, DIM, GREEN, RED, YELLOW, add_field, add_heading, add_notes, add_wrapped, paint, usable,
 };
 use lowlat_text::units::{clean, plural};
 
@@ -149,15 +149,6 @@ pub fn not_here_text(plan: &Plan, left: &[(usize, String)], notes: &[String], wi
     add_reasons(&mut out, "Cannot be applied on this host", lines, usable(width));
     add_notes(&mut out, notes, usable(width));
     out
-}
-
-fn add_notes(out: &mut String, notes: &[String], width: usize) {
-    for note in notes {
-        for (at, line) in wrap(&clean(note), width.saturating_sub(4)).iter().enumerate() {
-            let start = if at == 0 { paint(YELLOW, "!") } else { " ".to_owned() };
-            out.push_str(&format!("  {start} {line}\n"));
-        }
-    }
 }
 
 /// Formats the outcome of a rollback or its preview.

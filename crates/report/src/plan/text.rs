@@ -7,7 +7,9 @@ use lowlat_settings::{
     Risk,
     change::{BootToken, Change, Moment, Target, WhyLeftOut},
 };
-use lowlat_text::text::{BOLD, DIM, GREEN, RED, YELLOW, add_heading, add_wrapped, paint, usable, wrap};
+use lowlat_text::text::{
+    BOLD, DIM, GREEN, RED, YELLOW, add_heading, add_notes, add_wrapped, paint, usable, wrap,
+};
 use lowlat_text::units::{clean, plural};
 
 /// Highest number of changes shown per setting; a host of a thousand CPUs has as many files.
@@ -177,12 +179,7 @@ fn add_warnings(out: &mut String, plan: &Plan, width: usize) {
         return;
     }
     add_heading(out, "Before you apply");
-    for warning in &plan.warnings {
-        for (at, line) in wrap(&clean(warning), width.saturating_sub(INDENT)).iter().enumerate() {
-            let start = if at == 0 { paint(YELLOW, "!") } else { " ".to_owned() };
-            out.push_str(&format!("  {start} {line}\n"));
-        }
-    }
+    add_notes(out, &plan.warnings, width);
 }
 
 /// Adds the faults for which nothing is planned, by kind of reason, and counts the other settings.

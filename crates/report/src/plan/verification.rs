@@ -4,7 +4,9 @@ use crate::audit::grouping::layer_title;
 use anstyle::Style;
 use lowlat_host::{CpuSet, Reading};
 use lowlat_plan::verify::{Culprit, Headline, Outcome, Row, Standing, TickLoad, TickProof, Verification};
-use lowlat_text::text::{BOLD, DIM, GREEN, RED, YELLOW, add_heading, add_wrapped, paint, usable, wrap};
+use lowlat_text::text::{
+    BOLD, DIM, GREEN, RED, YELLOW, add_heading, add_notes, add_painted, add_wrapped, paint, usable, wrap,
+};
 use lowlat_text::units::{clean, count, duration, plural};
 
 /// Width of the standing column: the longest word and two spaces.
@@ -41,18 +43,10 @@ pub fn verification_text(verification: &Verification, options: &VerificationText
     add_rows(&mut out, &verification.rows, options.show_all, width);
     if !verification.warnings.is_empty() {
         add_heading(&mut out, "Warnings");
-        for warning in &verification.warnings {
-            for (at, line) in wrap(&clean(warning), width.saturating_sub(4)).iter().enumerate() {
-                let start = if at == 0 { paint(YELLOW, "!") } else { " ".to_owned() };
-                out.push_str(&format!("  {start} {line}\n"));
-            }
-        }
+        add_notes(&mut out, &verification.warnings, width);
     }
     out.push('\n');
-    for line in wrap(&verdict(verification), width) {
-        out.push_str(&paint(outcome_style(verification.outcome()), &line));
-        out.push('\n');
-    }
+    add_painted(&mut out, outcome_style(verification.outcome()), &verdict(verification), 0, width);
     out
 }
 

@@ -4,7 +4,7 @@ use super::{comparisons, facts, letter, limit_sentence, rows};
 use crate::jitter::terminal::comparison_text;
 use lowlat_result::compare::{LimitOutcome, LimitVerdict, SideBySide};
 use lowlat_text::columns::Table;
-use lowlat_text::text::{BOLD, GREEN, RED, YELLOW, add_field, cut, paint, usable, wrap};
+use lowlat_text::text::{BOLD, GREEN, RED, YELLOW, add_field, add_painted, cut, paint, usable};
 
 /// Longest name of a document in the table, in characters.
 const NAME_MAX: usize = 24;
@@ -45,7 +45,5 @@ fn add_limit(out: &mut String, outcome: &LimitOutcome, width: usize) {
         LimitVerdict::NotShown | LimitVerdict::SurroundingsDiffered | LimitVerdict::TooShort => YELLOW,
     };
     out.push('\n');
-    for line in wrap(&limit_sentence(outcome), width) {
-        out.push_str(&format!("{}\n", paint(style, &line)));
-    }
+    add_painted(out, style, &limit_sentence(outcome), 0, width);
 }

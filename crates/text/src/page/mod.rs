@@ -219,6 +219,18 @@ pub fn tile(label: &str, value: &str, note: &str) -> Markup {
     }
 }
 
+/// Builds a note of sentences under a head; nothing without a sentence.
+pub fn note(head: &str, sentences: &[String]) -> Markup {
+    html! {
+        @if !sentences.is_empty() {
+            div class="note" {
+                p { b { (head) } }
+                ul class="sentences" { @for sentence in sentences { li { (micro(&clean(sentence))) } } }
+            }
+        }
+    }
+}
+
 /// Facts that are shown as the firmware prints them, in every language.
 const AS_PRINTED: [&str; 2] = ["System", "BIOS"];
 

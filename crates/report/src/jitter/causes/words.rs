@@ -183,14 +183,14 @@ pub fn lost(causes: &JitterCauses) -> Vec<String> {
     if ring > 0 {
         sentences.push(format!(
             "{} on CPU {ring_cpus} could not be compared with the trace: the ring to the collector was full.",
-            many(ring, "interruption")
+            plural(ring, "interruption")
         ));
     }
     let (events, event_cpus) = sum(causes, |cpu| cpu.event_lost_count);
     if events > 0 {
         sentences.push(format!(
             "The kernel dropped {} of CPU {event_cpus}: its buffer was full.",
-            many(events, "trace event")
+            plural(events, "trace event")
         ));
     }
     sentences
@@ -220,8 +220,8 @@ pub fn looked_at(record: &JitterRecord, causes: &JitterCauses) -> String {
     format!(
         "{} of {} were compared with {}. In {} of them the kernel ran{unnamed}.",
         count(attributed),
-        many(all, "interruption"),
-        many(events, "trace event"),
+        plural(all, "interruption"),
+        plural(events, "trace event"),
         count(kernel)
     )
 }
@@ -238,13 +238,13 @@ pub fn cost(record: &JitterRecord) -> Option<String> {
         signed(cost.event_ns),
         signed(low),
         signed(high),
-        many(u64::from(cost.round_count), "round")
+        plural(cost.round_count, "round")
     );
     if runtime_ns > 0.0 && cost.event_ns > 0.0 {
         let share = percent(cost.event_ns * events as f64 * 100.0 / runtime_ns);
         text.push_str(&format!(
             " Over the {} of this run that is {share} of the sampled time.",
-            many(events, "event")
+            plural(events, "event")
         ));
     }
     Some(text)
@@ -316,14 +316,9 @@ pub fn moment(at_ns: u64) -> String {
     format!("{}.{:06} s", count(at_ns / 1_000_000_000), at_ns % 1_000_000_000 / 1_000)
 }
 
-/// Formats a count with its noun: "1 interruption", "31,204 interruptions".
-pub fn many(number: u64, noun: &str) -> String {
-    plural(usize::try_from(number).unwrap_or(usize::MAX), noun)
-}
-
 fn were(number: u64, noun: &str) -> String {
     let verb = if number == 1 { "was" } else { "were" };
-    format!("{} {verb}", many(number, noun))
+    format!("{} {verb}", plural(number, noun))
 }
 
 #[cfg(test)]

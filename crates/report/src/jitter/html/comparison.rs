@@ -117,8 +117,8 @@ fn figures(comparison: &Comparison) -> Markup {
         div class="tiles" {
             (tile("Per second before", &per_s(of.before.rate), &interval_note(of.before.rate)))
             (tile("Per second after", &per_s(of.after.rate), &interval_note(of.after.rate)))
-            (tile("Longest before", &longest(of.before.length_ns_max), &format!("of {}", plural_count(of.before.count))))
-            (tile("Longest after", &longest(of.after.length_ns_max), &format!("of {}", plural_count(of.after.count))))
+            (tile("Longest before", &longest(of.before.length_ns_max), &format!("of {}", plural(of.before.count, "interruption"))))
+            (tile("Longest after", &longest(of.after.length_ns_max), &format!("of {}", plural(of.after.count, "interruption"))))
         }
         div class="card flush figures" {
             (data_table("", "numbers", &["<All compared CPUs", "Before", "After"], &html! {
@@ -167,10 +167,6 @@ fn verdict_title(verdict: HarmVerdict) -> &'static str {
         HarmVerdict::SurroundingsDiffered => "No verdict: other load",
         HarmVerdict::TooShort => "Too short for a verdict",
     }
-}
-
-fn plural_count(number: u64) -> String {
-    crate::jitter::causes::words::many(number, "interruption")
 }
 
 fn per_s(of: Option<RateInterval>) -> String {

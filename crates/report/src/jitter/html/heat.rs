@@ -130,11 +130,7 @@ fn cell(grid: &Grid, (column, top, gap): (usize, f64, f64), longest: u64, count:
     let what = if count == 0 {
         "no interruption".to_owned()
     } else {
-        format!(
-            "{}, longest {}",
-            plural(usize::try_from(count).unwrap_or(usize::MAX), "interruption"),
-            micro(&duration(longest))
-        )
+        format!("{}, longest {}", plural(count, "interruption"), micro(&duration(longest)))
     };
     html! {
         rect class={ "h" (class_of(longest)) } x=(px(LEFT + grid.column * column as f64)) y=(px(top))

@@ -1,7 +1,7 @@
 //! Causes as terminal text: the table with remedies, groups of CPUs, the cost of tracing; or the counters.
 
 use crate::jitter::causes::words;
-use crate::jitter::causes::words::{cpu_list, group_facts, many, moment};
+use crate::jitter::causes::words::{cpu_list, group_facts, moment};
 use crate::jitter::causes::{counters, is_same_advice, label, label_within, remedy_text};
 use crate::jitter::figures::Jitter;
 use crate::jitter::terminal::{add_dim, senders};
@@ -142,7 +142,7 @@ fn add_groups(out: &mut String, groups: &JitterGroups, width: usize) {
         .iter()
         .filter(|size| size.count > 0)
         .take(12)
-        .map(|size| format!("{} CPUs {}", size.cpu_count, many(size.count, "time")))
+        .map(|size| format!("{} CPUs {}", size.cpu_count, plural(size.count, "time")))
         .collect();
     if !sizes.is_empty() {
         add_wrapped(out, &format!("{}.", sizes.join(", ")), 2, width);

@@ -16,8 +16,8 @@ use lowlat_result::compare::{
 };
 use lowlat_text::columns::Table;
 use lowlat_text::text::{
-    BOLD, DIM, GREEN, RED, YELLOW, add_field, add_heading, add_wrapped, column_lines, cut, paint, usable,
-    wrap,
+    BOLD, DIM, GREEN, RED, YELLOW, add_field, add_heading, add_painted, add_wrapped, column_lines, cut,
+    paint, usable, wrap,
 };
 use lowlat_text::units::{clean, count, duration, plural, rate};
 use lowlat_workload_report::{changes_headline, changes_table};
@@ -36,9 +36,7 @@ pub fn comparison_text(comparison: &Comparison, width: usize) -> String {
     let width = usable(width);
     let mut out = String::new();
     let style = harm_style(comparison.harm.verdict);
-    for line in wrap(&headline(comparison), width) {
-        out.push_str(&format!("{}\n", paint(style.bold(), &line)));
-    }
+    add_painted(&mut out, style.bold(), &headline(comparison), 0, width);
     for (side, runs) in [("before", &comparison.before), ("after", &comparison.after)] {
         for run in runs {
             add_field(&mut out, side, &run_text(run), 8, width);
@@ -168,9 +166,7 @@ fn add_explained(out: &mut String, comparison: &Comparison, width: usize) {
         let rest = of.causes.len().saturating_sub(EXPLAINED_CAUSES_MAX);
         let more = (rest > 0).then(|| format!("{} more", count(rest as u64)));
         let names = shown.chain(more).collect::<Vec<_>>().join(", ");
-        for line in wrap(&clean(&names), width.saturating_sub(6)) {
-            out.push_str(&format!("      {}\n", paint(DIM, &line)));
-        }
+        add_painted(out, DIM, &clean(&names), 6, width);
     }
 }
 
@@ -313,9 +309,7 @@ pub fn gate_text(outcome: &GateOutcome, width: usize) -> String {
             count(failed.len() as u64)
         )
     };
-    for line in wrap(&title, width) {
-        out.push_str(&format!("{}\n", paint(style, &line)));
-    }
+    add_painted(&mut out, style, &title, 0, width);
     let broken: Vec<&GateRow> = failed.iter().copied().filter(|row| row.verdict == Verdict::Broken).collect();
     add_broken(&mut out, &broken, width);
     add_not_shown(&mut out, &failed, width);

@@ -10,7 +10,7 @@ use lowlat_host::CpuId;
 use lowlat_jitter::{CauseStudy, Explained, JitterCauses, Remedy};
 use lowlat_result::ResultDocument;
 use lowlat_text::text::{
-    BLUE, BOLD, DIM, GREEN, RED, add_field, add_heading, add_wrapped, cut, paint, usable, wrap,
+    BLUE, BOLD, DIM, GREEN, RED, add_field, add_heading, add_painted, add_wrapped, cut, paint, usable,
 };
 use lowlat_text::units::{count, duration, percent, plural};
 
@@ -43,9 +43,7 @@ pub fn explain_text(
         part.phrase(),
         moment(of.interruption.at_ns)
     );
-    for line in wrap(&title, width) {
-        out.push_str(&format!("{}\n", paint(BOLD, &line)));
-    }
+    add_painted(&mut out, BOLD, &title, 0, width);
     match of.explained {
         Some(explained) => add_story(&mut out, &of, explained, &jitter, width),
         None => add_wrapped(&mut out, &why_not(&jitter), 2, width),
