@@ -6,7 +6,6 @@ mod commands;
 mod documents;
 mod host;
 mod labels;
-mod measurements;
 mod output;
 mod progress;
 mod results;

@@ -1,11 +1,8 @@
 //! Output files of a run, each written completely or not at all.
 
-use crate::arguments::PageArgs;
 use crate::output::{json_line, json_lines, talk};
 use anyhow::bail;
 use clap::ArgMatches;
-use jiff::Timestamp;
-use lowlat_result::ResultDocument;
 use lowlat_sys::output::{self, Access, OutputDirectory, OutputError};
 use std::{
     ffi::OsString,
@@ -143,57 +140,6 @@ pub fn write_all<'a>(
         }
     }
     failed
-}
-
-/// Files that a measurement writes besides its output.
-pub struct RunFiles {
-    hlog: Option<OutputFile>,
-    report: Option<OutputFile>,
-    language: PageArgs,
-    result: Option<OutputFile>,
-}
-
-impl RunFiles {
-    /// Checks the files of --hlog, --report and --result before the run.
-    pub fn prepare(
-        hlog: Option<&Path>,
-        report: Option<&Path>,
-        language: PageArgs,
-        result: Option<&Path>,
-    ) -> anyhow::Result<Self> {
-        let file =
-            |path: Option<&Path>, option| path.map(|path| OutputFile::prepare(path, option)).transpose();
-        Ok(Self {
-            hlog: file(hlog, "--hlog")?,
-            report: file(report, "--report")?,
-            language,
-            result: file(result, "--result")?,
-        })
-    }
-
-    /// Writes the files after the results were printed. `log` makes the HdrHistogram log from the start of the run, in
-    /// nanoseconds since 1970.
-    pub fn write(
-        &self,
-        document: &ResultDocument,
-        log: impl Fn(u64) -> anyhow::Result<String>,
-    ) -> anyhow::Result<()> {
-        let mut files = Vec::new();
-        files.extend(self.result.iter().map(|file| (file, json_line(document))));
-        files.extend(
-            self.report
-                .iter()
-                .map(|file| (file, Ok(self.language.page(lowlat_report::html(document), &document.labels)))),
-        );
-        files.extend(self.hlog.iter().map(|file| (file, log(started_ns(document)))));
-        write_all(files)
-    }
-}
-
-/// Returns the start of the run, in nanoseconds since 1970; 0 if unknown.
-fn started_ns(document: &ResultDocument) -> u64 {
-    let started: Option<Timestamp> = document.started_at.parse().ok();
-    started.and_then(|started| u64::try_from(started.as_nanosecond()).ok()).unwrap_or(0)
 }
 
 /// File under the first free name that lowlat finds, so that no earlier file is lost.

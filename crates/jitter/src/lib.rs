@@ -8,13 +8,11 @@ mod cause;
 mod cells;
 mod counters;
 pub mod gate;
-mod measurement;
 mod readiness;
 mod record;
 mod reference;
 mod remedy;
 mod sender;
-mod stop;
 mod study;
 mod study_causes;
 pub mod sysjitter;
@@ -34,16 +32,14 @@ pub use counters::{
     CountedTables, Movement, cause_of_irq, cause_of_row, cause_of_softirq, contradictions, steal_ticks,
     timeslices,
 };
-pub use measurement::JitterMeasurement;
 pub use readiness::{
     BUSY_KEPT_MAX, BusyThread, BusyThreads, CpuClock, ProfileFacts, ReadinessFacts, ReadinessPoint,
     ReadinessState, SwapFacts, judge as judge_readiness,
 };
-pub use record::{Interruption, JitterCpu, JitterRecord, JitterSecond, LONG_NS};
+pub use record::{Interruption, JitterCpu, JitterMeasurement, JitterRecord, JitterSecond, LONG_NS, Stop};
 pub use reference::{GUIDE_RUN, ReferenceRun};
 pub use remedy::{RemedyContext, origins, remedy};
 pub use sender::{Reason, Sender, SenderLevel, SenderStudy, SenderTotal};
-pub use stop::Stop;
 pub use study::{
     CauseShares, CauseStudy, CpuStudy, JitterStudy, Percentile, QUANTILES, Remedy, StudyError, TotalStudy,
     lengths_of, study,

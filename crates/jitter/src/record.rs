@@ -1,6 +1,9 @@
 //! The raw record of a jitter measurement: time taken from user threads, per CPU.
 
-use super::{JitterCauses, OwnHolds, Stop, Warning};
+use super::{
+    GroupMember, JitterCauses, JitterStudy, OwnHolds, RemedyContext, Sender, StudyError, Warning,
+    gate::GateOutcome, study_with,
+};
 use lowlat_host::{CpuId, CpuSet, Reading, histogram};
 use serde::{Deserialize, Serialize};
 
@@ -164,6 +167,61 @@ pub struct JitterSecond {
 
 /// From this length on an interruption is long: more than a trading thread loses to a timer or an IPI.
 pub const LONG_NS: u64 = 10_000;
+
+/// Whether an interruption of at least a given length ended the run, and where it came from.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Stop {
+    /// The shortest interruption that ends the run.
+    pub on_ns: u64,
+    /// The first of them with its main cause; `None` if the run lasted until its end.
+    pub hit: Option<GroupMember>,
+    /// Who woke the thread that took the CPU, or interrupted it from another CPU; absent if nothing did or the trace does not
+    /// contain it, denied if the kernel hides the names of its functions, unparsable if it has none for these.
+    #[serde(default)]
+    pub origin: Reading<Sender>,
+    /// When, since the start of the interruption; `None` if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin_offset_ns: Option<i64>,
+    /// Why that is not known; empty if it is, or if there was no interruption.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub origin_reason: String,
+    /// The trace around the interruption as a trace.dat, which is in no document; empty if it is not wanted.
+    #[serde(skip)]
+    pub trace: Vec<u8>,
+}
+
+/// A record and its results.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct JitterMeasurement {
+    /// The record.
+    pub record: JitterRecord,
+    /// The study of the record, for programs that read the document; `None` if the record is damaged.
+    pub study: Option<JitterStudy>,
+    /// Whether the given limits were met; `None` if none were given.
+    pub gate: Option<GateOutcome>,
+}
+
+impl JitterMeasurement {
+    /// The measurement's kind in a document, which is also the name of its subcommand.
+    pub const KIND: &str = "jitter";
+
+    /// Studies the record with this version's methods, replacing an earlier study.
+    ///
+    /// # Errors
+    /// [`StudyError`] if the record is damaged; an earlier study is then kept.
+    pub fn study_again(&mut self, context: &RemedyContext<'_>) -> Result<&JitterStudy, StudyError> {
+        let study = study_with(&self.record, Some(context))?;
+        Ok(self.study.insert(study))
+    }
+}
+
+impl From<JitterRecord> for JitterMeasurement {
+    fn from(record: JitterRecord) -> Self {
+        Self { record, study: None, gate: None }
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -13,6 +13,7 @@
 mod assess;
 mod audit;
 mod bios;
+mod fields;
 mod fleet;
 mod host;
 mod jitter;
@@ -21,12 +22,12 @@ mod net;
 mod plan;
 mod render;
 mod role;
-mod shared;
 mod side_by_side;
 
 pub use assess::{
     brief::{Outcome, brief},
     html::html,
+    measurements::all_warnings,
     summary::summary,
 };
 pub use audit::{
@@ -39,7 +40,10 @@ pub use bios::{
     sheet::{bios_sheet_html, bios_sheet_text},
 };
 pub use fleet::{html::fleet_html, text::fleet_text};
-pub use host::terminal::{choice::choice_text, diff::host_diff_text, host_text};
+pub use host::{
+    line::title_and_cpus as host_line,
+    terminal::{choice::choice_text, diff::host_diff_text, host_text},
+};
 pub use jitter::{
     causes::words::stop as stop_text,
     terminal::{
@@ -60,12 +64,6 @@ pub use plan::{
     text::plan_text,
     verification::{VerificationTextOptions, verification_lines, verification_text},
 };
-pub use render::{Named, html::documents_html, markdown::documents_markdown, text::documents_text};
+pub use render::{Named, documents_text, html::documents_html, markdown::documents_markdown};
 pub use role::{role_notes, role_text};
-pub use shared::document::all_warnings;
 pub use side_by_side::{html::side_by_side_html, text::side_by_side_text};
-
-/// Returns the host in two short lines: its model, and its processors.
-pub fn host_line(host: &lowlat_host::HostSnapshot) -> (String, String) {
-    host::line::title_and_cpus(host)
-}

@@ -12,7 +12,7 @@ pub mod schema;
 pub use measurement::Measurement;
 
 use lowlat_host::{Allocation, HostSnapshot, Labels, Role};
-use lowlat_jitter::{JitterMeasurement, ReadinessPoint};
+use lowlat_jitter::{JitterMeasurement, ReadinessPoint, RemedyContext};
 use lowlat_settings::audit::Audit;
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +58,11 @@ impl ResultDocument {
     pub const SCHEMA_VERSION: u32 = 2;
     /// Content of [`ResultDocument::document`].
     pub const DOCUMENT: &'static str = "lowlat-result";
+
+    /// What remedies are looked up in.
+    pub fn remedy_context(&self) -> RemedyContext<'_> {
+        RemedyContext { host: &self.snapshot, allocation: &self.allocation, role: &self.role }
+    }
 
     /// The jitter measurement, mutable.
     pub fn jitter_mut(&mut self) -> Option<&mut JitterMeasurement> {

@@ -31,11 +31,6 @@ pub trait View {
     fn parameters(&self) -> Option<Markup> {
         None
     }
-
-    /// Returns the settings that would have saved time in this run, with the nanoseconds saved.
-    fn savings(&self) -> Vec<(&str, u64)> {
-        Vec::new()
-    }
 }
 
 /// Head of a page.

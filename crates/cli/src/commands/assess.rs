@@ -3,9 +3,9 @@
 use super::{Subcommand, examples};
 use crate::{
     arguments::{PageArgs, cpus, duration},
+    choose,
     documents::Run,
     host::{Host, HostArgs},
-    measurements::{self, Wanted},
     output::{self, Exit},
     progress::Progress,
     results::{NumberedFile, OutputFile},
@@ -13,6 +13,8 @@ use crate::{
 };
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_host::{CpuSet, shell};
+use lowlat_jitter::{JitterMeasurement, JitterRecord, RemedyContext};
+use lowlat_measure::jitter::{self, JitterError, JitterOptions, Observation};
 use lowlat_report::Outcome;
 use lowlat_result::{Measurement, ResultDocument};
 use std::{
@@ -193,7 +195,7 @@ impl Files {
     }
 }
 
-/// Runs every short measurement if possible; otherwise returns a warning with the reason.
+/// Measures interruptions, on every CPU unless the user named some; otherwise returns a warning with the reason.
 fn measure(
     arguments: &Arguments,
     host: &Host,
@@ -207,17 +209,58 @@ fn measure(
     if !host.root.is_live() {
         return nothing(format!("{} is not the running host", host.root.label()));
     }
-    let wanted = Wanted {
-        host,
-        cpus: arguments.cpus.as_ref(),
-        duration: arguments.duration,
-        causes: !arguments.no_causes,
-        stop,
-        progress,
+    let chosen = choose::all(arguments.cpus.as_ref(), &host.snapshot);
+    let mut warnings = Vec::from_iter(chosen.note);
+    let options = JitterOptions::new(chosen.cpus, arguments.duration);
+    progress.start(arguments.duration);
+    let observation = Observation { causes: !arguments.no_causes, ..Observation::default() };
+    let run = jitter::run_observed(&host.root, &options, &observation, stop, &|now| progress.show(now));
+    let Some(record) = kept(run, arguments.cpus.is_some(), &mut warnings)? else {
+        return Ok((Vec::new(), warnings));
     };
-    let (mut measured, mut warnings) = (Vec::new(), Vec::new());
-    for measure in measurements::SHORT {
-        measured.extend(measure(&wanted, &mut warnings)?);
+    let mut measured = JitterMeasurement::from(record);
+    let context = RemedyContext { host: &host.snapshot, allocation: &host.allocation, role: &host.role };
+    if let Err(error) = measured.study_again(&context) {
+        warnings.push(error.to_string());
     }
-    Ok((measured, warnings))
+    Ok((vec![measured.into()], warnings))
+}
+
+/// Measures and returns the record. A run on named CPUs must succeed. Otherwise a failure is a warning, because the audit
+/// deserves a report even without a measurement.
+fn kept(
+    run: Result<JitterRecord, JitterError>,
+    are_named: bool,
+    warnings: &mut Vec<String>,
+) -> anyhow::Result<Option<JitterRecord>> {
+    match run {
+        Ok(record) => Ok(Some(record)),
+        Err(error @ (JitterError::ZeroDuration | JitterError::TooLong { .. })) => Err(error.into()),
+        Err(error) if are_named => Err(error.into()),
+        Err(error) => {
+            let cause = error.to_string().replace("\nhint: ", "; ");
+            warnings.push(format!("Nothing was measured: {cause}."));
+            Ok(None)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_cannot_be_measured_still_has_a_report() {
+        let offline =
+            || Err(JitterError::Offline { cpus: CpuSet::of(9), online: CpuSet::parse_list("0-7").unwrap() });
+        let mut warnings = Vec::new();
+        assert!(kept(offline(), true, &mut warnings).is_err());
+        assert!(kept(Err(JitterError::ZeroDuration), false, &mut warnings).is_err());
+        assert_eq!(warnings, [""; 0]);
+        assert_eq!(kept(offline(), false, &mut warnings).unwrap(), None);
+        assert!(
+            warnings[0].starts_with("Nothing was measured: cannot measure CPU 9: not online"),
+            "{warnings:?}"
+        );
+    }
 }

@@ -1,7 +1,13 @@
 //! Outputs of measurements: a text or JSON on stdout, a report and a document.
 
-use crate::{arguments::PageArgs, documents, output, results::RunFiles};
+use crate::{
+    arguments::PageArgs,
+    documents,
+    output::{self, json_line},
+    results::{OutputFile, write_all},
+};
 use clap::Args;
+use jiff::Timestamp;
 use lowlat_result::ResultDocument;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +27,14 @@ pub struct FileArgs {
 impl FileArgs {
     /// Checks the files before the run, with that of --hlog.
     pub fn prepare(&self, hlog: Option<&Path>) -> anyhow::Result<RunFiles> {
-        RunFiles::prepare(hlog, self.report.as_deref(), self.language.clone(), self.result.as_deref())
+        let file =
+            |path: Option<&Path>, option| path.map(|path| OutputFile::prepare(path, option)).transpose();
+        Ok(RunFiles {
+            hlog: file(hlog, "--hlog")?,
+            report: file(self.report.as_deref(), "--report")?,
+            language: self.language.clone(),
+            result: file(self.result.as_deref(), "--result")?,
+        })
     }
 
     /// Returns whether one is written.
@@ -33,6 +46,40 @@ impl FileArgs {
     pub fn read(&self, file: &Path) -> anyhow::Result<ResultDocument> {
         Ok(self.language.labels.label(documents::read(file)?))
     }
+}
+
+/// Files that a measurement writes besides its output.
+pub struct RunFiles {
+    hlog: Option<OutputFile>,
+    report: Option<OutputFile>,
+    language: PageArgs,
+    result: Option<OutputFile>,
+}
+
+impl RunFiles {
+    /// Writes the files after the results were printed. `log` makes the HdrHistogram log from the start of the run, in
+    /// nanoseconds since 1970.
+    pub fn write(
+        &self,
+        document: &ResultDocument,
+        log: impl Fn(u64) -> anyhow::Result<String>,
+    ) -> anyhow::Result<()> {
+        let mut files = Vec::new();
+        files.extend(self.result.iter().map(|file| (file, json_line(document))));
+        files.extend(
+            self.report
+                .iter()
+                .map(|file| (file, Ok(self.language.page(lowlat_report::html(document), &document.labels)))),
+        );
+        files.extend(self.hlog.iter().map(|file| (file, log(started_ns(document)))));
+        write_all(files)
+    }
+}
+
+/// Returns the start of the run, in nanoseconds since 1970; 0 if unknown.
+fn started_ns(document: &ResultDocument) -> u64 {
+    let started: Option<Timestamp> = document.started_at.parse().ok();
+    started.and_then(|started| u64::try_from(started.as_nanosecond()).ok()).unwrap_or(0)
 }
 
 /// What comes out, and where.
@@ -58,11 +105,6 @@ impl OutputArgs {
     /// Checks the files before the run.
     pub fn prepare(&self) -> anyhow::Result<Outputs> {
         Ok(Outputs { is_json: self.json, files: self.files.prepare(None)? })
-    }
-
-    /// Returns whether a document is shown instead of measured.
-    pub fn is_from(&self) -> bool {
-        self.from.is_some()
     }
 
     /// Reads the document of --from, or measures one.

@@ -1,11 +1,15 @@
 //! What `assess` prints: one screen with the verdict, the settings to change first and the next command.
 
-use super::{measurements, summary::is_and_should};
+use super::{
+    measurements::{self, all_warnings},
+    summary::is_and_should,
+};
 use crate::audit::grouping::Tally;
 use crate::host::line::title_and_cpus;
+use crate::jitter::figures::Jitter;
 use crate::jitter::terminal::summary::not_traced;
 use crate::role::source_words;
-use crate::shared::document::all_warnings;
+use lowlat_jitter::savings;
 use lowlat_result::ResultDocument;
 use lowlat_settings::Finding;
 use lowlat_text::text::{BOLD, GREEN, RED, YELLOW, add_wrapped, cut, paint, usable, wrap};
@@ -169,10 +173,9 @@ fn shell_words(command: &str) -> Vec<&str> {
 
 /// Returns the faults, first those whose causes took most time in this run, then those with the largest impact.
 pub(super) fn worth_most(document: &ResultDocument) -> Vec<(&Finding, u64)> {
-    let views = measurements::views(document);
-    let savings: Vec<(&str, u64)> = views.iter().flat_map(|view| view.savings()).collect();
-    let lost_ns =
-        |id: &str| savings.iter().filter(|(setting, _)| *setting == id).map(|(_, ns)| ns).sum::<u64>();
+    let saved = |of: Jitter<'_>| savings(of.record, &of.study, &document.remedy_context());
+    let saved = Jitter::of(document).map(saved).unwrap_or_default();
+    let lost_ns = |id: &str| saved.get(id).copied().unwrap_or(0);
     let mut changes: Vec<(&Finding, u64)> =
         document.audit.faults().map(|finding| (finding, lost_ns(&finding.id))).collect();
     changes.sort_by_key(|(finding, ns)| (Reverse(*ns), Reverse(finding.weight()), finding.rank()));

@@ -1,11 +1,10 @@
 //! Summary of `assess`: the verdict, the worst findings, the measurements.
 
-use super::measurements;
+use super::measurements::{self, all_warnings};
 use crate::audit::grouping::Tally;
 use crate::audit::verdict_style;
 use crate::host::line::title_and_cpus;
 use crate::role::source_words;
-use crate::shared::document::all_warnings;
 use lowlat_result::ResultDocument;
 use lowlat_settings::Finding;
 use lowlat_text::text::{

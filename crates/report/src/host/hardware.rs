@@ -1,6 +1,6 @@
 //! Caches, distances between nodes, and memory modules as short texts, for terminal and page.
 
-use crate::shared::fields::or_unknown;
+use crate::fields::or_unknown;
 use lowlat_host::{
     CpuSet, HostSnapshot, Reading, Topology,
     snapshot::{FirmwareFacts, KNOWN_BEFORE_BOOT, MemoryModule},

@@ -27,10 +27,8 @@ impl<'a> Jitter<'a> {
         let JitterMeasurement { record, study, .. } = document.jitter()?;
         let own = study.as_ref().filter(|own| is_study_of(own, record));
         let fresh = || {
-            let (host, allocation, role) = (&document.snapshot, &document.allocation, &document.role);
-            let context = RemedyContext { host, allocation, role };
-            let context = Some(&context);
-            study_with(record, context).unwrap_or_else(|_| without_lengths(record, context))
+            let context = document.remedy_context();
+            study_with(record, Some(&context)).unwrap_or_else(|_| without_lengths(record, Some(&context)))
         };
         let study = own.map_or_else(|| Cow::Owned(fresh()), Cow::Borrowed);
         Some(Self { record, study })

@@ -4,26 +4,20 @@ use super::causes::words::longest_sentence;
 use super::figures::Jitter;
 use super::html;
 use super::terminal::summary;
-use lowlat_jitter::{JitterMeasurement, RemedyContext, savings};
+use lowlat_jitter::JitterMeasurement;
 use lowlat_result::ResultDocument;
 use lowlat_text::page::Section;
 use lowlat_text::view::{Head, View};
 use maud::Markup;
-use std::collections::BTreeMap;
 
 struct JitterView<'a> {
     document: &'a ResultDocument,
     jitter: Option<Jitter<'a>>,
-    savings: BTreeMap<String, u64>,
 }
 
 /// View of a document's jitter measurement.
 pub fn view<'a>(document: &'a ResultDocument) -> Box<dyn View + 'a> {
-    let jitter = Jitter::of(document);
-    let (host, allocation, role) = (&document.snapshot, &document.allocation, &document.role);
-    let context = RemedyContext { host, allocation, role };
-    let savings = jitter.as_ref().map(|jitter| savings(jitter.record, &jitter.study, &context));
-    Box::new(JitterView { document, jitter, savings: savings.unwrap_or_default() })
+    Box::new(JitterView { document, jitter: Jitter::of(document) })
 }
 
 impl View for JitterView<'_> {
@@ -59,9 +53,5 @@ impl View for JitterView<'_> {
 
     fn parameters(&self) -> Option<Markup> {
         self.jitter.as_ref().map(|jitter| html::parameters(jitter.record))
-    }
-
-    fn savings(&self) -> Vec<(&str, u64)> {
-        self.savings.iter().map(|(id, ns)| (id.as_str(), *ns)).collect()
     }
 }

@@ -2,8 +2,8 @@
 
 mod facts;
 
+use crate::fields::Page;
 use crate::host::terminal::tree;
-use crate::shared::fields::Page;
 use lowlat_host::{
     CpuSet, HostSnapshot, Reading,
     snapshot::{Bypass, Irq, Nic},

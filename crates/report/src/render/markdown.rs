@@ -1,9 +1,9 @@
 //! Documents as Markdown, for tickets and wikis.
 
 use super::{Named, sentences};
+use crate::assess::measurements::all_warnings;
 use crate::host::line::title_and_cpus;
 use crate::jitter::causes::label_within;
-use crate::shared::document::all_warnings;
 use lowlat_host::Reading;
 use lowlat_jitter::CauseStudy;
 use lowlat_result::ResultDocument;

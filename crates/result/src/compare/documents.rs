@@ -6,7 +6,7 @@ use lowlat_host::{
     CpuSet,
     diff::{self, DiffScope},
 };
-use lowlat_jitter::{JitterRecord, RemedyContext, origins, remedy};
+use lowlat_jitter::{JitterRecord, origins, remedy};
 use lowlat_settings::{Finding, Layer, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -146,8 +146,7 @@ fn link(comparison: &mut Comparison, before: &ResultDocument, after: &ResultDocu
         comparison.setting_changes.iter().map(|change| change.id.as_str()).collect();
     for cause in &mut comparison.causes {
         let removes = |document: &ResultDocument, cpus: &CpuSet| {
-            let (host, allocation, role) = (&document.snapshot, &document.allocation, &document.role);
-            remedy(&cause.cause, cpus, &RemedyContext { host, allocation, role }, &super::study_of(document))
+            remedy(&cause.cause, cpus, &document.remedy_context(), &super::study_of(document))
                 .map(|remedy| remedy.setting)
         };
         let removing = [before, after].into_iter().filter_map(|document| removes(document, &comparison.cpus));

@@ -9,7 +9,7 @@
 use super::{Comparison, SettingChange, causes, side};
 use crate::ResultDocument;
 use lowlat_host::{CpuId, CpuSet};
-use lowlat_jitter::{Cause, JitterRecord, RemedyContext, origins, remedy};
+use lowlat_jitter::{Cause, JitterRecord, origins, remedy};
 use lowlat_settings::{Impact, Verdict};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -183,10 +183,7 @@ fn explained_by(
     document: &ResultDocument,
     is_more: bool,
 ) -> Vec<usize> {
-    let (host, allocation, role) = (&document.snapshot, &document.allocation, &document.role);
-    let Some(remedy) =
-        remedy(cause, cpus, &RemedyContext { host, allocation, role }, &super::study_of(document))
-    else {
+    let Some(remedy) = remedy(cause, cpus, &document.remedy_context(), &super::study_of(document)) else {
         return Vec::new();
     };
     let ids: Vec<&str> =

@@ -17,7 +17,7 @@ use std::{path::PathBuf, time::Duration};
 pub struct Connection {
     /// Connect to this management controller: https://HOST, https://HOST:PORT or HOST
     #[arg(long, value_name = "URL")]
-    redfish: Option<String>,
+    pub redfish: Option<String>,
     /// Select this system if the service has several
     #[arg(long, value_name = "ID", requires = "redfish")]
     system: Option<String>,
@@ -55,11 +55,6 @@ pub struct Service<'a> {
 const ALL: [Resource; 4] = [Resource::System, Resource::Bios, Resource::Settings, Resource::Registry];
 
 impl Connection {
-    /// Returns whether the user named a service.
-    pub fn is_wanted(&self) -> bool {
-        self.redfish.is_some()
-    }
-
     /// Refuses options that would be ignored: clap does not require --redfish if --file is given.
     pub fn refuse_unused(&self) -> anyhow::Result<()> {
         let given = [

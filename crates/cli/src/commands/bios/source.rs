@@ -27,7 +27,7 @@ pub struct Source {
 impl Source {
     /// Reads the settings from the service or the files.
     pub fn read(&self, connection: &Connection) -> anyhow::Result<BiosFacts> {
-        if connection.is_wanted() {
+        if connection.redfish.is_some() {
             let mut service = connection.open()?;
             let saved = service.read()?;
             service.close();

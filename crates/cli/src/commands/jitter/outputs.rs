@@ -1,10 +1,7 @@
 //! Outputs of a run: text, files, or lines for scripts.
 
 use super::arguments::{Format, OutputArgs};
-use crate::{
-    output,
-    results::{OutputFile, RunFiles},
-};
+use crate::{commands::outputs::RunFiles, output, results::OutputFile};
 use anyhow::{Context, ensure};
 use lowlat_host::statistics::carries_quantile;
 use lowlat_jitter::{JitterRecord, gate::GateOutcome, sysjitter};

@@ -90,7 +90,7 @@ pub fn run(
     let has_clusters = !document.snapshot.topology.clusters.is_empty();
     outputs
         .write(&document, &lowlat_workload_report::workload_text(record, has_clusters, output::width()))?;
-    if record.runs.is_empty() && !document.is_interrupted && !arguments.outputs.is_from() {
+    if record.runs.is_empty() && !document.is_interrupted && arguments.outputs.from.is_none() {
         let why = record.missing.first().map_or("it has no rounds", |missing| &missing.why);
         anyhow::bail!(
             "cannot measure any workload: {why}\nhint: `lowlat workload list` lists what can run here"

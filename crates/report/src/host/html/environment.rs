@@ -1,5 +1,6 @@
 //! Environment of the run: kernel, processors, power, memory, virtualisation, network interfaces.
 
+use crate::fields::yes_no;
 use crate::host::hardware;
 use crate::host::line::booted_by;
 use crate::host::terminal::devices::{
@@ -7,7 +8,6 @@ use crate::host::terminal::devices::{
 };
 use crate::host::terminal::kernel::frequency_lines;
 use crate::host::terminal::tree::{node_number, speed};
-use crate::shared::fields::yes_no;
 use lowlat_host::{
     HostSnapshot, Reading,
     snapshot::{HugePages, Nic},

@@ -1,7 +1,7 @@
 //! Text of the interrupts, network interfaces and disks of a host.
 
+use crate::fields::{Page, or_unknown};
 use crate::host::terminal::tree;
-use crate::shared::fields::{Page, or_unknown};
 use lowlat_host::{
     Allocation, Count, HostSnapshot, Reading,
     snapshot::{Channels, Coalescing, Counter, Irq, Nic, Rings, Timestamping},

@@ -1,7 +1,7 @@
 //! Text of the kernel, processors, power, kernel threads and services of a host.
 
+use crate::fields::{Page, or_unknown, yes_no};
 use crate::host::hardware::{boot_line_text, selinux_text};
-use crate::shared::fields::{Page, or_unknown, yes_no};
 use lowlat_host::{
     Allocation, Count, CpuSet, HostSnapshot, Reading,
     snapshot::{CpuFreq, KernelThread, SchedPolicy, ServiceSource, Workqueue},

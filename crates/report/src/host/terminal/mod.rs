@@ -6,9 +6,9 @@ pub mod diff;
 pub mod kernel;
 pub mod tree;
 
+use crate::fields::{Page, yes_no};
 use crate::host::hardware;
 use crate::host::line::{booted_by, title_and_cpus};
-use crate::shared::fields::{Page, yes_no};
 use lowlat_host::{
     Allocation, HostSnapshot, Reading,
     snapshot::{MemoryFacts, MemoryModule, OriginKind},

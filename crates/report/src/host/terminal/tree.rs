@@ -1,10 +1,10 @@
 //! Tree of packages, nodes, caches, clusters and cores, with devices below their node.
 
+use crate::fields::Page;
 use crate::host::cpu_parts::{CpuPart, CpuParts};
 use crate::host::hardware;
 use crate::host::shape;
 use crate::host::shape::{Block, Kind};
-use crate::shared::fields::Page;
 use lowlat_host::{
     Allocation, CpuSet, HostSnapshot, Reading,
     snapshot::{Disk, Nic},

@@ -121,7 +121,7 @@ fn add_readiness(out: &mut String, document: &ResultDocument, width: usize) {
 }
 
 fn add_warnings(out: &mut String, document: &ResultDocument, width: usize, show_all: bool) {
-    let warnings = crate::shared::document::all_warnings(document);
+    let warnings = crate::assess::measurements::all_warnings(document);
     if warnings.is_empty() {
         return;
     }

@@ -1,7 +1,10 @@
 //! What comes out of a run: text, files, or lines for scripts.
 
 use super::arguments::{Format, OutputArgs};
-use crate::{commands::net::sfnt_header, output, results::RunFiles};
+use crate::{
+    commands::{net::sfnt_header, outputs::RunFiles},
+    output,
+};
 use anyhow::Context;
 use lowlat_net::{
     pingpong::PingpongRecord,

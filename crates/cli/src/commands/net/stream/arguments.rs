@@ -4,7 +4,7 @@ use crate::{
     arguments::{duration, time_ns},
     commands::{
         examples,
-        net::pingpong::{ServerArgs, percentile, server_with_port},
+        net::pingpong::{ServerArgs, percentile},
         outputs::FileArgs,
     },
     host::HostArgs,
@@ -193,11 +193,6 @@ impl ClientArgs {
             timeout_ms: ms(self.timeout),
             ..Scenario::default()
         })
-    }
-
-    /// The server with its port.
-    pub fn server(&self) -> String {
-        server_with_port(&self.host)
     }
 }
 

@@ -2,10 +2,12 @@
 
 use super::arguments::{ClientArgs, Format, OutputArgs};
 use crate::{
-    commands::net::{command_line, sfnt_header},
+    commands::{
+        net::{command_line, pingpong::server_with_port, sfnt_header},
+        outputs::RunFiles,
+    },
     documents::Run,
     output::{self, Exit},
-    results::RunFiles,
     signals,
 };
 use anyhow::Context;
@@ -22,7 +24,7 @@ pub fn run(arguments: &ClientArgs) -> anyhow::Result<Exit> {
     let scenario = arguments.scenario(&stream)?;
     scenario.check().map_err(net::PingpongError::from)?;
     let client = ClientOptions {
-        server: arguments.server(),
+        server: server_with_port(&arguments.host),
         command_line: command_line(),
         percentile: arguments.percentile,
         is_forced: arguments.force,

@@ -12,9 +12,9 @@ mod worst;
 
 pub use shares::bar as shares_bar;
 
+use crate::assess::measurements::is_own_run;
 use crate::jitter::causes::{Family, label, words};
 use crate::jitter::figures::Jitter;
-use crate::shared::document::is_own_run;
 use lowlat_jitter::{Cause, CauseSource, JitterMeasurement};
 use lowlat_result::ResultDocument;
 use lowlat_text::page::{micro, section as page_section};

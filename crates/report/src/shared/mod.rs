@@ -1,4 +1,0 @@
-//! Shared parts of the texts and pages of every capability.
-
-pub mod document;
-pub mod fields;
