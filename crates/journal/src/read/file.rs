@@ -11,6 +11,7 @@ use rustix::fs::OFlags;
 use std::{
     fs::{self, File, FileType, Metadata, OpenOptions},
     io,
+    ops::Range,
     os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
@@ -20,6 +21,8 @@ const LINE_BYTES: usize = 64;
 const _: () = assert!(LINE_BYTES as u64 == BLOCK_ALIGN);
 /// Bytes scanned at once for the next block.
 const SEARCH_BYTES: usize = 256 << 10;
+/// Largest number of consecutive missing files that are listed.
+const NAMED_MAX: usize = 16;
 
 /// A data file, open for reading.
 #[derive(Debug)]
@@ -279,4 +282,19 @@ pub fn behind_end(file: &DataFile, at: u64, recording: Option<u64>) -> Option<Da
     let found = file.find_block(at, recording).ok()?;
     let to = found.head.map_or(found.used, |head| head.offset + head.bytes());
     (to > at).then(|| file.damage(at, to - at, Problem::NoBlock))
+}
+
+/// Whether a file exists, as far as this user can see.
+pub fn is_there(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
+}
+
+/// Reports the files with these numbers, up to a limit.
+pub fn missing(folder: &Path, numbers: Range<u64>) -> impl Iterator<Item = Damage> {
+    numbers.take(NAMED_MAX).map(|number| Damage {
+        file: folder.join(layout::data_name(number)),
+        offset: 0,
+        bytes: 0,
+        problem: Problem::FileMissing,
+    })
 }

@@ -39,7 +39,6 @@ pub struct FileIndex {
 #[derive(Debug, Clone, Copy)]
 struct Place {
     block: usize,
-    last_sequence: u64,
     /// The latest generation time up to and including this block: it never decreases, so it can be searched.
     generated_max: u64,
 }
@@ -65,7 +64,7 @@ impl FileIndex {
                 let places = by_stream.entry(head.stream).or_default();
                 let before = places.last().map_or(0, |last| last.generated_max);
                 let generated_max = before.max(head.generated_max);
-                places.push(Place { block, last_sequence: head.last_sequence, generated_max });
+                places.push(Place { block, generated_max });
             }
         }
         Self { scan, origin, by_stream }
@@ -80,13 +79,6 @@ impl FileIndex {
     /// Number of blocks of a stream.
     pub fn blocks_of(&self, stream: u32) -> usize {
         self.by_stream.get(&stream).map_or(0, Vec::len)
-    }
-
-    /// The first of a stream's blocks with this sequence or a later one.
-    pub fn find_sequence(&self, stream: u32, sequence: u64) -> usize {
-        self.by_stream
-            .get(&stream)
-            .map_or(0, |places| places.partition_point(|place| place.last_sequence < sequence))
     }
 
     /// The first of a stream's blocks with a record of this time or a later one.

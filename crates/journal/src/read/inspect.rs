@@ -13,9 +13,8 @@
 
 use super::{
     Block, Recording,
-    file::{DataFile, FileEnd},
+    file::{DataFile, FileEnd, is_there, missing},
     index::FileIndex,
-    missing::{is_there, missing},
     recording::streams_of,
 };
 use crate::{

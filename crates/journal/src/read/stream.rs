@@ -31,9 +31,7 @@ pub struct StreamReader<'r> {
     /// What it found and has not yet returned.
     found: VecDeque<Damage>,
     expected: Option<u64>,
-    /// Records before this sequence, or of an earlier time, are skipped: the start of the block that a seek
-    /// found.
-    from_sequence: u64,
+    /// Records of an earlier time are skipped: the start of the block that a seek found.
     from_time: u64,
 }
 
@@ -50,7 +48,6 @@ impl<'r> StreamReader<'r> {
             inspector: Some(Inspector::new(recording)),
             found: VecDeque::new(),
             expected: None,
-            from_sequence: 0,
             from_time: 0,
         }
     }
@@ -59,24 +56,6 @@ impl<'r> StreamReader<'r> {
     #[must_use]
     pub fn without_file_damages(self) -> Self {
         Self { inspector: None, ..self }
-    }
-
-    /// Seeks to the record with this sequence, or the next existing one; the gap before it is returned.
-    pub fn seek_sequence(&mut self, sequence: u64) {
-        let from = self.recording.find_file(self.stream, |entry| entry.next_sequence <= sequence);
-        self.go_to(from);
-        self.from_sequence = sequence;
-        let stream = self.stream;
-        while let Some(open) = self.opened() {
-            let nth = open.index.find_sequence(stream, sequence);
-            if nth < open.index.blocks_of(stream) {
-                self.nth = nth;
-                break;
-            }
-            self.go_to(self.at + 1);
-        }
-        self.expected = Some(sequence);
-        self.inspect_from(from);
     }
 
     /// Seeks to the first record generated at or after this time. A gap right before it is returned first: the
@@ -242,12 +221,10 @@ impl<'r> StreamReader<'r> {
     fn take_up(&mut self, head: &BlockHead) -> Option<Read> {
         let open = self.open.as_ref()?;
         if let Some(expected) = self.expected {
-            if head.last_sequence < expected
-                || (head.kind == BlockKind::Gap && head.first_sequence < expected)
-            {
+            if head.first_sequence < expected {
                 self.nth += 1;
                 let problem = Problem::Order { stream: self.stream, found: head.first_sequence, expected };
-                // The rest of a gap after a seek into it is still a gap.
+                // Of a gap, the rest is still a gap.
                 if head.kind == BlockKind::Gap && head.last_sequence >= expected {
                     return Some(self.gap(expected, head.last_sequence + 1, head));
                 }
@@ -257,11 +234,6 @@ impl<'r> StreamReader<'r> {
                 self.expected = Some(head.first_sequence);
                 let (stream, to) = (self.stream, head.first_sequence);
                 return Some(Read::Gap(Gap { stream, from: expected, to, reason: None }));
-            }
-            if head.first_sequence < expected && self.from_sequence < expected {
-                self.nth += 1;
-                let problem = Problem::Order { stream: self.stream, found: head.first_sequence, expected };
-                return Some(Read::Damaged(Box::new(open.data.damage(head.offset, head.bytes(), problem))));
             }
         }
         self.nth += 1;
@@ -282,10 +254,10 @@ impl<'r> StreamReader<'r> {
         loop {
             match self.block.next(&open.data)? {
                 Ok((record, bytes)) => {
-                    if record.sequence < self.from_sequence || record.stamp.generated < self.from_time {
+                    if record.stamp.generated < self.from_time {
                         continue;
                     }
-                    (self.from_sequence, self.from_time) = (0, 0);
+                    self.from_time = 0;
                     self.expected = Some(record.sequence + 1);
                     payload.clear();
                     payload.extend_from_slice(bytes);

@@ -5,9 +5,8 @@ mod tests;
 
 use super::{
     Block, Gap, Read, Record, Recording,
-    file::{DataFile, FileEnd, behind_end},
+    file::{DataFile, FileEnd, behind_end, is_there, missing},
     inspect::{check_plain, number_damage},
-    missing::{is_there, missing},
     recording::{list, streams_of},
 };
 use crate::{
