@@ -20,7 +20,8 @@ use std::path::Path;
 /// State and store together.
 #[derive(Debug)]
 pub struct Cached {
-    state: State,
+    /// Its records.
+    pub state: State,
     store: Store,
 }
 
@@ -32,46 +33,10 @@ impl Cached {
         Ok((Self { state, store }, opened))
     }
 
-    /// Starts a run: to be called once for each new master, before its records. Streams and order numbers
-    /// restart; quotes and positions remain.
-    pub fn begin_run(&mut self) {
-        self.state.begin_run();
-    }
-
-    /// Says how many strategies the run has itself: their numbers name them.
-    pub fn reserve(&mut self, strategies: u32) {
-        self.state.reserved = strategies;
-    }
-
-    /// Applies a record to the state in memory.
-    pub fn apply(&mut self, seen: &StreamRecord<'_>) -> bool {
-        self.state.apply(seen)
-    }
-
-    /// Records applied since the last [`Cached::flush`].
-    pub fn unsaved(&self) -> u64 {
-        self.state.unsaved()
-    }
-
     /// Saves all changes in one transaction. If it fails, all of them remain to be saved.
     pub fn flush(&mut self) -> Result<(), StoreError> {
         self.store.save(&self.state)?;
         self.state.saved();
         Ok(())
-    }
-
-    /// The last quote of an instrument.
-    pub fn state(&self, instrument: u32) -> Option<&QuoteState> {
-        self.state.quote(instrument)
-    }
-
-    /// Orders of a strategy, by number.
-    pub fn orders(&self, strategy: u32) -> impl Iterator<Item = (u64, &OrderState)> {
-        self.state.orders(strategy)
-    }
-
-    /// Positions of a strategy, by instrument.
-    pub fn positions(&self, strategy: u32) -> impl Iterator<Item = (u32, &Position)> {
-        self.state.positions(strategy)
     }
 }

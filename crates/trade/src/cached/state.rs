@@ -115,7 +115,7 @@ pub struct State {
     /// Names of strategies by their number in this run.
     pub(super) names: BTreeMap<u32, String>,
     /// Numbers below are of the run's own strategies, wherever they run.
-    pub(super) reserved: u32,
+    pub(crate) reserved: u32,
     /// Number of the run of the orders and streams: both restart with a new master.
     pub(super) run: i64,
     /// The last record of each stream.
@@ -134,7 +134,7 @@ pub(super) struct Changed {
 }
 
 impl State {
-    /// Starts a run: streams, order numbers and the numbers of strategies restart, quotes and positions remain.
+    /// Starts a run, once for each new master and before its records: streams, order numbers and the numbers of strategies restart, quotes and positions remain.
     pub fn begin_run(&mut self) {
         self.run += 1;
         self.streams.clear();

@@ -233,16 +233,7 @@ impl Store {
 
     /// The last saved state. It includes only those orders of the last run that may still change.
     pub fn load(&mut self) -> Result<State, StoreError> {
-        self.read("and (progress = 'sent' or (progress = 'accepted' and filled < quantity) or is_seen = 0)")
-    }
-
-    /// The same, with all orders of the last run.
-    pub fn load_all(&mut self) -> Result<State, StoreError> {
-        self.read("")
-    }
-
-    fn read(&mut self, which_orders: &str) -> Result<State, StoreError> {
-        read(&mut self.connection, which_orders).map_err(|error| wrong(&self.path, &error))
+        read(&mut self.connection).map_err(|error| wrong(&self.path, &error))
     }
 
     /// The connection, for tests that make it fail.
@@ -252,7 +243,7 @@ impl Store {
     }
 }
 
-fn read(connection: &mut Connection, which_orders: &str) -> rusqlite::Result<State> {
+fn read(connection: &mut Connection) -> rusqlite::Result<State> {
     let mut state = State::default();
     // One transaction, so that all tables are from the same moment.
     let moment = connection.transaction()?;
@@ -273,9 +264,10 @@ fn read(connection: &mut Connection, which_orders: &str) -> rusqlite::Result<Sta
     state.quotes = quotes.collect::<rusqlite::Result<_>>()?;
     let run = moment.query_row("select max(run) from runs", [], |row| row.get::<_, Option<i64>>(0))?;
     state.run = run.unwrap_or(0);
-    let columns = "strategy, number, instrument, side, price, quantity, filled, progress, is_seen";
-    let mut statement =
-        moment.prepare(&format!("select {columns} from orders where run = ? {which_orders}"))?;
+    let mut statement = moment.prepare(
+        "select strategy, number, instrument, side, price, quantity, filled, progress, is_seen from orders where run = ? \
+         and (progress = 'sent' or (progress = 'accepted' and filled < quantity) or is_seen = 0)",
+    )?;
     let orders = statement.query_map([state.run], |row| {
         let (side, progress): (String, String) = (row.get(3)?, row.get(7)?);
         let order = OrderState {

@@ -6,6 +6,15 @@ use crate::records::{Answer, Order, Outcome, Quote, Reject, Side};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
+/// How far each order of a strategy in the last run is filled, its progress, and whether its record was seen.
+fn orders_in(store: &Path, strategy: u32) -> Vec<(u32, String, bool)> {
+    let store = rusqlite::Connection::open(store).unwrap();
+    let wanted = "select filled, progress, is_seen from orders where strategy = ? and run = (select max(run) from runs)";
+    let mut statement = store.prepare(wanted).unwrap();
+    let rows = statement.query_map([strategy], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).unwrap();
+    rows.collect::<Result<_, _>>().unwrap()
+}
+
 fn quote(sequence: u64, instrument: u32, bid: i64) -> StreamRecord<'static> {
     let what = Payload::Quote(Quote { bid, ..Quote::default() });
     StreamRecord { stream: "md", sequence, generated_ns: 5, key: instrument, source: 1, what }
@@ -84,18 +93,16 @@ fn an_order_read_after_all_its_answers_is_still_filled() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("cached.sqlite");
         let (mut cached, _) = Cached::open(&path).unwrap();
-        cached.apply(&answer(1, 1, 1, Outcome::Accepted, 5));
-        cached.apply(&answer(2, 1, 1, Outcome::Filled, 5));
+        cached.state.apply(&answer(1, 1, 1, Outcome::Accepted, 5));
+        cached.state.apply(&answer(2, 1, 1, Outcome::Filled, 5));
         cached.flush().unwrap();
         if dies {
             cached = Cached::open(&path).unwrap().0;
         }
-        cached.apply(&order(1, 1, 1, 5));
+        cached.state.apply(&order(1, 1, 1, 5));
         cached.flush().unwrap();
-        assert_eq!(cached.orders(1).count(), 0, "nothing more follows");
-        let state = Store::open_read_only(&path).unwrap().load_all().unwrap();
-        let (_, order) = state.orders(1).next().unwrap();
-        assert_eq!((order.filled, order.progress, order.is_seen), (5, Progress::Accepted, true));
+        assert_eq!(cached.state.orders(1).count(), 0, "nothing more follows");
+        assert_eq!(orders_in(&path, 1), [(5, "accepted".to_owned(), true)]);
     }
 }
 
@@ -106,22 +113,21 @@ fn saved_state_survives_a_restart() {
     let (mut cached, opened) = Cached::open(&path).unwrap();
     assert_eq!(opened, Opened::Made);
     for record in &some_records() {
-        cached.apply(record);
+        cached.state.apply(record);
     }
     cached.flush().unwrap();
-    assert_eq!(cached.unsaved(), 0);
-    cached.apply(&quote(4, 4, 999));
+    assert_eq!(cached.state.unsaved(), 0);
+    cached.state.apply(&quote(4, 4, 999));
     // Not saved: the process dies.
-    let mut reader = Store::open_read_only(&path).unwrap();
-    assert_eq!(reader.load_all().unwrap().orders(2).count(), 2, "all orders are in the store");
-    drop((cached, reader));
+    assert_eq!(orders_in(&path, 2).len(), 2, "all orders are in the store");
+    drop(cached);
     let (mut cached, opened) = Cached::open(&path).unwrap();
     assert_eq!(opened, Opened::Found);
-    assert_eq!(cached.state(4).unwrap().quote.bid, 101);
-    assert_eq!(cached.orders(2).map(|(number, _)| number).collect::<Vec<_>>(), [1]);
-    assert_eq!(cached.positions(2).next().unwrap().1.quantity, 3);
-    assert!(!cached.apply(&some_records()[5]), "a repeated fill is recognized");
-    assert!(cached.apply(&quote(4, 4, 999)), "unsaved records are applied when read again");
+    assert_eq!(cached.state.quote(4).unwrap().quote.bid, 101);
+    assert_eq!(cached.state.orders(2).map(|(number, _)| number).collect::<Vec<_>>(), [1]);
+    assert_eq!(cached.state.positions(2).next().unwrap().1.quantity, 3);
+    assert!(!cached.state.apply(&some_records()[5]), "a repeated fill is recognized");
+    assert!(cached.state.apply(&quote(4, 4, 999)), "unsaved records are applied when read again");
 }
 
 #[test]
@@ -130,11 +136,11 @@ fn a_new_run_starts_with_the_positions_of_the_previous_one() {
     let path = folder.path().join("cached.sqlite");
     for run in 1..4 {
         let (mut cached, _) = Cached::open(&path).unwrap();
-        cached.begin_run();
-        assert!(some_records().iter().all(|record| cached.apply(record)), "sequences restart");
+        cached.state.begin_run();
+        assert!(some_records().iter().all(|record| cached.state.apply(record)), "sequences restart");
         cached.flush().unwrap();
-        assert_eq!(cached.positions(2).next().unwrap().1.quantity, 3 * run);
-        assert_eq!(Store::open_read_only(&path).unwrap().load_all().unwrap().orders(2).count(), 2);
+        assert_eq!(cached.state.positions(2).next().unwrap().1.quantity, 3 * run);
+        assert_eq!(orders_in(&path, 2).len(), 2);
     }
 }
 
@@ -151,18 +157,18 @@ fn positions_follow_the_strategy_s_name_from_run_to_run() {
     let (momentum, carry) = ("orders.momentum", "orders.carry");
     for (run, [first, second]) in [[momentum, carry], [carry, momentum]].into_iter().enumerate() {
         let (mut cached, _) = Cached::open(&path).unwrap();
-        cached.begin_run();
-        cached.reserve(2);
+        cached.state.begin_run();
+        cached.state.reserved = 2;
         // One fill is read, and saved, before the order that names the strategy.
         let number = |node| if node == first { 2 } else { 3 };
-        cached.apply(&answer(1, number(momentum), 1, Outcome::Filled, 7));
-        cached.apply(&answer(2, 1, 1, Outcome::Filled, 9));
+        cached.state.apply(&answer(1, number(momentum), 1, Outcome::Filled, 7));
+        cached.state.apply(&answer(2, 1, 1, Outcome::Filled, 9));
         cached.flush().unwrap();
         let (mut cached, _) = Cached::open(&path).unwrap();
-        cached.reserve(2);
-        cached.apply(&of(first, 2, 1));
-        cached.apply(&of(second, 3, 1));
-        cached.apply(&answer(3, number(carry), 1, Outcome::Filled, 1));
+        cached.state.reserved = 2;
+        cached.state.apply(&of(first, 2, 1));
+        cached.state.apply(&of(second, 3, 1));
+        cached.state.apply(&answer(3, number(carry), 1, Outcome::Filled, 1));
         cached.flush().unwrap();
         let runs = i64::try_from(run).unwrap() + 1;
         let stored = Store::open_read_only(&path).unwrap().load().unwrap();
@@ -183,7 +189,7 @@ fn a_damaged_file_is_set_aside_and_reported() {
     let Opened::SetAside { to } = opened else { panic!("{opened:?}") };
     assert!(to.to_string_lossy().ends_with("cached.sqlite.damaged-1") && to.exists());
     for record in &some_records() {
-        cached.apply(record);
+        cached.state.apply(record);
     }
     cached.flush().unwrap();
     drop(cached);
@@ -193,7 +199,7 @@ fn a_damaged_file_is_set_aside_and_reported() {
     std::fs::write(&path, bytes).unwrap();
     let (cached, opened) = Cached::open(&path).unwrap();
     assert!(matches!(opened, Opened::SetAside { to } if to.to_string_lossy().ends_with(".damaged-2")));
-    assert!(cached.state(4).is_none());
+    assert!(cached.state.quote(4).is_none());
 }
 
 #[test]
@@ -220,10 +226,11 @@ fn a_full_disk_and_a_lock_are_reported_and_lose_nothing() {
     let (mut cached, _) = Cached::open(&path).unwrap();
     // SQLite's own limit simulates the full disk.
     cached.store.connection().pragma_update(None, "max_page_count", 1).unwrap();
-    (0..5000).for_each(|number| _ = cached.apply(&quote(number + 1, u32::try_from(number).unwrap(), 1)));
+    (0..5000)
+        .for_each(|number| _ = cached.state.apply(&quote(number + 1, u32::try_from(number).unwrap(), 1)));
     let error = cached.flush().unwrap_err();
     assert!(matches!(error, StoreError::Full { .. }), "{error}");
-    assert_eq!(cached.unsaved(), 5000);
+    assert_eq!(cached.state.unsaved(), 5000);
     cached.store.connection().pragma_update(None, "max_page_count", 1 << 20).unwrap();
     let other = rusqlite::Connection::open(&path).unwrap();
     other.execute_batch("begin immediate").unwrap();
@@ -259,7 +266,7 @@ proptest! {
             position.quantity += signed;
             position.cost += i128::from(signed) * i128::from(price);
             all.push(record);
-            cached.apply(&record);
+            cached.state.apply(&record);
             match then {
                 0 | 1 => cached.flush().unwrap(),
                 2 => {
@@ -267,14 +274,14 @@ proptest! {
                     drop(cached);
                     cached = Cached::open(&path).unwrap().0;
                     for record in &all {
-                        cached.apply(record);
+                        cached.state.apply(record);
                     }
                 }
                 _ => {}
             }
         }
         for ((strategy, instrument), position) in expected {
-            let found = cached.positions(strategy).find(|(found, _)| *found == instrument).unwrap().1;
+            let found = cached.state.positions(strategy).find(|(found, _)| *found == instrument).unwrap().1;
             prop_assert_eq!(*found, position);
         }
     }

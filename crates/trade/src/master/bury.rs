@@ -1,8 +1,7 @@
 //! Handles nodes that have ended.
 
-use super::{DeadReaders, Happened, Master, Standing, member::Stream};
+use super::{Happened, Master, Standing, member::Stream};
 use crate::control::ToNode;
-use lowlat_ipc::{doorbell::Futex, inbox::Inbox};
 
 impl Master {
     /// A node left.
@@ -27,7 +26,10 @@ impl Master {
             self.connections.remove(&connection);
         }
         self.finish_last_record(number);
-        self.forget_reader(number, standing);
+        // Records are kept for the successor of one that died.
+        if standing == Standing::Left {
+            self.forget_reader(number);
+        }
         // No node waits for it any more.
         let waiting: Vec<u32> = self
             .members
@@ -57,42 +59,20 @@ impl Master {
             }
             way.give(last.instrument, last.position);
             let Some(member) = self.member(reader) else { return };
-            if let (Some(inbox), Some(place)) = (Inbox::new(&*member.inbox), member.places.get(&number)) {
-                inbox.notify(*place, &Futex);
+            if let Some(place) = member.places.get(&number) {
+                member.notify(*place);
             }
         });
     }
 
-    /// Removes a reader from the tables and its publishers, unless records are kept for it.
-    fn forget_reader(&mut self, number: u32, standing: Standing) {
-        let keeps = standing == Standing::Dead && self.options.dead_readers == DeadReaders::Keep;
+    /// Removes a reader from the tables and its publishers.
+    fn forget_reader(&mut self, number: u32) {
         for publisher in self.links.publishers(number) {
-            if keeps {
-                continue;
-            }
             let stream = self.member(publisher).and_then(|member| member.stream.as_ref());
-            // The first that it has not taken, or else the next.
-            let ways = self.links.get(publisher, number).map_or(&[][..], |link| &link.ways);
-            let waiting = ways.iter().find_map(|way| Some((way, way.first()?)));
-            let unread = stream.map(|stream| {
-                // Pending records of an earlier segment precede everything in this one.
-                let position = waiting.map(|(way, position)| {
-                    if std::sync::Arc::ptr_eq(&way.segment, &stream.segment) { position } else { 0 }
-                });
-                position
-                    .and_then(|position| stream.sequence_at(position))
-                    .unwrap_or_else(|| stream.next_sequence())
-            });
             if let Some(interest) = stream.and_then(Stream::interest) {
                 interest.forget(number);
             }
             self.links.remove(publisher, number);
-            if let (Some(unread), Standing::Dead) = (unread, standing)
-                && let Some(member) = self.member_mut(number)
-            {
-                // The oldest counts, if there were several processes.
-                member.unread.entry(publisher).or_insert(unread);
-            }
             self.tell(publisher, &ToNode::Gone { subscriber: number }, Vec::new());
         }
     }

@@ -119,9 +119,7 @@ impl Master {
     /// Whether to link a joining stream to a node: the node is running, or records are kept for it. One that has not mapped
     /// its memory learns of the ring when it has; before the begin, when nothing is published, it is linked then.
     fn is_served(&self, member: &Member) -> bool {
-        let keeps = self.options.dead_readers == super::DeadReaders::Keep;
-        (member.is_there() && (member.is_mapped || self.has_begun))
-            || (keeps && member.standing == Standing::Dead)
+        (member.is_there() && (member.is_mapped || self.has_begun)) || member.standing == Standing::Dead
     }
 
     fn add_channel(&mut self, writer: u32, reader: u32, keys: &Keys) -> Result<Channel, String> {

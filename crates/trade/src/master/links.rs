@@ -1,10 +1,7 @@
 //! Rings between publishers and subscribers.
 
 use crate::node::{Memory, Overrun};
-use lowlat_ipc::{
-    index_ring::{self, Gap, Taken},
-    latest,
-};
+use lowlat_ipc::{index_ring, latest};
 use std::collections::BTreeMap;
 
 /// A ring, or a table, with the segment that its positions refer to.
@@ -38,16 +35,6 @@ impl Channel {
     fn waiting(&self) -> u64 {
         let is_ring = self.overrun != Overrun::Conflate;
         is_ring.then(|| index_ring::open(&*self.ring)).flatten().map_or(0, |taker| taker.waiting())
-    }
-
-    /// The first position that its reader, which has ended, has not taken.
-    pub(super) fn first(&self) -> Option<u64> {
-        if self.overrun == Overrun::Conflate {
-            return latest::open(&*self.ring)?.take();
-        }
-        let (Taken::Entry(first) | Taken::Gap(Gap { first, .. }) | Taken::Evicted { first }) =
-            index_ring::open(&*self.ring)?.next()?;
-        Some(first)
     }
 
     /// Delivers the last record of a writer that has ended, unless it was delivered.

@@ -28,7 +28,7 @@ mod visitors;
 
 pub use error::MasterError;
 pub use lowlat_ipc::region::Access;
-pub use options::{Area, DeadReaders, Happened, Options, Standing, Status};
+pub use options::{Area, Happened, Options, Standing, Status};
 pub use program::{Program, Stopped};
 pub use used::{Use, private_bytes};
 pub use visitors::Visitors;

@@ -6,17 +6,6 @@ use crate::{
     node::{Figures, Wait},
 };
 use lowlat_ipc::{region::Access, stream::Owner};
-use std::path::PathBuf;
-
-/// What happens to records for a reader that died.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum DeadReaders {
-    /// They are kept for its successor, as many as its ring and the stream's segment hold.
-    #[default]
-    Keep,
-    /// They are dropped: its successor starts with the next record, and learns how many it missed.
-    Forget,
-}
 
 /// Memory beside the streams. Only nodes that need it get it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,14 +34,10 @@ pub struct Options {
     pub memory_bytes_max: Option<u64>,
     /// Whether memory may come from the reserved pool of huge pages.
     pub may_use_huge_pages: bool,
-    /// What happens to records for a reader that died.
-    pub dead_readers: DeadReaders,
     /// What nodes do when the master dies.
     pub without_master: WithoutMaster,
-    /// A node that has neither polled nor waited for this long is reported; `None`: never.
-    pub silence_ns_max: Option<u64>,
-    /// Whether a silent node is dropped: fenced, and killed if the master started it.
-    pub gives_up_silent: bool,
+    /// A node that has neither polled nor waited for this long is reported.
+    pub silence_ns_max: u64,
 }
 
 impl Options {
@@ -64,10 +49,8 @@ impl Options {
             strategies_reserved: 0,
             memory_bytes_max: None,
             may_use_huge_pages: true,
-            dead_readers: DeadReaders::default(),
             without_master: WithoutMaster::default(),
-            silence_ns_max: Some(5_000_000_000),
-            gives_up_silent: false,
+            silence_ns_max: 5_000_000_000,
         }
     }
 }
@@ -193,8 +176,6 @@ pub enum Happened {
         reason: String,
         /// Its exit status; `None` if a signal killed it.
         code: Option<i32>,
-        /// Its log.
-        log: PathBuf,
         /// Whether it failed and should not have ended.
         is_failure: bool,
     },

@@ -202,14 +202,12 @@ impl Master {
             let Ok(status) = child.wait() else { continue };
             (running.child, running.pidfd) = (None, None);
             let name = running.program.name.clone();
-            let log = self.options.folder.log(&name);
             let is_over = self.is_stopping || status.success();
             self.bury_process(pid, &format!("its process ended: {status}"));
             self.happened.push(Happened::Ended {
                 name: name.clone(),
                 reason: status.to_string(),
                 code: status.code(),
-                log,
                 is_failure: !is_over,
             });
             if !is_over {

@@ -9,12 +9,11 @@ const LOOK_NS: u64 = 250_000_000;
 impl Master {
     /// Checks the heartbeats.
     pub(super) fn look_for_silence(&mut self, now_ns: u64) {
-        let Some(silence_ns_max) = self.options.silence_ns_max else { return };
+        let silence_ns_max = self.options.silence_ns_max;
         if now_ns.saturating_sub(self.looked_ns) < LOOK_NS.min(silence_ns_max) {
             return;
         }
         self.looked_ns = now_ns;
-        let mut silent = Vec::new();
         for member in &mut self.members {
             let silence_ns = now_ns.saturating_sub(member.counters.heartbeat_ns());
             match member.standing {
@@ -29,22 +28,13 @@ impl Master {
                         ),
                         Life::Unknown => "the state of its process is unknown (/proc)".to_owned(),
                     };
-                    self.happened
-                        .push(Happened::Silent { name: member.name.clone(), reason: reason.clone() });
-                    silent.push((member.number, member.name.clone(), reason));
+                    self.happened.push(Happened::Silent { name: member.name.clone(), reason });
                 }
                 Standing::Silent if silence_ns <= silence_ns_max => {
                     member.standing = Standing::Running;
                     self.happened.push(Happened::Back { name: member.name.clone() });
                 }
                 _ => {}
-            }
-        }
-        if self.options.gives_up_silent {
-            for (number, name, reason) in silent {
-                self.hear_out(number);
-                self.bury(number, &format!("dropped: {reason}"), Standing::Dead);
-                self.kill_program(&name);
             }
         }
     }

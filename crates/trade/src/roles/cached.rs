@@ -4,37 +4,21 @@ use super::{MD_STREAM, ORDERS_PREFIX, RoleError, TD_STREAM};
 use crate::{
     cached::{Cached, Opened, Payload, StoreError, StreamRecord},
     clock::now_ns,
-    node::{Event, Join, Keys, Node, Reads, Strategies, Wait},
+    node::{Event, Join, Keys, Node, Reads},
     records::{Answer, Order, Quote, kind},
 };
 use lowlat_ipc::stream::Record;
-use std::{path::PathBuf, thread, time::Duration};
+use std::{path::Path, thread, time::Duration};
 
 /// Duration of a sleep between polls. It never sleeps on its bell: waking it would cost md a system call per
 /// quote, and nothing depends on its latency.
 const NAP: Duration = Duration::from_millis(10);
 /// Delay after a failed save.
 const RETRY_NS: u64 = 1_000_000_000;
-
-/// Options of cached.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CachedOptions {
-    /// Path of the store.
-    pub path: PathBuf,
-    /// Strategies of the run itself.
-    pub strategies: u32,
-    /// Saves after this many unsaved records,
-    pub records_max: u64,
-    /// or when one of them is this old, ns.
-    pub age_ns_max: u64,
-}
-
-impl CachedOptions {
-    /// Defaults, with this file, for a run of so many strategies of its own.
-    pub fn new(path: PathBuf, strategies: u32) -> Self {
-        Self { path, strategies, records_max: 10_000, age_ns_max: 100_000_000 }
-    }
-}
+/// Saves after this many unsaved records,
+const RECORDS_MAX: u64 = 10_000;
+/// or when one of them is this old.
+const AGE_NS_MAX: u64 = 100_000_000;
 
 /// Result of cached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -47,20 +31,11 @@ pub struct CachedDone {
     pub others: u64,
     /// Records that it lost.
     pub lost: u64,
-    /// Batches saved.
-    pub batches: u64,
 }
 
 /// The request with which cached joins.
 pub fn join() -> Join {
-    Join {
-        name: "cached".to_owned(),
-        role: "cached".to_owned(),
-        writes: None,
-        reads: reads_all(),
-        wait: Wait::Parked,
-        strategies: Strategies::None,
-    }
+    Join { name: "cached".to_owned(), role: "cached".to_owned(), reads: reads_all(), ..Join::default() }
 }
 
 /// Every record of every stream.
@@ -69,34 +44,31 @@ pub(super) fn reads_all() -> Vec<Reads> {
     [MD_STREAM, &orders, TD_STREAM].map(|streams| Reads::new(streams, Keys::All)).to_vec()
 }
 
-/// Follows everything until it is stopped. `tell` gets messages for the user: a store that was set aside, a
-/// full disk.
+/// Follows everything until it is stopped, for a run of so many strategies of its own. `tell` gets messages for
+/// the user: a store that was set aside, a full disk.
 pub fn run(
     mut node: Node,
-    options: &CachedOptions,
+    store: &Path,
+    strategies: u32,
     tell: &mut dyn FnMut(&str),
 ) -> Result<CachedDone, RoleError> {
     node.must_be_stopped();
-    let (mut cached, opened) = Cached::open(&options.path)?;
+    let (mut cached, opened) = Cached::open(store)?;
     if let Opened::SetAside { to } = &opened {
-        tell(&format!(
-            "{} is damaged: kept as {}, starting a new store",
-            options.path.display(),
-            to.display()
-        ));
+        tell(&format!("{} is damaged: kept as {}, starting a new store", store.display(), to.display()));
     }
     if node.epoch() == 1 {
-        cached.begin_run();
+        cached.state.begin_run();
     }
-    cached.reserve(options.strategies);
+    cached.state.reserved = strategies;
     let mut done = CachedDone::default();
-    let mut saver = Saver { options, since_ns: None, retry_ns: 0, has_told: false };
+    let mut saver = Saver { since_ns: None, retry_ns: 0, has_told: false };
     let (mut is_over, mut events) = (false, 0);
     // Records from before the stop request are applied too.
     while !is_over || events > 0 {
         events = node.poll(&mut |_, event| match event {
             Event::Record { stream, record, payload } => match seen(stream.as_str(), record, payload) {
-                Some(seen) if cached.apply(&seen) => done.applied += 1,
+                Some(seen) if cached.state.apply(&seen) => done.applied += 1,
                 Some(_) => done.known += 1,
                 None => done.others += 1,
             },
@@ -104,7 +76,7 @@ pub fn run(
             Event::Stop => is_over = true,
             Event::Begin | Event::Command(_) => {}
         });
-        done.batches += u64::from(saver.look(&mut cached, tell)?);
+        saver.look(&mut cached, tell)?;
         if events == 0 && !is_over {
             let now = now_ns();
             // A heartbeat.
@@ -112,34 +84,31 @@ pub fn run(
             thread::sleep(NAP);
         }
     }
-    if cached.unsaved() > 0 {
+    if cached.state.unsaved() > 0 {
         cached.flush()?;
-        done.batches += 1;
     }
     node.ended().map_or(Ok(done), |ended| Err(ended.into()))
 }
 
 /// Decides when to save.
-struct Saver<'a> {
-    options: &'a CachedOptions,
+struct Saver {
     /// Since when something is unsaved.
     since_ns: Option<u64>,
     retry_ns: u64,
     has_told: bool,
 }
 
-impl Saver<'_> {
-    /// Saves if it is time; returns true if it did.
-    fn look(&mut self, cached: &mut Cached, tell: &mut dyn FnMut(&str)) -> Result<bool, StoreError> {
-        if cached.unsaved() == 0 {
-            return Ok(false);
+impl Saver {
+    /// Saves if it is time.
+    fn look(&mut self, cached: &mut Cached, tell: &mut dyn FnMut(&str)) -> Result<(), StoreError> {
+        if cached.state.unsaved() == 0 {
+            return Ok(());
         }
         let now = now_ns();
         let since = *self.since_ns.get_or_insert(now);
-        let is_time = cached.unsaved() >= self.options.records_max
-            || now.saturating_sub(since) >= self.options.age_ns_max;
+        let is_time = cached.state.unsaved() >= RECORDS_MAX || now.saturating_sub(since) >= AGE_NS_MAX;
         if !is_time || now < self.retry_ns {
-            return Ok(false);
+            return Ok(());
         }
         match cached.flush() {
             Ok(()) => {
@@ -147,7 +116,7 @@ impl Saver<'_> {
                     tell("the store accepts records again; nothing is missing");
                 }
                 self.since_ns = None;
-                Ok(true)
+                Ok(())
             }
             // Others may unlock the file; unsaved state stays in memory until then.
             Err(error @ (StoreError::Full { .. } | StoreError::Locked { .. })) => {
@@ -155,7 +124,7 @@ impl Saver<'_> {
                     tell(&error.to_string());
                 }
                 self.retry_ns = now + RETRY_NS;
-                Ok(false)
+                Ok(())
             }
             Err(error) => Err(error),
         }

@@ -4,7 +4,7 @@
 use super::{RoleError, cached::reads_all};
 use crate::{
     clock::now_ns,
-    node::{Event, Join, Node, Strategies, Wait},
+    node::{Event, Join, Node},
 };
 use std::{thread, time::Duration};
 
@@ -22,14 +22,7 @@ pub struct FollowerDone {
 
 /// The request with which follower `number` joins.
 pub fn join(number: u32) -> Join {
-    Join {
-        name: name(number),
-        role: "follower".to_owned(),
-        writes: None,
-        reads: reads_all(),
-        wait: Wait::Parked,
-        strategies: Strategies::None,
-    }
+    Join { name: name(number), role: "follower".to_owned(), reads: reads_all(), ..Join::default() }
 }
 
 /// The name of its node.

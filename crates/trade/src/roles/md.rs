@@ -4,7 +4,7 @@ use super::{MD_STREAM, RoleError};
 use crate::{
     clock::now_ns,
     md::{Feed, Lateness, Pacer, PacerStep},
-    node::{Event, Join, Node, Strategies, Wait, Writes},
+    node::{Event, Join, Node, Wait, Writes},
     records::{Quote, SCHEMA, kind},
     run::tally::{self, Tally},
     scenario::{Scenario, Speed, Ticks},
@@ -70,9 +70,8 @@ pub fn join(instruments: u32, capacity_bytes: u64, wait: Wait) -> Join {
             // A market does not wait for its readers.
             gives_credit: false,
         }),
-        reads: Vec::new(),
         wait,
-        strategies: Strategies::None,
+        ..Join::default()
     }
 }
 

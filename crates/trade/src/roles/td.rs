@@ -5,7 +5,7 @@ use super::{
 };
 use crate::{
     clock::now_ns,
-    node::{Event, Join, Keys, Node, Overrun, Publisher, Reads, Strategies, StreamName, Wait, Writes},
+    node::{Event, Join, Keys, Node, Overrun, Publisher, Reads, StreamName, Wait, Writes},
     records::{Order, Quote, kind},
     run::tally::{self, Tally},
     stages::{Stage, StageRecorder},
@@ -79,7 +79,7 @@ pub fn join(capacity_bytes: u64, limits: &Limits, wait: Wait) -> Join {
         }),
         reads: has_deviation.then_some(quotes).into_iter().chain([orders]).collect(),
         wait,
-        strategies: Strategies::None,
+        ..Join::default()
     }
 }
 

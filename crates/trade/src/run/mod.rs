@@ -6,13 +6,11 @@
 //! -> md ends when its schedule has ended -> orders and answers come to rest -> stop -> record
 //! ```
 //!
-//! [`run`] starts `lowlat` itself with the arguments of [`plan::programs`]; [`run_programs`] any other
-//! processes that join as nodes like `md` and `td`: md ends when its schedule has ended, and they count in the
-//! areas `tally.md`, `tally.td` and `stages`.
+//! [`plan::programs`] are processes of `lowlat` itself; any others that join as nodes like `md` and `td` do too:
+//! md ends when its schedule has ended, and they count in the areas `tally.md`, `tally.td` and `stages`.
 
 mod outcome;
 pub mod plan;
-mod runner;
 pub mod tally;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -21,20 +19,14 @@ mod tests;
 mod uses;
 mod watch;
 
-pub(crate) use runner::on_one_line;
-pub use runner::{Runner, Turn, Watch};
-
 use crate::{
     address::{AddressError, RunFolder, Untrusted, holder, is_name},
     master::{MasterError, Program},
 };
 use lowlat_pipeline::{PipelineOptions, PipelineParameters, PipelineRecord};
-use std::{
-    path::Path,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU32, Ordering},
-    },
+use std::sync::{
+    Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, AtomicU32, Ordering},
 };
 use thiserror::Error;
 
@@ -132,51 +124,62 @@ pub struct Progress {
     pub t2o_p50_ns: Option<u64>,
 }
 
-/// Runs the pipeline with this `lowlat`. Blocks until it has ended, or soon after `stop` is set: then the
-/// record covers what was published until then, and says so.
+/// Runs the pipeline with these processes, started in this order. [`plan::MASTER`] in arguments and environment
+/// stands for the master's socket. The nodes of md and td must be named `md` and `td`. Blocks until the run has
+/// ended, or soon after `stop` is set: then the record covers what was published until then, and says so.
 pub fn run(
     parameters: &PipelineParameters,
-    options: &PipelineOptions,
-    program: &Path,
-    progress: &mut dyn FnMut(&Progress),
-    stop: &AtomicBool,
-) -> Result<PipelineRecord, RunError> {
-    check(parameters)?;
-    let programs = plan::programs(parameters, options, program);
-    in_folder(&Folder::make(options.name.as_deref())?, parameters, programs, options, progress, stop)
-}
-
-/// Runs the pipeline with these processes, started in this order. [`plan::MASTER`] in arguments and environment
-/// stands for the master's socket. The nodes of md and td must be named `md` and `td`.
-pub fn run_programs(
-    parameters: &PipelineParameters,
-    programs: Vec<Program>,
-    progress: &mut dyn FnMut(&Progress),
-    stop: &AtomicBool,
-) -> Result<PipelineRecord, RunError> {
-    check(parameters)?;
-    in_folder(&Folder::make(None)?, parameters, programs, &PipelineOptions::default(), progress, stop)
-}
-
-fn in_folder(
-    folder: &Folder,
-    parameters: &PipelineParameters,
     programs: Vec<Program>,
     options: &PipelineOptions,
     progress: &mut dyn FnMut(&Progress),
     stop: &AtomicBool,
 ) -> Result<PipelineRecord, RunError> {
-    CURRENT.lock().unwrap_or_else(PoisonError::into_inner).replace(folder.folder.clone());
-    let result = watch::watch(parameters, programs, folder.folder.clone(), options, progress, stop);
-    CURRENT.lock().unwrap_or_else(PoisonError::into_inner).take();
+    check(parameters)?;
+    let folder = folder(options.name.as_deref())?;
+    current().replace(folder.clone());
+    let result = watch::watch(parameters, programs, folder.clone(), options, progress, stop);
+    current().take();
     if let Err(RunError::Master(MasterError::Taken { .. } | MasterError::Folder(_))) = &result {
         // It belongs to another run or user.
         return result;
     }
     let removed = folder.remove();
     let record = result?;
-    removed?;
-    Ok(record)
+    match removed {
+        Err(error) if !error.is_absent() => Err(RunError::Leftover(error)),
+        _ => Ok(record),
+    }
+}
+
+/// Executes runs, one after the other.
+pub trait Runner {
+    /// Executes a run. If the user interrupts it, the results so far are returned.
+    fn run(
+        &mut self,
+        parameters: &PipelineParameters,
+        progress: &mut dyn FnMut(&Progress),
+    ) -> Result<PipelineRecord, RunError>;
+}
+
+/// One of several runs, for those who watch.
+#[derive(Debug, Clone, Copy)]
+pub struct Turn<'a> {
+    /// Its number, from 1.
+    pub number: usize,
+    /// Runs in all.
+    pub total: usize,
+    /// What it is for: a row, or a step of a sizing.
+    pub name: &'a str,
+    /// What is asked of it.
+    pub parameters: &'a PipelineParameters,
+}
+
+/// Sees each run and how far it is.
+pub type Watch<'a> = dyn FnMut(&Turn<'_>, &Progress) + 'a;
+
+/// An error with its hint on one line, for a warning.
+pub(crate) fn on_one_line(error: &impl std::fmt::Display) -> String {
+    error.to_string().replace("\nhint: ", "; ")
 }
 
 fn check(parameters: &PipelineParameters) -> Result<(), RunError> {
@@ -202,13 +205,16 @@ fn check(parameters: &PipelineParameters) -> Result<(), RunError> {
 }
 
 /// Folder of the current run, for code that ends the process without unwinding.
-static CURRENT: Mutex<Option<RunFolder>> = Mutex::new(None);
+fn current() -> MutexGuard<'static, Option<RunFolder>> {
+    static CURRENT: Mutex<Option<RunFolder>> = Mutex::new(None);
+    CURRENT.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Removes the folder of the current run of this process, if any: for a process that is about to end at once.
 /// Its processes end with the thread that runs it.
 pub fn remove_folder() {
-    let current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(folder) = current.filter(is_ours) {
+    let folder = current().take();
+    if let Some(folder) = folder.filter(is_ours) {
         // Nobody is left to report to; a folder without a master blocks nothing.
         folder.remove().ok();
     }
@@ -219,28 +225,13 @@ fn is_ours(folder: &RunFolder) -> bool {
     folder.open_lock().ok().as_ref().and_then(holder) == Some(std::process::id())
 }
 
-/// The run folder, removed at the end of the run.
-#[derive(Debug)]
-struct Folder {
-    folder: RunFolder,
-}
-
-impl Folder {
-    /// A folder with that name, or with a unique one.
-    fn make(name: Option<&str>) -> Result<Self, RunError> {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        if let Some(name) = name {
-            return Ok(Self { folder: RunFolder::named(name)? });
-        }
-        // Relaxed: only uniqueness matters.
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        Ok(Self { folder: RunFolder::named(&format!("run-{}-{number}", std::process::id()))? })
+/// A run folder with that name, or with a unique one.
+fn folder(name: Option<&str>) -> Result<RunFolder, AddressError> {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    if let Some(name) = name {
+        return RunFolder::named(name);
     }
-
-    fn remove(&self) -> Result<(), RunError> {
-        match self.folder.remove() {
-            Err(error) if !error.is_absent() => Err(RunError::Leftover(error)),
-            _ => Ok(()),
-        }
-    }
+    // Relaxed: only uniqueness matters.
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    RunFolder::named(&format!("run-{}-{number}", std::process::id()))
 }

@@ -1,6 +1,6 @@
 //! What a run refuses, and when it warns.
 
-use super::{RunError, check, is_ours, outcome::of_figures, run, run_programs, tally::Tally};
+use super::{RunError, check, is_ours, outcome::of_figures, plan, run, tally::Tally};
 use crate::{
     address::RunFolder,
     master::{Master, Options, Program},
@@ -122,14 +122,14 @@ fn a_process_that_fails_at_its_start_ends_the_run_with_its_output() {
         arguments: vec!["-c".to_owned(), "echo no feed at {master} >&2; exit 3".to_owned()],
         ..Program::default()
     };
-    let stop = AtomicBool::new(false);
-    let error = run_programs(&parameters(), vec![program.clone()], &mut |_| (), &stop).unwrap_err();
+    let (options, stop) = (PipelineOptions::default(), AtomicBool::new(false));
+    let error = run(&parameters(), vec![program.clone()], &options, &mut |_| (), &stop).unwrap_err();
     assert!(matches!(error, RunError::Ended { .. }), "{error}");
     let error = error.to_string();
     assert!(error.contains("exit status: 3") && error.contains("no feed at /"), "{error}");
     assert!(!error.contains("its words are in"), "the folder with its log is removed: {error}");
     let missing = Program { program: "/nonexistent/lowlat".into(), ..program };
-    let error = run_programs(&parameters(), vec![missing], &mut |_| (), &stop).unwrap_err().to_string();
+    let error = run(&parameters(), vec![missing], &options, &mut |_| (), &stop).unwrap_err().to_string();
     assert!(error.contains("cannot start md (/nonexistent/lowlat)"), "{error}");
 }
 
@@ -139,15 +139,15 @@ fn a_name_has_one_master() {
     let folder = RunFolder::named(&name).unwrap();
     let first = Master::open(Options::new(folder.clone())).unwrap();
     let options = PipelineOptions { name: Some(name), ..PipelineOptions::default() };
-    let program = std::path::Path::new("/bin/true");
+    let programs = || plan::programs(&parameters(), &options, std::path::Path::new("/bin/true"));
     let stop = AtomicBool::new(false);
-    let error = run(&parameters(), &options, program, &mut |_| (), &stop).unwrap_err().to_string();
+    let error = run(&parameters(), programs(), &options, &mut |_| (), &stop).unwrap_err().to_string();
     let said = format!("process {} is its master\nhint: end it, or use another name", std::process::id());
     assert!(error.contains(&said), "{error}");
     assert!(folder.socket().exists(), "the first continues");
     drop(first);
     // Its processes end at once.
-    let error = run(&parameters(), &options, program, &mut |_| (), &stop).unwrap_err();
+    let error = run(&parameters(), programs(), &options, &mut |_| (), &stop).unwrap_err();
     assert!(matches!(error, RunError::Ended { .. }), "{error}");
     assert!(!folder.path().exists(), "and its folder is removed with it");
 }

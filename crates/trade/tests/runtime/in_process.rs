@@ -4,17 +4,9 @@ use crate::master_thread::{LONG, MasterThread, join, reads, until, writes};
 use lowlat_ipc::stream::Stamp;
 use lowlat_trade::{
     clock::now_ns,
-    master::DeadReaders,
     node::{Event, Join, JoinError, Keys, Node, Wait},
 };
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
-    time::Duration,
-};
+use std::{thread, time::Duration};
 
 /// Polls until the closure returns true. Returns the events as text.
 pub fn poll_until(node: &mut Node, mut is_enough: impl FnMut(&[String]) -> bool) -> Vec<String> {
@@ -104,63 +96,6 @@ fn invalid_joins_are_refused_with_a_reason() {
     assert!(matches!(name, JoinError::Name { what: "node", .. }), "{name}");
     let nobody = Node::join(&master.socket().with_file_name("none"), &join("a", None, vec![])).unwrap_err();
     assert!(nobody.to_string().contains("start one"), "{nobody}");
-}
-
-#[test]
-fn records_not_kept_for_a_dead_reader_are_counted() {
-    let master = MasterThread::start(|options| options.dead_readers = DeadReaders::Forget);
-    let mut md = master.join(&join("md", writes("md", 2), vec![]));
-    let readers = [("all", Keys::All), ("one", Keys::Only(vec![1]))];
-    let reader = |number: usize| {
-        let (name, keys) = &readers[number];
-        join(name, None, vec![reads("md", keys.clone())])
-    };
-    let mut nodes: Vec<Node> = (0..2).map(|number| master.join(&reader(number))).collect();
-    master.begin();
-    poll_until(&mut md, |seen| !seen.is_empty());
-    md.publisher().publish(&stamp(1), b"seen").unwrap();
-    for node in &mut nodes {
-        poll_until(node, |seen| seen.iter().any(|seen| seen == "md 1 seen"));
-    }
-    md.publisher().publish(&stamp(1), b"in the ring").unwrap();
-    master.with(|master, _| {
-        master.drop_node("all").unwrap();
-        master.drop_node("one").unwrap();
-    });
-    until("md is notified", || {
-        md.poll(&mut |_, _| ()) == 0
-            && md.publisher().publish(&stamp(0), b"unseen").unwrap().delivered.subscribers == 0
-    });
-    md.publisher().publish(&stamp(1), b"unseen").unwrap();
-    // md connects them in another thread, and publishes all the while, also directly after each check of its
-    // master. Not more than its ring holds: overwritten records do not count for a reader of some keys.
-    let (is_over, socket) = (Arc::new(AtomicBool::new(false)), master.socket());
-    let over = Arc::clone(&is_over);
-    let publishing = thread::spawn(move || {
-        let mut ones = 3;
-        while !over.load(Ordering::Acquire) {
-            md.wait(Some(now_ns() + 1_000_000));
-            md.poll(&mut |_, _| ());
-            if md.counters().published() < 300 {
-                md.publisher().publish(&stamp(1), b"more").unwrap();
-                md.publisher().publish(&stamp(0), b"more").unwrap();
-                ones += 1;
-            }
-        }
-        md.publisher().publish(&stamp(1), b"next").unwrap();
-        (md.counters().published(), ones + 1)
-    });
-    let mut again: Vec<Node> = (0..2).map(|number| Node::join(&socket, &reader(number)).unwrap()).collect();
-    is_over.store(true, Ordering::Release);
-    let (published, ones) = publishing.join().unwrap();
-    for (node, wanted) in again.iter_mut().zip([published, ones]) {
-        let mut seen = poll_until(node, |seen| seen.iter().any(|seen| seen == "md 1 next"));
-        seen.retain(|seen| seen != "begin");
-        let lost: u64 = seen[0].strip_prefix("md lost ").expect("reported first").parse().unwrap();
-        assert!(lost >= 2, "the one in the ring, and the next");
-        let given = u64::try_from(seen.len()).unwrap() - 1;
-        assert_eq!(lost + given, wanted - 1, "{lost} lost; all but the one that the predecessor got");
-    }
 }
 
 /// A node that works long on each record, and never waits because it always has another, still sends

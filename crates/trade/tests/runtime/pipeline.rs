@@ -5,14 +5,14 @@ use crate::{
     runtime::child::{self, program},
 };
 use lowlat_ipc::stream::Stamp;
-use lowlat_pipeline::{Balance, Delivered, Mode, PipelineParameters, PipelineRecord};
+use lowlat_pipeline::{Balance, Delivered, Mode, PipelineOptions, PipelineParameters, PipelineRecord};
 use lowlat_trade::{
     clock::now_ns,
     master::Program,
     node::{Event, Node, Strategies, Wait},
     records::Quote,
     roles::{self, strategy::StrategyOptions, td::TdOptions},
-    run::{Phase, Progress, plan::MASTER, run_programs, tally::Tally},
+    run::{Phase, Progress, plan::MASTER, run, tally::Tally},
     strategy::OnEachRecord,
     td::{Limits, Rules},
 };
@@ -160,7 +160,9 @@ fn a_run_counts_everything_and_leaves_nothing_behind() {
     let _alone = alone();
     let (mut phases, stop) = (Vec::new(), AtomicBool::new(false));
     let mut progress = |progress: &Progress| phases.push((progress.phase, progress.ticks_published));
-    let record = run_programs(&parameters(3), programs(3, COUNT, 1000), &mut progress, &stop).unwrap();
+    let record =
+        run(&parameters(3), programs(3, COUNT, 1000), &PipelineOptions::default(), &mut progress, &stop)
+            .unwrap();
     check_clean(&record, COUNT);
     assert_eq!(phases.last().map(|last| last.0), Some(Phase::Ending));
     assert_eq!(phases.last().map(|last| last.1), Some(COUNT));
@@ -182,7 +184,9 @@ fn an_interrupted_run_is_marked_and_consistent() {
             stop.store(true, Ordering::Relaxed);
         }
     };
-    let record = run_programs(&parameters(2), programs(2, 1 << 30, 1000), &mut progress, &stop).unwrap();
+    let record =
+        run(&parameters(2), programs(2, 1 << 30, 1000), &PipelineOptions::default(), &mut progress, &stop)
+            .unwrap();
     assert!(record.ticks_published > 0 && record.ticks_published < record.ticks_scheduled);
     assert_eq!((record.orders, record.answers), (record.ticks_published, record.ticks_published));
     assert!(record.warnings.iter().any(|warning| warning.contains("was stopped")), "{:?}", record.warnings);
@@ -200,7 +204,9 @@ fn a_process_that_dies_during_a_run_is_restarted_and_reported() {
             killed = Some(pid);
         }
     };
-    let record = run_programs(&parameters(2), programs(2, 3000, 1000), &mut progress, &stop).unwrap();
+    let record =
+        run(&parameters(2), programs(2, 3000, 1000), &PipelineOptions::default(), &mut progress, &stop)
+            .unwrap();
     assert!(killed.is_some());
     assert_eq!((record.restarts, record.ticks_published), (1, 3000));
     // Everything was kept for its successor, and so was the order that it was working on.
@@ -220,7 +226,7 @@ fn a_strategy_that_crashes_repeatedly_ends_alone() {
     programs[2] = Program { role: "strategies".to_owned(), restarts_per_minute_max: 2, ..crashing };
     let stop = AtomicBool::new(false);
     let parameters = PipelineParameters { duration_s: 0.6, ..parameters(2) };
-    let record = run_programs(&parameters, programs, &mut |_| (), &stop).unwrap();
+    let record = run(&parameters, programs, &PipelineOptions::default(), &mut |_| (), &stop).unwrap();
     assert_eq!((&record.failed[..], record.ticks_published), (&["s1".to_owned()][..], 600), "{record:?}");
     // Each quote of the other one has its order and its answers.
     assert_eq!((record.orders, record.answers), (300, 300), "{record:?}");

@@ -22,7 +22,7 @@ fn read(node: &mut Node, by: &mut BTreeMap<u32, Vec<u64>>) {
 
 #[test]
 fn a_dropped_writer_is_fenced_and_ends() {
-    let master = MasterThread::start(|options| options.silence_ns_max = Some(300_000_000));
+    let master = MasterThread::start(|options| options.silence_ns_max = 300_000_000);
     let socket = master.socket().display().to_string();
     let mut reader = master.join(&join("reader", None, vec![reads("count", Keys::All)]));
     master.begin();

@@ -16,7 +16,6 @@ use lowlat_trade::{
     node::{Join, Node, Strategies, Wait},
     roles::{
         self,
-        cached::CachedOptions,
         live::LiveOptions,
         md::{MdOptions, Source},
         strategy::StrategyOptions,
@@ -302,10 +301,8 @@ fn host(arguments: &Arguments, wait: Wait) -> anyhow::Result<()> {
 
 fn cached(arguments: &Arguments) -> anyhow::Result<()> {
     let node = join(&arguments.master, &roles::cached::join())?;
-    let store = arguments.store.clone().context("missing --store FILE, the file of cached's state")?;
-    roles::cached::run(node, &CachedOptions::new(store, arguments.strategies), &mut |note| {
-        output::talk(note);
-    })?;
+    let store = arguments.store.as_deref().context("missing --store FILE, the file of cached's state")?;
+    roles::cached::run(node, store, arguments.strategies, &mut |note| output::talk(note))?;
     Ok(())
 }
 

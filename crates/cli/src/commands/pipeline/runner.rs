@@ -57,7 +57,8 @@ impl Runner for Processes {
             progress(now);
         };
         let throttled = Throttled::read(&Root::live());
-        let mut record = run::run(parameters, &self.options, &self.program, &mut tell, &self.stop)?;
+        let programs = run::plan::programs(parameters, &self.options, &self.program);
+        let mut record = run::run(parameters, programs, &self.options, &mut tell, &self.stop)?;
         record.runs_beside = came.difference(&self.beside).cloned().collect();
         record.warnings.extend(came_beside(&record));
         let ns = throttled.elapsed_ns(&Root::live()).into_known().filter(|ns| *ns > 0);
