@@ -123,7 +123,7 @@ pub fn of_join(error: &JoinError) -> Status {
         JoinError::Refused { .. } => Status::Refused,
         JoinError::Silent { .. } | JoinError::Closed { .. } => Status::Silent,
         JoinError::Unusable { .. } => Status::Unusable,
-        _ => Status::System,
+        JoinError::Other(_) => Status::System,
     };
     fail(status, error)
 }

@@ -9,16 +9,13 @@
 //!
 //! No other user can change any of it, nor any directory above it: a folder that violates this is refused.
 
-pub use crate::private::Untrusted;
-
-use crate::private;
+use crate::{private, refusal::Refusal};
 use rustix::process::geteuid;
 use std::{
     fs::File,
     io::Read,
     path::{Path, PathBuf},
 };
-use thiserror::Error;
 
 /// Longest path of a unix socket, in bytes (unix(7): sun_path, including its terminator).
 const SOCKET_PATH_BYTES_MAX: usize = 107;
@@ -26,29 +23,6 @@ const SOCKET_PATH_BYTES_MAX: usize = 107;
 const NAME_BYTES_MAX: usize = 64;
 /// Bytes read from a lock: a process id.
 const LOCK_BYTES_MAX: u64 = 32;
-
-/// Why an address is invalid.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum AddressError {
-    /// An invalid name.
-    #[error(
-        "invalid name {name:?}: expected 1 to {NAME_BYTES_MAX} characters of a-z, A-Z, 0-9, '.', '_' and '-', not starting with '.'"
-    )]
-    Name {
-        /// The name given.
-        name: String,
-    },
-    /// Too long for a socket.
-    #[error(
-        "cannot use socket {path}: its path has {bytes} bytes, and unix sockets allow {SOCKET_PATH_BYTES_MAX} at most\nhint: use a shorter directory or name"
-    )]
-    TooLong {
-        /// The socket's path.
-        path: String,
-        /// Its length.
-        bytes: usize,
-    },
-}
 
 /// Whether this is a valid name of a master, a node or a stream.
 pub fn is_name(name: &str) -> bool {
@@ -65,7 +39,7 @@ pub struct RunFolder {
 impl RunFolder {
     /// The folder of the master with this name: in $XDG_RUNTIME_DIR/lowlat if that is set, else in /run/lowlat
     /// for root, else in /tmp/lowlat-UID.
-    pub fn named(name: &str) -> Result<Self, AddressError> {
+    pub fn named(name: &str) -> Result<Self, Refusal> {
         let runtime = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
         let base = match runtime {
             Some(folder) => PathBuf::from(folder).join("lowlat"),
@@ -73,18 +47,23 @@ impl RunFolder {
             None => PathBuf::from(format!("/tmp/lowlat-{}", geteuid().as_raw())),
         };
         if !is_name(name) {
-            return Err(AddressError::Name { name: name.to_owned() });
+            return Err(Refusal::new(format!(
+                "invalid name {name:?}: expected 1 to {NAME_BYTES_MAX} characters of a-z, A-Z, 0-9, '.', '_' and '-', not starting with '.'"
+            )));
         }
         Self::at(&base.join(name))
     }
 
     /// The folder at this path.
-    pub fn at(path: &Path) -> Result<Self, AddressError> {
+    pub fn at(path: &Path) -> Result<Self, Refusal> {
         let folder = Self { path: path.to_owned() };
         let socket = folder.socket();
         let bytes = socket.as_os_str().len();
         if bytes > SOCKET_PATH_BYTES_MAX {
-            return Err(AddressError::TooLong { path: socket.display().to_string(), bytes });
+            return Err(Refusal::new(format!(
+                "cannot use socket {}: its path has {bytes} bytes, and unix sockets allow {SOCKET_PATH_BYTES_MAX} at most\nhint: use a shorter directory or name",
+                socket.display()
+            )));
         }
         Ok(folder)
     }
@@ -105,17 +84,14 @@ impl RunFolder {
     }
 
     /// Opens the lock for inspection, whoever owns the folder: opens only regular files, and never blocks.
-    pub fn open_lock(&self) -> Result<File, Untrusted> {
+    pub fn open_lock(&self) -> Result<File, Refusal> {
         private::foreign_file(&self.lock())
     }
 
     /// Removes the folder with its contents, unless another user has, or could have, changed them.
-    pub fn remove(&self) -> Result<(), Untrusted> {
+    pub fn remove(&self) -> Result<(), Refusal> {
         private::open(&self.path)?;
-        std::fs::remove_dir_all(&self.path).map_err(|source| {
-            let path = self.path.display().to_string();
-            Untrusted::System { path, doing: "remove", source }
-        })
+        std::fs::remove_dir_all(&self.path).map_err(|error| private::refused(&self.path, "remove", error))
     }
 
     /// Log of a started process.
@@ -139,7 +115,8 @@ mod tests {
     fn names_are_checked_and_sockets_fit() {
         for name in ["", "a b", "../x", ".x", "a/b", &"x".repeat(65)] {
             assert!(!is_name(name), "{name:?}");
-            assert!(matches!(RunFolder::named(name), Err(AddressError::Name { .. })), "{name:?}");
+            let error = RunFolder::named(name).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("invalid name {name:?}: expected 1 to 64")), "{error}");
         }
         assert!(RunFolder::named("orders.s-1").unwrap().socket().ends_with("orders.s-1/master.sock"));
         let long = format!("/tmp/{}", "x".repeat(100));

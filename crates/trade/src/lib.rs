@@ -17,6 +17,7 @@ pub mod md;
 pub mod node;
 mod private;
 pub mod records;
+mod refusal;
 pub mod roles;
 pub mod run;
 pub mod scenario;
@@ -25,3 +26,5 @@ pub mod stages;
 pub mod strategy;
 pub mod td;
 pub mod wire;
+
+pub use refusal::Refusal;

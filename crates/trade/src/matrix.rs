@@ -1,6 +1,9 @@
 //! The matrix of scenarios on this host: which rows have room, how the time is shared, and the runs.
 
-use crate::run::{RunError, Runner, Turn, Watch, on_one_line, plan::FOLDER};
+use crate::{
+    refusal::Refusal,
+    run::{Runner, Turn, Watch, on_one_line, plan::FOLDER},
+};
 use lowlat_pipeline::{
     MatrixDocument, MatrixRow, PipelineOptions, PipelineParameters,
     check::{HUGE_PAGES, Memory, Room, RoomFacts, came_beside, doubts, hindrances, judge},
@@ -92,7 +95,7 @@ impl Wanted {
 pub struct MatrixError {
     failures: u32,
     /// What the last of them died of.
-    source: RunError,
+    source: Refusal,
 }
 
 /// The rows to run, and the results so far.

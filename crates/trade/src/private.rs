@@ -5,6 +5,7 @@
 //! in /tmp. A path that passes stays valid, so it can be used by name afterwards. Root, this user's processes,
 //! and the owner of `/` are trusted.
 
+use crate::refusal::Refusal;
 use rustix::{
     fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fchmod, fstat, mkdirat, openat, statat},
     io::Errno,
@@ -20,90 +21,39 @@ use std::{
     },
     path::{Component, Path, PathBuf},
 };
-use thiserror::Error;
 
 /// Mode bits that let other users write.
 const WRITABLE: u32 = 0o022;
 const STICKY: u32 = 0o1000;
 
-/// Why a path is not used.
-#[derive(Debug, Error)]
-pub enum Untrusted {
-    /// Another user owns it.
-    #[error(
-        "cannot use {path}: it belongs to user {found}, expected user {expected} or root\nhint: remove it, or use a directory of your own, for example with XDG_RUNTIME_DIR"
-    )]
-    Owner {
-        /// The checked level.
-        path: String,
-        /// Its owner.
-        found: u32,
-        /// This user.
-        expected: u32,
-    },
-    /// Other users can replace its contents.
-    #[error(
-        "cannot use {path}: other users can write it (mode {mode:o})\nhint: chmod go-w {path}, after checking what it contains"
-    )]
-    Writable {
-        /// The checked level.
-        path: String,
-        /// Its permissions.
-        mode: u32,
-    },
-    /// It has another type.
-    #[error("cannot use {path}: found {found}, expected {expected}\nhint: name another path")]
-    Kind {
-        /// The checked path.
-        path: String,
-        /// Its type.
-        found: &'static str,
-        /// The required type.
-        expected: &'static str,
-    },
-    /// A system error.
-    #[error(
-        "cannot {doing} {path}: {source}\nhint: use a directory that this user can write, on a disk with free space; XDG_RUNTIME_DIR names that of run folders"
-    )]
-    System {
-        /// The path.
-        path: String,
-        /// The attempted operation.
-        doing: &'static str,
-        /// The system's error.
-        source: io::Error,
-    },
-}
-
-impl Untrusted {
-    fn system(path: &Path, doing: &'static str, errno: Errno) -> Self {
-        Self::System { path: path.display().to_string(), doing, source: errno.into() }
-    }
-
-    /// Whether the path does not exist.
-    pub fn is_absent(&self) -> bool {
-        matches!(self, Self::System { source, .. } if source.kind() == io::ErrorKind::NotFound)
-    }
+/// A system error; `doing` names the attempted operation.
+pub(crate) fn refused(path: &Path, doing: &str, source: impl Into<io::Error>) -> Refusal {
+    let source = source.into();
+    let words = format!(
+        "cannot {doing} {}: {source}\nhint: use a directory that this user can write, on a disk with free space; XDG_RUNTIME_DIR names that of run folders",
+        path.display()
+    );
+    Refusal::path(words, source.kind() == io::ErrorKind::NotFound)
 }
 
 /// Creates a private directory, with missing levels above it. Returns it if it is private.
-pub fn make(path: &Path) -> Result<OwnedFd, Untrusted> {
+pub fn make(path: &Path) -> Result<OwnedFd, Refusal> {
     private(path, walk(path, true)?)
 }
 
 /// Opens a directory if it is private: owned by this user, and writable by nobody else.
-pub fn open(path: &Path) -> Result<OwnedFd, Untrusted> {
+pub fn open(path: &Path) -> Result<OwnedFd, Refusal> {
     private(path, walk(path, false)?)
 }
 
 /// Creates a directory inside a private one.
-pub fn make_inside(directory: impl AsFd, path: &Path) -> Result<OwnedFd, Untrusted> {
+pub fn make_inside(directory: impl AsFd, path: &Path) -> Result<OwnedFd, Refusal> {
     private(path, step(directory, name_of(path), path, true)?)
 }
 
 /// Opens a file of a private directory, or creates it according to `flags`. Links are not followed; anything
 /// but this user's private file is refused. Others may not write the file afterwards.
-pub fn file(directory: impl AsFd, path: &Path, flags: OFlags) -> Result<File, Untrusted> {
+pub fn file(directory: impl AsFd, path: &Path, flags: OFlags) -> Result<File, Refusal> {
     // Non-blocking: a pipe would wait for its other end.
     let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = openat(directory.as_fd(), name_of(path), flags, Mode::RUSR | Mode::WUSR);
@@ -111,60 +61,50 @@ pub fn file(directory: impl AsFd, path: &Path, flags: OFlags) -> Result<File, Un
         Err(errno @ (Errno::LOOP | Errno::ISDIR | Errno::NXIO)) => {
             let stat = statat(directory, name_of(path), AtFlags::SYMLINK_NOFOLLOW);
             stat.map_or(Ok(()), |stat| expect(path, &stat, FileType::RegularFile, "a file"))?;
-            return Err(Untrusted::system(path, "open", errno));
+            return Err(refused(path, "open", errno));
         }
-        opened => opened.map_err(|errno| Untrusted::system(path, "open", errno))?,
+        opened => opened.map_err(|errno| refused(path, "open", errno))?,
     };
-    let stat = fstat(&fd).map_err(|errno| Untrusted::system(path, "inspect", errno))?;
+    let stat = fstat(&fd).map_err(|errno| refused(path, "inspect", errno))?;
     expect(path, &stat, FileType::RegularFile, "a file")?;
     if stat.st_nlink > 1 {
-        let path = path.display().to_string();
-        return Err(Untrusted::Kind {
-            path,
-            found: "a file with other names",
-            expected: "one with this name only",
-        });
+        return Err(other_kind(path, "a file with other names", "one with this name only"));
     }
     expect_owner(path, &stat)?;
     if stat.st_mode & WRITABLE != 0 {
         let mode = Mode::from_raw_mode(stat.st_mode & !WRITABLE);
-        fchmod(&fd, mode).map_err(|errno| Untrusted::system(path, "protect", errno))?;
+        fchmod(&fd, mode).map_err(|errno| refused(path, "protect", errno))?;
     }
     Ok(fd.into())
 }
 
 /// Checks that no other user can have created this socket here.
-pub fn check_socket(path: &Path) -> Result<(), Untrusted> {
+pub fn check_socket(path: &Path) -> Result<(), Refusal> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let directory = walk(folder, false)?;
     let stat = statat(directory, name_of(path), AtFlags::SYMLINK_NOFOLLOW)
-        .map_err(|errno| Untrusted::system(path, "find", errno))?;
+        .map_err(|errno| refused(path, "find", errno))?;
     expect(path, &stat, FileType::Socket, "a master's socket")?;
     expect_trusted_owner(path, &stat, root_of_namespace())
 }
 
 /// Opens a file that any user may have created, for reading. Links are not followed, and only regular files are
 /// opened.
-pub fn foreign_file(path: &Path) -> Result<File, Untrusted> {
+pub fn foreign_file(path: &Path) -> Result<File, Refusal> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let fd =
-        openat(CWD, path, flags, Mode::empty()).map_err(|errno| Untrusted::system(path, "open", errno))?;
-    let stat = fstat(&fd).map_err(|errno| Untrusted::system(path, "inspect", errno))?;
+    let fd = openat(CWD, path, flags, Mode::empty()).map_err(|errno| refused(path, "open", errno))?;
+    let stat = fstat(&fd).map_err(|errno| refused(path, "inspect", errno))?;
     expect(path, &stat, FileType::RegularFile, "a file")?;
     Ok(fd.into())
 }
 
 /// Opens each level of a path.
-fn walk(path: &Path, is_made: bool) -> Result<OwnedFd, Untrusted> {
-    let path = std::path::absolute(path).map_err(|source| Untrusted::System {
-        path: path.display().to_string(),
-        doing: "find",
-        source,
-    })?;
+fn walk(path: &Path, is_made: bool) -> Result<OwnedFd, Refusal> {
+    let path = std::path::absolute(path).map_err(|error| refused(path, "find", error))?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut at = PathBuf::from("/");
     let mut directory =
-        openat(CWD, &at, flags, Mode::empty()).map_err(|errno| Untrusted::system(&at, "open", errno))?;
+        openat(CWD, &at, flags, Mode::empty()).map_err(|errno| refused(&at, "open", errno))?;
     for level in path.components().filter(|level| !matches!(level, Component::RootDir | Component::CurDir)) {
         check_level(&at, &directory)?;
         at.push(level);
@@ -175,7 +115,7 @@ fn walk(path: &Path, is_made: bool) -> Result<OwnedFd, Untrusted> {
 }
 
 /// Opens one level, and creates it first if allowed.
-fn step(directory: impl AsFd, name: &OsStr, path: &Path, is_made: bool) -> Result<OwnedFd, Untrusted> {
+fn step(directory: impl AsFd, name: &OsStr, path: &Path, is_made: bool) -> Result<OwnedFd, Refusal> {
     let open = |more: OFlags| {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC | more;
         openat(directory.as_fd(), name, flags, Mode::empty())
@@ -184,30 +124,30 @@ fn step(directory: impl AsFd, name: &OsStr, path: &Path, is_made: bool) -> Resul
     if is_made && opened.as_ref().err() == Some(&Errno::NOENT) {
         match mkdirat(directory.as_fd(), name, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
-            Err(errno) => return Err(Untrusted::system(path, "make", errno)),
+            Err(errno) => return Err(refused(path, "make", errno)),
         }
         opened = open(OFlags::NOFOLLOW);
     }
     let Err(errno @ (Errno::NOTDIR | Errno::LOOP)) = opened else {
-        return opened.map_err(|errno| Untrusted::system(path, "open", errno));
+        return opened.map_err(|errno| refused(path, "open", errno));
     };
     let stat = statat(directory.as_fd(), name, AtFlags::SYMLINK_NOFOLLOW)
-        .map_err(|errno| Untrusted::system(path, "inspect", errno))?;
-    let above = fstat(directory.as_fd()).map_err(|errno| Untrusted::system(path, "inspect", errno))?;
+        .map_err(|errno| refused(path, "inspect", errno))?;
+    let above = fstat(directory.as_fd()).map_err(|errno| refused(path, "inspect", errno))?;
     // A system link, such as /var/run: only root can have created it. Its target is checked like any level.
     let is_system = [stat.st_uid, above.st_uid].iter().all(|uid| *uid == root_of_namespace())
         && above.st_mode & WRITABLE == 0
         && FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
     if is_system {
-        return open(OFlags::empty()).map_err(|errno| Untrusted::system(path, "open", errno));
+        return open(OFlags::empty()).map_err(|errno| refused(path, "open", errno));
     }
     expect(path, &stat, FileType::Directory, "a directory")?;
-    Err(Untrusted::system(path, "open", errno))
+    Err(refused(path, "open", errno))
 }
 
 /// Checks a level above the target.
-fn check_level(path: &Path, directory: &OwnedFd) -> Result<(), Untrusted> {
-    let stat = fstat(directory).map_err(|errno| Untrusted::system(path, "inspect", errno))?;
+fn check_level(path: &Path, directory: &OwnedFd) -> Result<(), Refusal> {
+    let stat = fstat(directory).map_err(|errno| refused(path, "inspect", errno))?;
     expect_trusted_owner(path, &stat, root_of_namespace())?;
     if stat.st_mode & WRITABLE != 0 && stat.st_mode & STICKY == 0 {
         return Err(writable(path, &stat));
@@ -216,29 +156,34 @@ fn check_level(path: &Path, directory: &OwnedFd) -> Result<(), Untrusted> {
 }
 
 /// Checks a directory in which this user creates files.
-fn private(path: &Path, directory: OwnedFd) -> Result<OwnedFd, Untrusted> {
-    let stat = fstat(&directory).map_err(|errno| Untrusted::system(path, "inspect", errno))?;
+fn private(path: &Path, directory: OwnedFd) -> Result<OwnedFd, Refusal> {
+    let stat = fstat(&directory).map_err(|errno| refused(path, "inspect", errno))?;
     expect_owner(path, &stat)?;
     if stat.st_mode & WRITABLE != 0 { Err(writable(path, &stat)) } else { Ok(directory) }
 }
 
-fn expect_owner(path: &Path, stat: &Stat) -> Result<(), Untrusted> {
-    let own = geteuid().as_raw();
-    if stat.st_uid == own {
-        return Ok(());
-    }
-    Err(Untrusted::Owner { path: path.display().to_string(), found: stat.st_uid, expected: own })
+fn expect_owner(path: &Path, stat: &Stat) -> Result<(), Refusal> {
+    expect_one_of(path, stat, &[geteuid().as_raw()])
 }
 
-fn expect_trusted_owner(path: &Path, stat: &Stat, root: u32) -> Result<(), Untrusted> {
-    let own = geteuid().as_raw();
-    if [0, own, root].contains(&stat.st_uid) {
-        return Ok(());
-    }
-    Err(Untrusted::Owner { path: path.display().to_string(), found: stat.st_uid, expected: own })
+fn expect_trusted_owner(path: &Path, stat: &Stat, root: u32) -> Result<(), Refusal> {
+    expect_one_of(path, stat, &[0, geteuid().as_raw(), root])
 }
 
-fn expect(path: &Path, stat: &Stat, kind: FileType, expected: &'static str) -> Result<(), Untrusted> {
+fn expect_one_of(path: &Path, stat: &Stat, owners: &[u32]) -> Result<(), Refusal> {
+    if owners.contains(&stat.st_uid) {
+        return Ok(());
+    }
+    let words = format!(
+        "cannot use {}: it belongs to user {}, expected user {} or root\nhint: remove it, or use a directory of your own, for example with XDG_RUNTIME_DIR",
+        path.display(),
+        stat.st_uid,
+        geteuid().as_raw()
+    );
+    Err(Refusal::path(words, false))
+}
+
+fn expect(path: &Path, stat: &Stat, kind: FileType, expected: &'static str) -> Result<(), Refusal> {
     let found = match FileType::from_raw_mode(stat.st_mode) {
         found if found == kind => return Ok(()),
         FileType::Symlink => "a symbolic link",
@@ -248,11 +193,23 @@ fn expect(path: &Path, stat: &Stat, kind: FileType, expected: &'static str) -> R
         FileType::Socket => "a socket",
         _ => "a device",
     };
-    Err(Untrusted::Kind { path: path.display().to_string(), found, expected })
+    Err(other_kind(path, found, expected))
 }
 
-fn writable(path: &Path, stat: &Stat) -> Untrusted {
-    Untrusted::Writable { path: path.display().to_string(), mode: stat.st_mode & 0o7777 }
+fn other_kind(path: &Path, found: &str, expected: &str) -> Refusal {
+    let path = path.display();
+    Refusal::path(
+        format!("cannot use {path}: found {found}, expected {expected}\nhint: name another path"),
+        false,
+    )
+}
+
+fn writable(path: &Path, stat: &Stat) -> Refusal {
+    let (path, mode) = (path.display(), stat.st_mode & 0o7777);
+    let words = format!(
+        "cannot use {path}: other users can write it (mode {mode:o})\nhint: chmod go-w {path}, after checking what it contains"
+    );
+    Refusal::path(words, false)
 }
 
 /// The owner of `/`: root, which has another number in a user namespace.
@@ -328,10 +285,8 @@ mod tests {
         chmod(&shared, 0o1777);
         open(&shared.join("run")).unwrap();
         chmod(&shared.join("run"), 0o1777);
-        assert!(
-            matches!(open(&shared.join("run")), Err(Untrusted::Writable { .. })),
-            "its files are created in it"
-        );
+        let error = open(&shared.join("run")).unwrap_err().to_string();
+        assert!(error.contains("run: other users can write it"), "its files are created in it: {error}");
     }
 
     #[test]
@@ -374,7 +329,8 @@ mod tests {
         make(&path).unwrap();
         let give = |path: &Path| std::os::unix::fs::chown(path, Some(65534), None).unwrap();
         give(&path);
-        assert!(matches!(open(&path), Err(Untrusted::Owner { found: 65534, .. })));
+        let error = open(&path).unwrap_err().to_string();
+        assert!(error.contains("it belongs to user 65534"), "{error}");
         give(path.parent().unwrap());
         let error = make(&path.join("deeper")).unwrap_err().to_string();
         assert!(error.contains("theirs: it belongs to user 65534, expected user 0 or root"), "{error}");

@@ -1,10 +1,13 @@
 //! How many strategies this host carries: measures their costs, checks the prediction, and proposes CPUs.
 
-use crate::run::{RunError, Runner, Turn, Watch, on_one_line};
+use crate::{
+    refusal::Refusal,
+    run::{Runner, Turn, Watch, on_one_line},
+};
 use lowlat_host::{Allocation, Topology};
 use lowlat_pipeline::{
     Mode, PipelineParameters, PipelineRecord,
-    check::{HUGE_PAGES, Memory, NoRoom, OTHER_RUNS, Point, Room, RoomFacts, admit, came_beside, judge},
+    check::{HUGE_PAGES, Memory, OTHER_RUNS, Point, Room, RoomFacts, admit, came_beside, judge},
     size::{
         Answer, CheckedPoint, Costs, Fit, Goal, HugePages, Load, Placement, SizeDocument, StrategyGroup,
         capacity, place, predict,
@@ -14,7 +17,6 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
-use thiserror::Error;
 
 /// Rate at which costs are measured, in quotes per second: low enough that no quote queues behind
 /// another.
@@ -46,32 +48,6 @@ pub struct Wanted {
     pub is_forced: bool,
 }
 
-/// Why there is no answer.
-#[derive(Debug, Error)]
-pub enum SizeError {
-    /// The host has no room for a run.
-    #[error(transparent)]
-    NoRoom(#[from] NoRoom),
-    /// A run failed.
-    #[error("run {number} of {total} ({name}) failed: {why}")]
-    Run {
-        /// Its number, from 1.
-        number: usize,
-        /// Runs in all.
-        total: usize,
-        /// What it was for.
-        name: String,
-        /// Why.
-        why: RunError,
-    },
-    /// The runs say nothing of the costs.
-    #[error("{0}")]
-    Costs(String),
-    /// The user interrupted it too early.
-    #[error("interrupted before the costs of one strategy were known")]
-    Interrupted,
-}
-
 /// The inputs of a sizing.
 #[derive(Debug)]
 pub struct Sizing<'a> {
@@ -92,14 +68,14 @@ impl Sizing<'_> {
     /// document's.
     ///
     /// # Errors
-    /// The costs could not be measured.
+    /// The costs could not be measured. None if the user interrupted it before they were known.
     pub fn find(
         &self,
         host: &str,
         started_at: String,
         runner: &mut dyn Runner,
         watch: &mut Watch<'_>,
-    ) -> Result<SizeDocument, SizeError> {
+    ) -> Result<Option<SizeDocument>, Refusal> {
         let wanted = self.wanted;
         let mut warnings = self.doubts();
         let costs = self.costs(runner, watch, &mut warnings);
@@ -131,7 +107,7 @@ impl Sizing<'_> {
         let huge_pages = self.huge_pages(&checked, runner, watch);
         checked.sort_by_key(|point| point.load.strategies);
         if costs.is_err() && self.is_stopped() {
-            return Err(SizeError::Interrupted);
+            return Ok(None);
         }
         let costs = costs?;
         warnings.dedup();
@@ -147,7 +123,7 @@ impl Sizing<'_> {
             }
             groups => groups.to_vec(),
         };
-        Ok(SizeDocument {
+        Ok(Some(SizeDocument {
             document: SizeDocument::DOCUMENT.into(),
             schema_version: SizeDocument::SCHEMA_VERSION,
             lowlat_version: env!("CARGO_PKG_VERSION").into(),
@@ -167,7 +143,7 @@ impl Sizing<'_> {
             huge_pages,
             placement: self.place(&groups),
             warnings,
-        })
+        }))
     }
 
     fn is_stopped(&self) -> bool {
@@ -273,7 +249,7 @@ impl Sizing<'_> {
         runner: &mut dyn Runner,
         watch: &mut Watch<'_>,
         warnings: &mut Vec<String>,
-    ) -> Result<Costs, SizeError> {
+    ) -> Result<Costs, Refusal> {
         let parked = self.made(&self.parameters(1, COST_RATE, Mode::Parked), "costs", 1, runner, watch)?;
         warnings.extend(came_beside(&parked));
         let fast = if self.can_spin() {
@@ -286,7 +262,7 @@ impl Sizing<'_> {
             ));
             None
         };
-        Costs::of(&parked, fast.as_ref()).map_err(SizeError::Costs)
+        Costs::of(&parked, fast.as_ref()).map_err(Refusal::new)
     }
 
     /// Compares the prediction for this number of strategies with a run.
@@ -297,7 +273,7 @@ impl Sizing<'_> {
         run: usize,
         runner: &mut dyn Runner,
         watch: &mut Watch<'_>,
-    ) -> Result<CheckedPoint, SizeError> {
+    ) -> Result<CheckedPoint, Refusal> {
         let rate = self.wanted.rate_per_s * f64::from(number);
         let parameters = self.parameters(number, rate, self.wanted.mode);
         let load = self.load(&parameters);
@@ -333,16 +309,13 @@ impl Sizing<'_> {
         run: usize,
         runner: &mut dyn Runner,
         watch: &mut Watch<'_>,
-    ) -> Result<PipelineRecord, SizeError> {
-        admit(parameters, self.facts, self.wanted.is_forced)?;
+    ) -> Result<PipelineRecord, Refusal> {
+        admit(parameters, self.facts, self.wanted.is_forced).map_err(Refusal::of)?;
         let total = self.cost_runs() + self.check_runs() + self.huge_runs();
         let turn = Turn { number: run, total, name: title, parameters };
-        runner.run(parameters, &mut |now| watch(&turn, now)).map_err(|why| SizeError::Run {
-            number: run,
-            total,
-            name: title.to_owned(),
-            why,
-        })
+        runner
+            .run(parameters, &mut |now| watch(&turn, now))
+            .map_err(|why| Refusal::new(format!("run {run} of {total} ({title}) failed: {why}")))
     }
 }
 

@@ -1,6 +1,6 @@
 //! One end of a control socket.
 
-use crate::clock::now_ns;
+use crate::{clock::now_ns, refusal::Refusal};
 use lowlat_ipc::{
     passing::{self, MESSAGE_BYTES_MAX, Received},
     region::{Access, Memfd},
@@ -15,30 +15,21 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::Arc,
 };
-use thiserror::Error;
 
-/// Why a message was not sent or not understood.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum WireError {
-    /// The message is too long.
-    #[error(
+fn too_long(bytes: usize) -> Refusal {
+    Refusal::new(format!(
         "cannot send a control message of {bytes} bytes: the maximum is {MESSAGE_BYTES_MAX}\nhint: use shorter names"
-    )]
-    TooLong {
-        /// Its length.
-        bytes: usize,
-    },
-    /// The message is malformed.
-    #[error("cannot parse control message {text:?}: {cause}\nhint: use one lowlat version for all processes")]
-    Malformed {
-        /// Its text, truncated.
-        text: String,
-        /// The problem.
-        cause: String,
-    },
-    /// The socket failed.
-    #[error("control socket: {0}")]
-    Socket(Errno),
+    ))
+}
+
+fn malformed(text: &str, cause: &serde_json::Error) -> Refusal {
+    Refusal::new(format!(
+        "cannot parse control message {text:?}: {cause}\nhint: use one lowlat version for all processes"
+    ))
+}
+
+fn failed(errno: Errno) -> Refusal {
+    Refusal::new(format!("control socket: {errno}"))
 }
 
 /// Memory sent with a message, and the receiver's access to it.
@@ -107,11 +98,10 @@ impl Socket {
     }
 
     /// Queues a message and sends as much as possible. Returns true if the queue is empty afterwards.
-    pub fn send(&mut self, message: &impl Serialize, memory: Vec<Lent>) -> Result<bool, WireError> {
-        let bytes = serde_json::to_vec(message)
-            .map_err(|error| WireError::Malformed { text: String::new(), cause: error.to_string() })?;
+    pub fn send(&mut self, message: &impl Serialize, memory: Vec<Lent>) -> Result<bool, Refusal> {
+        let bytes = serde_json::to_vec(message).map_err(|error| malformed("", &error))?;
         if bytes.len() > MESSAGE_BYTES_MAX {
-            return Err(WireError::TooLong { bytes: bytes.len() });
+            return Err(too_long(bytes.len()));
         }
         self.queue.push_back(Outgoing { bytes, memory });
         self.flush()
@@ -119,7 +109,7 @@ impl Socket {
 
     /// Sends as much as possible. Returns true if the queue is empty afterwards. A closed peer is not an error
     /// here: its last messages, such as a refusal, can still be received, and then the close.
-    pub fn flush(&mut self) -> Result<bool, WireError> {
+    pub fn flush(&mut self) -> Result<bool, Refusal> {
         while let Some(next) = self.queue.front() {
             match next.send(&self.fd) {
                 Ok(()) => _ = self.queue.pop_front(),
@@ -128,7 +118,7 @@ impl Socket {
                     return Ok(false);
                 }
                 Err(Errno::PIPE | Errno::CONNRESET) => self.queue.clear(),
-                Err(errno) => return Err(WireError::Socket(errno)),
+                Err(errno) => return Err(failed(errno)),
             }
         }
         Ok(true)
@@ -145,7 +135,7 @@ impl Socket {
     }
 
     /// Receives the next message.
-    pub fn receive(&self) -> Result<Incoming, WireError> {
+    pub fn receive(&self) -> Result<Incoming, Refusal> {
         let received = match passing::receive(&self.fd) {
             // Reported once if the peer closed without having read everything; its last messages follow.
             Err(Errno::CONNRESET) => passing::receive(&self.fd),
@@ -155,13 +145,13 @@ impl Socket {
             Ok(Some(received)) => Ok(Incoming::Message(received)),
             Ok(None) | Err(Errno::CONNRESET | Errno::PIPE) => Ok(Incoming::Closed),
             Err(Errno::AGAIN) => Ok(Incoming::Nothing),
-            Err(Errno::MSGSIZE) => Err(WireError::TooLong { bytes: MESSAGE_BYTES_MAX + 1 }),
-            Err(errno) => Err(WireError::Socket(errno)),
+            Err(Errno::MSGSIZE) => Err(too_long(MESSAGE_BYTES_MAX + 1)),
+            Err(errno) => Err(failed(errno)),
         }
     }
 
     /// Waits for a message until the deadline. Sends queued messages meanwhile.
-    pub fn receive_until(&mut self, until_ns: u64) -> Result<Incoming, WireError> {
+    pub fn receive_until(&mut self, until_ns: u64) -> Result<Incoming, Refusal> {
         loop {
             self.flush()?;
             match self.receive()? {
@@ -176,7 +166,7 @@ impl Socket {
             let timeout = timespec((until_ns - now).min(100_000_000));
             match poll(&mut [PollFd::new(&self.fd, flags)], Some(&timeout)) {
                 Ok(_) | Err(Errno::INTR) => {}
-                Err(errno) => return Err(WireError::Socket(errno)),
+                Err(errno) => return Err(failed(errno)),
             }
         }
     }
@@ -200,9 +190,8 @@ pub(crate) fn timespec(ns: u64) -> Timespec {
 }
 
 /// Parses a message.
-pub fn parse<M: DeserializeOwned>(bytes: &[u8]) -> Result<M, WireError> {
-    serde_json::from_slice(bytes).map_err(|error| WireError::Malformed {
-        text: String::from_utf8_lossy(bytes).chars().take(200).collect(),
-        cause: error.to_string(),
+pub fn parse<M: DeserializeOwned>(bytes: &[u8]) -> Result<M, Refusal> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        malformed(&String::from_utf8_lossy(bytes).chars().take(200).collect::<String>(), &error)
     })
 }

@@ -1,13 +1,14 @@
 //! Connections of nodes, and their messages.
 
 use super::{
-    Happened, Master, MasterError, Standing, claims, links::ReconnectRequest, member::Member, ready::Tag,
+    Happened, Master, Standing, claims, links::ReconnectRequest, member::Member, ready::Tag, socket_error,
 };
 use crate::{
     address::is_name,
     clock::now_ns,
     control::{self, Incoming, Request, Socket, ToMaster, ToNode, parse},
     node::{Join, Keys, Reads},
+    refusal::Refusal,
 };
 use lowlat_ipc::{liveness::Life, stream::Owner};
 use lowlat_pipeline::NodeRow;
@@ -89,7 +90,7 @@ struct FirstMessage {
 
 impl Master {
     /// Accepts all pending connections.
-    pub(super) fn accept(&mut self) -> Result<(), MasterError> {
+    pub(super) fn accept(&mut self) -> Result<(), Refusal> {
         if now_ns() < self.accept_ns {
             return Ok(());
         }
@@ -105,7 +106,7 @@ impl Master {
                     self.pause_accepting(source);
                     return Ok(());
                 }
-                Err(source) => return Err(self.socket_error("accept a node", source)),
+                Err(source) => return Err(socket_error("accept a node", &self.options.folder)(source)),
             };
             let Ok(peer) = socket_peercred(&fd) else { continue };
             // Another user is refused at once, so that it occupies no place.

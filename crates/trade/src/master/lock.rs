@@ -1,9 +1,9 @@
 //! Ensures one master per run folder.
 
-use super::MasterError;
 use crate::{
-    address::{RunFolder, Untrusted, holder, is_name},
+    address::{RunFolder, holder, is_name},
     private,
+    refusal::Refusal,
 };
 use lowlat_ipc::file_lock::FileLock;
 use rustix::{
@@ -25,41 +25,40 @@ pub(super) struct LockedFolder {
 
 impl LockedFolder {
     /// Opens the log of a process for appending.
-    pub(super) fn log(&self, folder: &RunFolder, name: &str) -> Result<File, Untrusted> {
+    pub(super) fn log(&self, folder: &RunFolder, name: &str) -> Result<File, Refusal> {
         let path = folder.log(name);
         if !is_name(name) {
-            let source = io::Error::from(io::ErrorKind::InvalidFilename);
-            return Err(Untrusted::System { path: path.display().to_string(), doing: "open", source });
+            return Err(private::refused(&path, "open", io::ErrorKind::InvalidFilename));
         }
         private::file(&self.log, &path, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)
     }
 }
 
 /// Creates the folder with private permissions, and locks it.
-pub(super) fn hold(folder: &RunFolder) -> Result<LockedFolder, MasterError> {
+pub(super) fn hold(folder: &RunFolder) -> Result<LockedFolder, Refusal> {
     let directory = private::make(folder.path())?;
     let path = folder.lock();
     let mut file = private::file(&directory, &path, OFlags::RDWR | OFlags::CREATE)?;
-    let failed = |path: &std::path::Path, doing: &'static str| {
-        let path = path.display().to_string();
-        move |source| MasterError::Folder(Untrusted::System { path, doing, source })
-    };
     if let Err(errno) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
         if errno != Errno::WOULDBLOCK {
-            return Err(failed(&path, "lock")(errno.into()));
+            return Err(private::refused(&path, "lock", errno));
         }
         let pid = holder(&file).map_or_else(|| "with an unknown id".to_owned(), |pid| pid.to_string());
-        return Err(MasterError::Taken { path: folder.path().display().to_string(), pid });
+        let words = format!(
+            "cannot lock run folder {}: process {pid} is its master\nhint: end it, or use another name",
+            folder.path().display()
+        );
+        return Err(Refusal::path(words, false));
     }
     file.set_len(0)
         .and_then(|()| writeln!(file, "{}", std::process::id()))
-        .map_err(failed(&path, "write the process id to"))?;
+        .map_err(|error| private::refused(&path, "write the process id to", error))?;
     // After the lock: a folder of another master is untouched.
     let log = private::make_inside(&directory, &folder.path().join("log"))?;
     // A killed master leaves its socket behind.
     match fs::remove_file(folder.socket()) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(failed(&folder.socket(), "remove the previous master's socket,")(error))
+            Err(private::refused(&folder.socket(), "remove the previous master's socket,", error))
         }
         _ => Ok(LockedFolder { log, _lock: FileLock::new(file) }),
     }

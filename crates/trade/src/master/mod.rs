@@ -13,7 +13,6 @@ mod bury;
 mod claims;
 mod connection;
 mod descriptors;
-mod error;
 mod linking;
 mod links;
 mod lock;
@@ -26,7 +25,6 @@ mod silence;
 mod used;
 mod visitors;
 
-pub use error::MasterError;
 pub use lowlat_ipc::region::Access;
 pub use options::{Area, Happened, Options, Standing, Status};
 pub use program::{Program, Stopped};
@@ -38,6 +36,7 @@ use crate::{
     clock::now_ns,
     control::{COMMAND_BYTES_MAX, CONTROL_STREAM, Lent, ToNode},
     node::{Counters, MASTER_HEARTBEAT, Memory},
+    refusal::Refusal,
 };
 use claims::Claims;
 use connection::{Connection, Phase};
@@ -103,25 +102,25 @@ pub struct Master {
 
 impl Master {
     /// Locks the run folder, creates the named areas and listens.
-    pub fn open(options: Options) -> Result<Self, MasterError> {
+    pub fn open(options: Options) -> Result<Self, Refusal> {
         let held = lock::hold(&options.folder)?;
         crate::node::raise_open_files();
         let mut maker = Maker::new(options.may_use_huge_pages, options.memory_bytes_max);
-        let page = maker.make(WrittenBy::Own, "master", 4096)?;
+        let page = maker.make(WrittenBy::Own, "master", 4096).map_err(Refusal::of)?;
         // Fails now, not at its first node, if it cannot create read-only descriptors.
-        page.reader_fd()?;
+        page.reader_fd().map_err(Refusal::of)?;
         let mut areas = Vec::new();
         for area in &options.areas {
-            areas.push((area.clone(), maker.make(WrittenBy::Shared, &area.name, area.bytes)?));
+            areas.push((
+                area.clone(),
+                maker.make(WrittenBy::Shared, &area.name, area.bytes).map_err(Refusal::of)?,
+            ));
         }
-        let claims = Claims::new(&mut maker)?;
+        let claims = Claims::new(&mut maker).map_err(Refusal::of)?;
         areas.push(claims.area());
         let listener = listen(&options.folder)?;
-        let ready_list = ReadyList::new(&listener).map_err(|source| MasterError::Socket {
-            path: options.folder.socket().display().to_string(),
-            doing: "wait on socket",
-            source,
-        })?;
+        let ready_list =
+            ReadyList::new(&listener).map_err(socket_error("wait on socket", &options.folder))?;
         let master = Self {
             options,
             listener,
@@ -206,16 +205,19 @@ impl Master {
     }
 
     /// Asks one node to stop.
-    pub fn stop_node(&mut self, name: &str) -> Result<(), MasterError> {
+    pub fn stop_node(&mut self, name: &str) -> Result<(), Refusal> {
         let number = self.find(name)?;
         self.tell(number, &ToNode::Stop, Vec::new());
         Ok(())
     }
 
     /// Sends a command to the role of a node.
-    pub fn command(&mut self, name: &str, text: &str) -> Result<(), MasterError> {
+    pub fn command(&mut self, name: &str, text: &str) -> Result<(), Refusal> {
         if text.len() > COMMAND_BYTES_MAX {
-            return Err(MasterError::Command { bytes: text.len() });
+            return Err(Refusal::new(format!(
+                "cannot send a command of {} bytes: the maximum is {COMMAND_BYTES_MAX}",
+                text.len()
+            )));
         }
         let number = self.find(name)?;
         self.tell(number, &ToNode::Command { text: text.to_owned() }, Vec::new());
@@ -223,7 +225,7 @@ impl Master {
     }
 
     /// Waits, for `longest` at most, until something happens, and handles it. Returns what happened.
-    pub fn turn(&mut self, longest: Duration) -> Result<Vec<Happened>, MasterError> {
+    pub fn turn(&mut self, longest: Duration) -> Result<Vec<Happened>, Refusal> {
         let Ready { connections, dead, ended } = self.wait(longest.min(HEARTBEAT))?;
         self.beat();
         // Existing connections before new ones: the end of a process is handled before its restart.
@@ -270,12 +272,12 @@ impl Master {
         }
     }
 
-    fn find(&self, name: &str) -> Result<u32, MasterError> {
+    fn find(&self, name: &str) -> Result<u32, Refusal> {
         let found = self.members.iter().find(|member| member.name == name && member.is_there());
         found.map(|member| member.number).ok_or_else(|| {
             let known = self.members.iter().filter(|member| member.is_there());
             let known: Vec<_> = known.map(|member| member.name.as_str()).collect();
-            MasterError::NoNode { name: name.to_owned(), known: known.join(", ") }
+            Refusal::new(format!("no node {name} has joined; joined nodes: {}", known.join(", ")))
         })
     }
 
@@ -322,10 +324,6 @@ impl Master {
             member.notify(CONTROL_STREAM);
         }
     }
-
-    fn socket_error(&self, doing: &'static str, source: Errno) -> MasterError {
-        MasterError::Socket { path: self.options.folder.socket().display().to_string(), doing, source }
-    }
 }
 
 impl Drop for Master {
@@ -336,12 +334,14 @@ impl Drop for Master {
     }
 }
 
-fn listen(folder: &RunFolder) -> Result<OwnedFd, MasterError> {
+/// The refusal for an error of the socket; `doing` is the attempted operation.
+fn socket_error(doing: &str, folder: &RunFolder) -> impl Fn(Errno) -> Refusal {
+    move |error| Refusal::new(format!("cannot {doing} {}: {error}", folder.socket().display()))
+}
+
+fn listen(folder: &RunFolder) -> Result<OwnedFd, Refusal> {
     let path = folder.socket();
-    let failed = |doing| {
-        let path = path.display().to_string();
-        move |source| MasterError::Socket { path, doing, source }
-    };
+    let failed = |doing| socket_error(doing, folder);
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let fd = net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
         .map_err(failed("create socket"))?;

@@ -1,7 +1,8 @@
 //! Processes that the master starts and restarts.
 
-use super::{Happened, Master, MasterError, Standing, Use, ready::Tag};
+use super::{Happened, Master, Standing, Use, ready::Tag};
 use crate::clock::now_ns;
+use crate::refusal::Refusal;
 use lowlat_ipc::stream::Owner;
 use rustix::{
     process::{
@@ -67,7 +68,7 @@ pub struct Stopped {
 
 impl Master {
     /// Starts a process. It is restarted when it dies, and ends with the thread that called this.
-    pub fn start(&mut self, program: Program) -> Result<u32, MasterError> {
+    pub fn start(&mut self, program: Program) -> Result<u32, Refusal> {
         let (child, pidfd) = self.spawn(&program)?;
         let pid = child.id();
         self.happened.push(Happened::Started { name: program.name.clone(), pid });
@@ -79,14 +80,12 @@ impl Master {
 
     /// Pins the calling thread, the master's, to these CPUs; empty: no change. Processes started later run
     /// where the master could when it was opened, or on their [`Program::cpus`].
-    pub fn pin_this_thread(&self, cpus: &[u32]) -> Result<(), MasterError> {
-        let pin = |cpus: &[u32]| cpu_set(cpus)?.map_or(Ok(()), |cpus| Ok(sched_setaffinity(None, &cpus)?));
-        pin(cpus).map_err(|source| MasterError::Program {
-            name: "master".to_owned(),
-            path: format!("CPUs {cpus:?}"),
-            doing: "pin this thread",
-            source,
-        })
+    pub fn pin_this_thread(&self, cpus: &[u32]) -> Result<(), Refusal> {
+        let pin = |cpus: &[u32]| -> io::Result<()> {
+            cpu_set(cpus)?.map_or(Ok(()), |cpus| Ok(sched_setaffinity(None, &cpus)?))
+        };
+        pin(cpus)
+            .map_err(|error| Refusal::new(format!("cannot pin this thread master (CPUs {cpus:?}): {error}")))
     }
 
     /// Returns whether the master starts a program that joins under this name.
@@ -131,7 +130,7 @@ impl Master {
 
     /// Stops the started processes, the last role first: by a message, after `patience` by SIGTERM, after the
     /// same time by SIGKILL. Nothing is restarted from now on.
-    pub fn stop_programs(&mut self, patience: Duration) -> Result<Stopped, MasterError> {
+    pub fn stop_programs(&mut self, patience: Duration) -> Result<Stopped, Refusal> {
         self.is_stopping = true;
         let mut stopped = Stopped::default();
         let mut end = self.programs.len();
@@ -176,7 +175,7 @@ impl Master {
         }
     }
 
-    fn turn_until_ended(&mut self, group: &[usize], patience: Duration) -> Result<(), MasterError> {
+    fn turn_until_ended(&mut self, group: &[usize], patience: Duration) -> Result<(), Refusal> {
         let until_ns = now_ns() + u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX / 2);
         while self.alive(group) > 0 && now_ns() < until_ns {
             let happened = self.turn(Duration::from_millis(20))?;
@@ -254,17 +253,19 @@ impl Master {
         }
     }
 
-    fn spawn(&self, program: &Program) -> Result<(Child, Option<OwnedFd>), MasterError> {
-        let failed = |doing: &'static str| {
-            let (name, path) = (program.name.clone(), program.program.display().to_string());
-            move |source| MasterError::Program { name, path, doing, source }
+    fn spawn(&self, program: &Program) -> Result<(Child, Option<OwnedFd>), Refusal> {
+        let failed = |doing: &'static str, hint: &'static str| {
+            move |error: io::Error| {
+                let (name, path) = (&program.name, program.program.display());
+                Refusal::new(format!("cannot {doing} {name} ({path}): {error}{hint}"))
+            }
         };
         let log = self.held.log(&self.options.folder, &program.name)?;
-        let errors = log.try_clone().map_err(failed("open the log of"))?;
+        let errors = log.try_clone().map_err(failed("open the log of", ""))?;
         // Opened here, so that its error does not read like one of the program.
-        let silence = File::open("/dev/null").map_err(failed("open /dev/null for"))?;
-        let cpus = cpu_set(&program.cpus).map_err(failed("pin"))?.or(self.cpus);
-        let master = Owner::current().map_err(failed("look up the master to start"))?.pid;
+        let silence = File::open("/dev/null").map_err(failed("open /dev/null for", ""))?;
+        let cpus = cpu_set(&program.cpus).map_err(failed("pin", ""))?.or(self.cpus);
+        let master = Owner::current().map_err(failed("look up the master to start", ""))?.pid;
         let mut command = Command::new(&program.program);
         command.args(&program.arguments).envs(program.environment.iter().cloned());
         // A separate process group: Ctrl-C in a terminal reaches only the master, which then stops them in
@@ -284,7 +285,8 @@ impl Master {
         // in a process that ends with it.
         let command = unsafe { command.pre_exec(prepare) };
         let doing = if program.cpus.is_empty() { "start" } else { "start with its CPUs" };
-        let child = command.spawn().map_err(failed(doing))?;
+        let child =
+            command.spawn().map_err(failed(doing, "\nhint: name a program that this user can execute"))?;
         let pidfd = pidfd_open(Pid::from_child(&child), PidfdFlags::empty()).ok();
         let pidfd = self.ready_list.add_process(pidfd, Tag::Program(child.id()));
         Ok((child, pidfd))

@@ -1,6 +1,7 @@
 //! What the master waits for: its listener, connections and processes, of which most are silent most of the time.
 
-use super::{Master, MasterError, connection::Connection};
+use super::{Master, connection::Connection, socket_error};
+use crate::refusal::Refusal;
 use crate::{clock::now_ns, control::timespec};
 use rustix::{
     buffer::spare_capacity,
@@ -105,7 +106,7 @@ impl ReadyList {
 
 impl Master {
     /// Waits, for `longest` at most, until something happens.
-    pub(super) fn wait(&mut self, longest: Duration) -> Result<Ready, MasterError> {
+    pub(super) fn wait(&mut self, longest: Duration) -> Result<Ready, Refusal> {
         // While accepting is paused, the listener would keep waking this thread.
         let is_accepting = now_ns() >= self.accept_ns;
         let list = &mut self.ready_list;
@@ -117,7 +118,7 @@ impl Master {
         let longest = timespec(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX));
         match epoll::wait(&list.fd, spare_capacity(&mut events), Some(&longest)) {
             Ok(_) | Err(Errno::INTR) => {}
-            Err(source) => return Err(self.socket_error("wait for nodes", source)),
+            Err(source) => return Err(socket_error("wait for nodes", &self.options.folder)(source)),
         }
         let mut ready = Ready::default();
         for event in &events {

@@ -1,6 +1,7 @@
 //! Detects silent nodes.
 
 use super::{Happened, Master, Standing};
+use crate::refusal::Refusal;
 use lowlat_ipc::liveness::Life;
 
 /// Interval of checks of all nodes.
@@ -40,14 +41,14 @@ impl Master {
     }
 
     /// Drops a node at the request of the run's user. A process that the master started is killed, and restarted.
-    pub(super) fn drop_asked(&mut self, name: &str) -> Result<(), super::MasterError> {
+    pub(super) fn drop_asked(&mut self, name: &str) -> Result<(), Refusal> {
         self.drop_node(name)?;
         self.kill_program(name);
         Ok(())
     }
 
     /// Drops a node: it is fenced, and may be restarted under its name.
-    pub fn drop_node(&mut self, name: &str) -> Result<(), super::MasterError> {
+    pub fn drop_node(&mut self, name: &str) -> Result<(), Refusal> {
         let number = self.find(name)?;
         self.hear_out(number);
         self.bury(number, "dropped on request", Standing::Dead);

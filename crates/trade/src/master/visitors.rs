@@ -3,10 +3,11 @@
 //! A master that ends asks them to stop before it closes their connections: that distinguishes the end of a run
 //! from the death of its master.
 
-use super::{Master, MasterError, Standing, connection::Phase};
+use super::{Master, Standing, connection::Phase};
 use crate::{
     clock::now_ns,
     control::{ToNode, WithoutMaster},
+    refusal::Refusal,
 };
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ pub enum Visitors {
 impl Master {
     /// Asks visitors to stop, and waits until they have left, for `patience` at most. The others find the
     /// request in their socket later, even after this master has ended.
-    pub fn stop_visitors(&mut self, which: Visitors, patience: Duration) -> Result<(), MasterError> {
+    pub fn stop_visitors(&mut self, which: Visitors, patience: Duration) -> Result<(), Refusal> {
         let until_ns = now_ns().saturating_add(u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX));
         let mut asked = Vec::new();
         loop {

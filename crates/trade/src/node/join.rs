@@ -5,10 +5,11 @@ use super::{
     rehearsal::Rehearsal, waiting::Waiting,
 };
 use crate::{
-    address::{Untrusted, is_name},
+    address::is_name,
     clock::now_ns,
-    control::{self, Incoming, KEYS_MAX, Request, Socket, ToMaster, ToNode, WireError, WithoutMaster, parse},
+    control::{self, Incoming, KEYS_MAX, Request, Socket, ToMaster, ToNode, WithoutMaster, parse},
     private,
+    refusal::Refusal,
 };
 use lowlat_ipc::{
     fork::ForkMark,
@@ -25,7 +26,7 @@ use rustix::{
     net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt},
     process::{Resource, geteuid, getrlimit, setrlimit},
 };
-use std::{collections::BTreeMap, io, os::fd::OwnedFd, path::Path, sync::Arc};
+use std::{collections::BTreeMap, os::fd::OwnedFd, path::Path, sync::Arc};
 use thiserror::Error;
 
 /// Time limit of the whole join.
@@ -54,21 +55,6 @@ pub enum JoinError {
         /// The system's error.
         source: Errno,
     },
-    /// Another user could have created the socket.
-    #[error(transparent)]
-    Untrusted(#[from] Untrusted),
-    /// The master runs as another user.
-    #[error(
-        "cannot join the master at {path}: it runs as user {found}, expected user {expected} or root\nhint: run this program as user {found} if you trust that user's run"
-    )]
-    Foreign {
-        /// The socket.
-        path: String,
-        /// The master's user.
-        found: u32,
-        /// This process's user.
-        expected: u32,
-    },
     /// The master refused the node.
     #[error("cannot join the master at {path}: it refuses node {name}: {reason}")]
     Refused {
@@ -76,14 +62,6 @@ pub enum JoinError {
         path: String,
         /// The node's name.
         name: String,
-        /// The master's reason.
-        reason: String,
-    },
-    /// The master did not do what was asked.
-    #[error("the master at {path} refuses: {reason}")]
-    Denied {
-        /// The socket.
-        path: String,
         /// The master's reason.
         reason: String,
     },
@@ -114,15 +92,9 @@ pub enum JoinError {
         /// The problem.
         reason: String,
     },
-    /// The socket failed.
+    /// Something else that its words explain.
     #[error(transparent)]
-    Wire(#[from] WireError),
-    /// This process cannot be identified.
-    #[error("cannot identify this process: {0}\nhint: mount /proc")]
-    Who(io::Error),
-    /// A forked process could not be distinguished from this one.
-    #[error("cannot mark this process as the node's owner: {0}\nhint: use Linux 4.14 or later")]
-    ForkMark(io::Error),
+    Other(#[from] Refusal),
 }
 
 pub(super) fn join(path: &Path, join: &Join) -> Result<Node, JoinError> {
@@ -132,8 +104,14 @@ pub(super) fn join(path: &Path, join: &Join) -> Result<Node, JoinError> {
 fn join_within(path: &Path, join: &Join, time_ns: u64) -> Result<Node, JoinError> {
     check(join)?;
     raise_open_files();
-    let owner = Owner::current().map_err(JoinError::Who)?;
-    let mark = Arc::new(ForkMark::new().map_err(JoinError::ForkMark)?);
+    let owner = Owner::current()
+        .map_err(|error| Refusal::new(format!("cannot identify this process: {error}\nhint: mount /proc")))?;
+    let mark = ForkMark::new().map_err(|error| {
+        Refusal::new(format!(
+            "cannot mark this process as the node's owner: {error}\nhint: use Linux 4.14 or later"
+        ))
+    })?;
+    let mark = Arc::new(mark);
     let mut socket = connect(path)?;
     let hello = ToMaster::Hello {
         version: control::VERSION,
@@ -200,7 +178,9 @@ pub fn ask(path: &Path, request: Request) -> Result<Vec<NodeRow>, JoinError> {
             Ok((ToNode::Listed(row), _)) => rows.push(row),
             Ok((ToNode::Done, _)) => return Ok(rows),
             Ok((other, _)) => return Err(talk.unusable(format!("{other:?} as an answer"))),
-            Err(JoinError::Refused { path, reason, .. }) => return Err(JoinError::Denied { path, reason }),
+            Err(JoinError::Refused { path, reason, .. }) => {
+                return Err(Refusal::new(format!("the master at {path} refuses: {reason}")).into());
+            }
             Err(error) => return Err(error),
         }
     }
@@ -256,13 +236,15 @@ fn connect(path: &Path) -> Result<Socket, JoinError> {
 
 /// Checks which user's master listens, according to the kernel: its memory is mapped, and orders go through it.
 /// Neither the folder nor the master's own word is sufficient.
-fn check_master(path: &Path, fd: &OwnedFd) -> Result<Result<(), JoinError>, Errno> {
+fn check_master(path: &Path, fd: &OwnedFd) -> Result<Result<(), Refusal>, Errno> {
     let (master, own) = (sockopt::socket_peercred(fd)?.uid, geteuid());
     if master.is_root() || master == own {
         return Ok(Ok(()));
     }
-    let (path, found, expected) = (path.display().to_string(), master.as_raw(), own.as_raw());
-    Ok(Err(JoinError::Foreign { path, found, expected }))
+    Ok(Err(Refusal::new(format!(
+        "cannot join the master at {}: it runs as user {master}, expected user {own} or root\nhint: run this program as user {master} if you trust that user's run",
+        path.display()
+    ))))
 }
 
 /// What the answers are checked against.

@@ -1,11 +1,12 @@
 //! cached: follows everything and keeps the latest state.
 
-use super::{MD_STREAM, ORDERS_PREFIX, RoleError, TD_STREAM};
+use super::{MD_STREAM, ORDERS_PREFIX, TD_STREAM};
 use crate::{
     cached::{Cached, Opened, Payload, StoreError, StreamRecord},
     clock::now_ns,
     node::{Event, Join, Keys, Node, Reads},
     records::{Answer, Order, Quote, kind},
+    refusal::Refusal,
 };
 use lowlat_ipc::stream::Record;
 use std::{path::Path, thread, time::Duration};
@@ -51,9 +52,9 @@ pub fn run(
     store: &Path,
     strategies: u32,
     tell: &mut dyn FnMut(&str),
-) -> Result<CachedDone, RoleError> {
+) -> Result<CachedDone, Refusal> {
     node.must_be_stopped();
-    let (mut cached, opened) = Cached::open(store)?;
+    let (mut cached, opened) = Cached::open(store).map_err(Refusal::of)?;
     if let Opened::SetAside { to } = &opened {
         tell(&format!("{} is damaged: kept as {}, starting a new store", store.display(), to.display()));
     }
@@ -76,7 +77,7 @@ pub fn run(
             Event::Stop => is_over = true,
             Event::Begin | Event::Command(_) => {}
         });
-        saver.look(&mut cached, tell)?;
+        saver.look(&mut cached, tell).map_err(Refusal::of)?;
         if events == 0 && !is_over {
             let now = now_ns();
             // A heartbeat.
@@ -85,9 +86,9 @@ pub fn run(
         }
     }
     if cached.state.unsaved() > 0 {
-        cached.flush()?;
+        cached.flush().map_err(Refusal::of)?;
     }
-    node.ended().map_or(Ok(done), |ended| Err(ended.into()))
+    node.ended().map_or(Ok(done), |ended| Err(Refusal::of(ended)))
 }
 
 /// Decides when to save.

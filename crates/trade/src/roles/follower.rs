@@ -1,10 +1,11 @@
 //! follower: reads every record and keeps nothing. It stands for processes of a platform that follow all
 //! streams, such as a risk monitor.
 
-use super::{RoleError, cached::reads_all};
+use super::cached::reads_all;
 use crate::{
     clock::now_ns,
     node::{Event, Join, Node},
+    refusal::Refusal,
 };
 use std::{thread, time::Duration};
 
@@ -31,7 +32,7 @@ pub fn name(number: u32) -> String {
 }
 
 /// Follows everything until it is stopped.
-pub fn run(mut node: Node) -> Result<FollowerDone, RoleError> {
+pub fn run(mut node: Node) -> Result<FollowerDone, Refusal> {
     let mut done = FollowerDone::default();
     let (mut is_over, mut events) = (false, 0);
     // Records from before the stop request are read too.
@@ -48,5 +49,5 @@ pub fn run(mut node: Node) -> Result<FollowerDone, RoleError> {
             thread::sleep(NAP);
         }
     }
-    node.ended().map_or(Ok(done), |ended| Err(ended.into()))
+    node.ended().map_or(Ok(done), |ended| Err(Refusal::of(ended)))
 }

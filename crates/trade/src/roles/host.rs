@@ -1,14 +1,16 @@
 //! Strategy host: many strategies in one process.
 
 use super::{
-    RoleError, numbers_of,
+    numbers_of,
     sink::{OrderStream, note},
     strategy::{StrategyInput, gap},
+    undecoded,
 };
 use crate::{
     clock::now_ns,
     node::{Event, Node, PublishError, Publisher},
     records::DecodeError,
+    refusal::Refusal,
     strategy::{
         Numbers, OnEachRecord, OrderSink,
         host::{Budget, Host, SinkOf},
@@ -40,7 +42,7 @@ pub const MOVE_OUT: &str = "move out ";
 /// `move_out` gets the number of a strategy that needs a separate process from now on, and so does the master
 /// ([`MOVE_OUT`]): that process joins with the strategy's number and instruments, and its order numbers
 /// continue.
-pub fn run(mut node: Node, host: &mut Host, move_out: &mut dyn FnMut(u32)) -> Result<HostDone, RoleError> {
+pub fn run(mut node: Node, host: &mut Host, move_out: &mut dyn FnMut(u32)) -> Result<HostDone, Refusal> {
     node.must_be_stopped();
     let mut sinks = Sinks::new(&node, host);
     let mut rehearsal = Rehearsal::new();
@@ -59,9 +61,8 @@ pub fn run(mut node: Node, host: &mut Host, move_out: &mut dyn FnMut(u32)) -> Re
         node.poll(&mut |_, event| match event {
             Event::Record { stream, record, payload } => {
                 done.records += 1;
-                if let Err(source) = tell(host, record, payload) {
-                    let (stream, sequence) = (stream.as_str().to_owned(), record.sequence);
-                    failed.get_or_insert(RoleError::Record { stream, sequence, source });
+                if let Err(error) = tell(host, record, payload) {
+                    failed.get_or_insert_with(|| undecoded(stream.as_str(), record.sequence, &error));
                 }
             }
             Event::Lost { stream, count } => {
@@ -79,7 +80,7 @@ pub fn run(mut node: Node, host: &mut Host, move_out: &mut dyn FnMut(u32)) -> Re
         let calls_max = if is_over { u32::MAX } else { CALLS_PER_POLL };
         serve(host, &mut sinks, node.publisher(), calls_max, &mut moved);
         if let Some(error) = sinks.unsent {
-            failed.get_or_insert(error.into());
+            failed.get_or_insert_with(|| Refusal::of(error));
         }
         for number in moving.drain(..) {
             node.release(number);
@@ -88,7 +89,7 @@ pub fn run(mut node: Node, host: &mut Host, move_out: &mut dyn FnMut(u32)) -> Re
     }
     match (failed, node.ended()) {
         (Some(error), _) => Err(error),
-        (None, Some(ended)) => Err(ended.into()),
+        (None, Some(ended)) => Err(Refusal::of(ended)),
         (None, None) => Ok(done),
     }
 }

@@ -1,10 +1,10 @@
 //! md with a feed: publishes the quotes that arrive in packets.
 
-use super::RoleError;
 use crate::{
     clock::now_ns,
     node::{Event, Node, Wait},
     records::{Origin, Quote, SCHEMA, kind},
+    refusal::Refusal,
     run::tally::{self, FeedCounts, Tally},
     scenario::symbols_of,
     wire::{FeedSocket, Format, Packet, ReceiverOptions, StampClock},
@@ -55,20 +55,19 @@ impl LiveOptions {
     }
 }
 
-/// Opens the feed's socket: before md joins, so that a wrong group is reported at once.
-pub fn open(options: &LiveOptions) -> Result<FeedSocket, RoleError> {
-    Ok(FeedSocket::open(&options.receiver)?)
-}
-
 /// Publishes the feed's quotes from the begin message on, until the feed ends, the duration has passed, or it is stopped.
 /// Quotes before the begin message only tell where the sequence is.
-pub fn run(node: Node, mut socket: FeedSocket, options: &LiveOptions) -> Result<LiveDone, RoleError> {
+pub fn run(node: Node, mut socket: FeedSocket, options: &LiveOptions) -> Result<LiveDone, Refusal> {
     let mut live = Live::new(node, options);
     while !live.is_over() {
         if live.until_poll == 0 {
             live.hear();
         }
-        match socket.receive().map_err(RoleError::Feed)? {
+        match socket.receive().map_err(|error| {
+            Refusal::new(format!(
+                "cannot receive the feed: {error}\nhint: check that its interface is still there"
+            ))
+        })? {
             Some(packet) => live.take(&packet)?,
             None => live.idle(options.receiver.wait),
         }
@@ -171,7 +170,7 @@ impl Live {
     }
 
     #[inline]
-    fn take(&mut self, packet: &Packet<'_>) -> Result<(), RoleError> {
+    fn take(&mut self, packet: &Packet<'_>) -> Result<(), Refusal> {
         self.until_poll = self.until_poll.saturating_sub(1);
         let read_ns = now_ns();
         let is_stamped = packet.stamp_ns > 0;
@@ -202,7 +201,7 @@ impl Live {
         &mut self,
         packet: &Packet<'_>,
         arrival: Arrival,
-    ) -> Result<Result<(), DecodeError>, RoleError> {
+    ) -> Result<Result<(), DecodeError>, Refusal> {
         let (head, quotes) = match quotes::decode(packet.bytes) {
             Ok(decoded) => decoded,
             Err(error) => return Ok(Err(error)),
@@ -219,7 +218,7 @@ impl Live {
         &mut self,
         packet: &Packet<'_>,
         arrival: Arrival,
-    ) -> Result<Result<(), DecodeError>, RoleError> {
+    ) -> Result<Result<(), DecodeError>, Refusal> {
         let (head, messages) = match itch::decode(packet.bytes) {
             Ok(decoded) => decoded,
             Err(error) => return Ok(Err(error)),
@@ -255,7 +254,7 @@ impl Live {
     }
 
     #[inline]
-    fn publish(&mut self, arrival: Arrival, sequence: u64, quote: &FeedQuote) -> Result<(), RoleError> {
+    fn publish(&mut self, arrival: Arrival, sequence: u64, quote: &FeedQuote) -> Result<(), Refusal> {
         let FeedQuote { instrument, bid_size, ask_size, bid, ask, last } = *quote;
         if instrument >= self.instruments {
             self.beside.foreign += 1;
@@ -274,7 +273,7 @@ impl Live {
             trigger: generated,
             cause: 0,
         };
-        self.node.publisher().publish(&stamp, &payload)?;
+        self.node.publisher().publish(&stamp, &payload).map_err(Refusal::of)?;
         self.beside.published += 1;
         if let Some(tally) = &self.tally {
             tally.published(generated);
@@ -286,12 +285,12 @@ impl Live {
         Ok(())
     }
 
-    fn end(self) -> Result<LiveDone, RoleError> {
+    fn end(self) -> Result<LiveDone, Refusal> {
         let done = LiveDone { counts: *self.tracker.counts(), beside: self.beside };
         if let Some(tally) = &self.tally {
             tally.set_scheduled(done.beside.published);
             tally.set_feed(&done.counts, &done.beside);
         }
-        self.node.ended().map_or(Ok(done), |ended| Err(ended.into()))
+        self.node.ended().map_or(Ok(done), |ended| Err(Refusal::of(ended)))
     }
 }

@@ -1,11 +1,12 @@
 //! md: publishes quotes at their due times.
 
-use super::{MD_STREAM, RoleError};
+use super::MD_STREAM;
 use crate::{
     clock::now_ns,
     md::{Feed, Lateness, Pacer, PacerStep},
     node::{Event, Join, Node, Wait, Writes},
     records::{Quote, SCHEMA, kind},
+    refusal::Refusal,
     run::tally::{self, Tally},
     scenario::{Scenario, Speed, Ticks},
 };
@@ -77,7 +78,7 @@ pub fn join(instruments: u32, capacity_bytes: u64, wait: Wait) -> Join {
 
 /// Publishes all quotes from the begin message on, and returns at the end or when it is stopped. Late quotes
 /// are published at once, none is left out.
-pub fn run(node: Node, options: &MdOptions) -> Result<MdDone, RoleError> {
+pub fn run(node: Node, options: &MdOptions) -> Result<MdDone, Refusal> {
     let mut md = Md::new(node, options);
     loop {
         match md.step()? {
@@ -134,7 +135,7 @@ impl Md {
 
     /// Publishes the next quote if it is due, and polls the master's messages now and then. Never blocks.
     #[inline]
-    pub(super) fn step(&mut self) -> Result<Next, RoleError> {
+    pub(super) fn step(&mut self) -> Result<Next, Refusal> {
         if self.until_poll == 0 {
             self.until_poll = QUOTES_PER_POLL;
             self.hear();
@@ -183,14 +184,14 @@ impl Md {
     }
 
     /// Leaves its master.
-    pub(super) fn end(self) -> Result<MdDone, RoleError> {
+    pub(super) fn end(self) -> Result<MdDone, Refusal> {
         let lateness = self.pacer.as_ref().map(Pacer::lateness).unwrap_or_default();
-        self.node.ended().map_or(Ok(MdDone { lateness }), |ended| Err(ended.into()))
+        self.node.ended().map_or(Ok(MdDone { lateness }), |ended| Err(Refusal::of(ended)))
     }
 }
 
 /// Returns when it was written.
-pub(super) fn publish(node: &mut Node, instrument: u32, quote: &Quote) -> Result<u64, RoleError> {
+pub(super) fn publish(node: &mut Node, instrument: u32, quote: &Quote) -> Result<u64, Refusal> {
     let payload = quote.encode();
     let source = node.number();
     let generated = now_ns();
@@ -203,7 +204,7 @@ pub(super) fn publish(node: &mut Node, instrument: u32, quote: &Quote) -> Result
         trigger: generated,
         cause: 0,
     };
-    node.publisher().publish(&stamp, &payload)?;
+    node.publisher().publish(&stamp, &payload).map_err(Refusal::of)?;
     Ok(generated)
 }
 

@@ -1,11 +1,12 @@
 //! md with a thread for each instrument, as the Kungfu report's md: each sleeps until its next quote is due, and
 //! all write one stream under one lock. For comparison only: [`super::md`] does the same in one loop.
 
-use super::{RoleError, md};
+use super::md;
 use crate::{
     clock::now_ns,
     md::{Lateness, Walk},
     node::{Event, Node},
+    refusal::Refusal,
     run::tally::{self, Tally},
     scenario::Scenario,
 };
@@ -33,7 +34,7 @@ struct Desk {
     walk: Walk,
     lateness: Lateness,
     open: u32,
-    failure: Option<RoleError>,
+    failure: Option<Refusal>,
 }
 
 /// The desk, and whether publishing has ended.
@@ -55,7 +56,7 @@ impl Shared {
 
 /// Publishes all quotes of a scenario from the begin message on, and returns at the end or when it is stopped. The
 /// same seed gives the same quotes as in one loop.
-pub fn run(node: Node, scenario: &Scenario, seed: u64) -> Result<md::MdDone, RoleError> {
+pub fn run(node: Node, scenario: &Scenario, seed: u64) -> Result<md::MdDone, Refusal> {
     let tally = node.area(tally::MD_AREA).and_then(|area| Tally::new(Arc::clone(area)));
     if let Some(tally) = &tally {
         tally.set_scheduled(scenario.records());
@@ -90,7 +91,7 @@ pub fn run(node: Node, scenario: &Scenario, seed: u64) -> Result<md::MdDone, Rol
     let desk = shared.desk.into_inner().unwrap_or_else(PoisonError::into_inner);
     match (desk.failure, desk.node.ended()) {
         (Some(failure), _) => Err(failure),
-        (None, Some(ended)) => Err(ended.into()),
+        (None, Some(ended)) => Err(Refusal::of(ended)),
         (None, None) => Ok(md::MdDone { lateness: desk.lateness }),
     }
 }

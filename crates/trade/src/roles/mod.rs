@@ -27,17 +27,8 @@ pub mod td;
 
 pub use sink::{OrderStream, StageSink, numbers_of};
 
-use crate::{
-    cached::StoreError,
-    master::Area,
-    node::{Ended, PublishError},
-    records::DecodeError,
-    run::tally,
-    td::ledger::LedgerError,
-    wire::WireError,
-};
+use crate::{master::Area, records::DecodeError, refusal::Refusal, run::tally};
 use lowlat_ipc::region::Access;
-use thiserror::Error;
 
 /// The stream of quotes.
 pub const MD_STREAM: &str = "md";
@@ -68,48 +59,7 @@ pub fn areas() -> Vec<Area> {
     .to_vec()
 }
 
-/// Why a role ends.
-#[derive(Debug, Error)]
-pub enum RoleError {
-    /// The master provides no such area.
-    #[error(
-        "the master has no area {name:?}, which {role} needs\nhint: start it with the areas that the roles use"
-    )]
-    NoArea {
-        /// The area.
-        name: &'static str,
-        /// The role.
-        role: &'static str,
-    },
-    /// The ledger is unusable.
-    #[error(transparent)]
-    Ledger(#[from] LedgerError),
-    /// A record cannot be published.
-    #[error(transparent)]
-    Publish(#[from] PublishError),
-    /// The node ended without a request of its master.
-    #[error(transparent)]
-    Ended(#[from] Ended),
-    /// A record does not match its kind.
-    #[error("stream {stream}, record {sequence}: {source}")]
-    Record {
-        /// The stream.
-        stream: String,
-        /// Sequence of the record.
-        sequence: u64,
-        /// The problem.
-        source: DecodeError,
-    },
-    /// Another td has taken over the ledger.
-    #[error("another td has taken over")]
-    TakenOver,
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// A socket of a feed or an exchange cannot be used.
-    #[error(transparent)]
-    Wire(#[from] WireError),
-    /// The feed's socket failed.
-    #[error("cannot receive the feed: {0}\nhint: check that its interface is still there")]
-    Feed(std::io::Error),
+/// The refusal of a record that does not match its kind.
+fn undecoded(stream: &str, sequence: u64, error: &DecodeError) -> Refusal {
+    Refusal::new(format!("stream {stream}, record {sequence}: {error}"))
 }

@@ -5,13 +5,13 @@
 //! pending orders.
 
 use super::{
-    RoleError,
     md::{Md, MdDone, MdOptions, Next},
     td::{Td, TdDone, TdOptions},
 };
 use crate::{
     clock::now_ns,
     node::{Node, Wait},
+    refusal::Refusal,
 };
 
 /// Longest wait for td's inbox, ns, so that md handles messages of its master.
@@ -24,7 +24,7 @@ pub fn run(
     td: Node,
     md_options: &MdOptions,
     td_options: &TdOptions,
-) -> Result<(MdDone, TdDone), RoleError> {
+) -> Result<(MdDone, TdDone), Refusal> {
     let mut td = Td::new(td, td_options)?;
     let mut md = Some(Md::new(md, md_options));
     let mut md_done = MdDone::default();

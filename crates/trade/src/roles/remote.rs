@@ -1,14 +1,18 @@
 //! td with an exchange of another process: orders leave over a connection, and its answers become td's.
 
-use super::{RoleError, StageSink, td::Gateway};
+use super::{
+    StageSink,
+    td::{Gateway, taken_over},
+};
 use crate::{
     clock::now_ns,
     node::Publisher,
     records::{Origin, Outcome, Reject, Side},
+    refusal::Refusal,
     run::tally::Tally,
     stages::Stage,
     td::{Decision, ReadOrder},
-    wire::{Connection, Flight, Flights, GatewayAddress, Trip, WireError},
+    wire::{Connection, Flight, Flights, GatewayAddress, Trip},
 };
 use lowlat_feed::gateway::{Kind, Message};
 use lowlat_ipc::{interest::SUBSCRIBERS_MAX, region::Region};
@@ -30,7 +34,7 @@ pub(super) struct Remote {
 
 impl Remote {
     /// Logs on. `figures` are those of a previous process.
-    pub(super) fn open(address: GatewayAddress, mut figures: GatewayFigures) -> Result<Self, WireError> {
+    pub(super) fn open(address: GatewayAddress, mut figures: GatewayFigures) -> Result<Self, Refusal> {
         let connection = Connection::open(address)?;
         figures.is_loopback = connection.is_loopback;
         figures.is_same_machine = connection.is_same_machine;
@@ -171,7 +175,7 @@ impl<R: Region, S: StageSink> Gateway<R, S> {
         publisher: &mut Publisher,
         taken: &ReadOrder,
         read_ns: u64,
-    ) -> Result<(), RoleError> {
+    ) -> Result<(), Refusal> {
         let Some(remote) = &mut self.remote else { return Ok(()) };
         if self.exchange.ledger().last_sequence(taken.writer).is_some_and(|last| taken.sequence <= last) {
             self.done.known += 1;
@@ -198,15 +202,15 @@ impl<R: Region, S: StageSink> Gateway<R, S> {
         taken: &ReadOrder,
         verdict: Result<(), Reject>,
         read_ns: u64,
-    ) -> Result<(), RoleError> {
+    ) -> Result<(), Refusal> {
         match self.exchange.settle(self.td, taken, verdict, read_ns, publisher.published()) {
             Decision::Answers(pending) => self.answer(publisher, pending),
-            _ => Err(RoleError::TakenOver),
+            _ => Err(taken_over()),
         }
     }
 
     /// Handles what the exchange has sent, and send stamps. Returns the number of messages.
-    pub(super) fn poll_remote(&mut self, publisher: &mut Publisher) -> Result<usize, RoleError> {
+    pub(super) fn poll_remote(&mut self, publisher: &mut Publisher) -> Result<usize, Refusal> {
         let mut count = 0;
         for _ in 0..MESSAGES_PER_POLL {
             let Some(remote) = &mut self.remote else { return Ok(0) };
@@ -220,7 +224,7 @@ impl<R: Region, S: StageSink> Gateway<R, S> {
                     let (td, next) = (self.td, publisher.published());
                     match self.exchange.fill(td, &taken, (quantity, price), is_last, read_ns, next) {
                         Decision::Answers(pending) => self.publish(publisher, &pending)?,
-                        _ => return Err(RoleError::TakenOver),
+                        _ => return Err(taken_over()),
                     }
                 }
                 Err(why) => remote.connection.lose(&why),
@@ -266,7 +270,7 @@ impl<R: Region, S: StageSink> Gateway<R, S> {
     }
 
     /// Rejects the orders in flight of a lost connection.
-    fn give_up(&mut self, publisher: &mut Publisher) -> Result<(), RoleError> {
+    fn give_up(&mut self, publisher: &mut Publisher) -> Result<(), Refusal> {
         loop {
             let Some(remote) = &mut self.remote else { return Ok(()) };
             let Some(why) = remote.connection.lost() else { return Ok(()) };

@@ -1,11 +1,12 @@
 //! One strategy in a separate process.
 
-use super::{MD_STREAM, ORDERS_PREFIX, OrderStream, RoleError, TD_STREAM, numbers_of, sink::note};
+use super::{MD_STREAM, ORDERS_PREFIX, OrderStream, TD_STREAM, numbers_of, sink::note, undecoded};
 use crate::{
     cached::Store,
     clock::now_ns,
     node::{Event, Join, Keys, Node, Overrun, Reads, Strategies, Wait, Writes},
     records::{Answer, Quote, kind},
+    refusal::Refusal,
     strategy::{AnswerSeen, Cause, Gap, Orders, QuoteSeen, Strategy},
 };
 use lowlat_ipc::stream::Record;
@@ -72,11 +73,12 @@ pub fn restore(
     options: &StrategyOptions,
     store: &Path,
     strategy: &mut dyn Strategy,
-) -> Result<bool, RoleError> {
+) -> Result<bool, Refusal> {
     if node.epoch() == 1 {
         return Ok(false);
     }
-    strategy.on_restart(options.number, &Store::open_read_only(store)?.load()?);
+    let state = Store::open_read_only(store).and_then(|mut store| store.load()).map_err(Refusal::of)?;
+    strategy.on_restart(options.number, &state);
     Ok(true)
 }
 
@@ -85,7 +87,7 @@ pub fn run(
     mut node: Node,
     options: &StrategyOptions,
     strategy: &mut dyn Strategy,
-) -> Result<StrategyDone, RoleError> {
+) -> Result<StrategyDone, Refusal> {
     node.must_be_stopped();
     let mut numbers = numbers_of(&node, options.number);
     let mut done = StrategyDone::default();
@@ -106,9 +108,8 @@ pub fn run(
             let seen = match event {
                 Event::Record { stream, record, payload } => match StrategyInput::new(record, payload) {
                     Ok(seen) => seen,
-                    Err(source) => {
-                        let (stream, sequence) = (stream.as_str().to_owned(), record.sequence);
-                        failed.get_or_insert(RoleError::Record { stream, sequence, source });
+                    Err(error) => {
+                        failed.get_or_insert_with(|| undecoded(stream.as_str(), record.sequence, &error));
                         return;
                     }
                 },
@@ -139,8 +140,8 @@ pub fn run(
     }
     match (failed, unsent, node.ended()) {
         (Some(error), ..) => Err(error),
-        (_, Some(error), _) => Err(error.into()),
-        (.., Some(ended)) => Err(ended.into()),
+        (_, Some(error), _) => Err(Refusal::of(error)),
+        (.., Some(ended)) => Err(Refusal::of(ended)),
         _ => Ok(done),
     }
 }

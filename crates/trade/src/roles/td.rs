@@ -1,12 +1,13 @@
 //! td: answers orders, and measures their latency.
 
 use super::{
-    MD_STREAM, ORDERS_PREFIX, RoleError, STAGES_AREA, STRATEGIES_MAX, StageSink, TD_STREAM, remote::Remote,
+    MD_STREAM, ORDERS_PREFIX, STAGES_AREA, STRATEGIES_MAX, StageSink, TD_STREAM, remote::Remote, undecoded,
 };
 use crate::{
     clock::now_ns,
     node::{Event, Join, Keys, Node, Overrun, Publisher, Reads, StreamName, Wait, Writes},
     records::{Order, Quote, kind},
+    refusal::Refusal,
     run::tally::{self, Tally},
     stages::{Stage, StageRecorder},
     strategy::{OWNERS_AREA, Owners},
@@ -84,7 +85,7 @@ pub fn join(capacity_bytes: u64, limits: &Limits, wait: Wait) -> Join {
 }
 
 /// Answers orders until it is stopped. First it completes what a previous td had started.
-pub fn run(node: Node, options: &TdOptions) -> Result<TdDone, RoleError> {
+pub fn run(node: Node, options: &TdOptions) -> Result<TdDone, Refusal> {
     let mut td = Td::new(node, options)?;
     while td.is_open() {
         let until_ns = td.until_ns();
@@ -104,10 +105,18 @@ pub(super) struct Td {
     is_spinning: bool,
 }
 
+pub(super) fn taken_over() -> Refusal {
+    Refusal::new("another td has taken over")
+}
+
 impl Td {
-    pub(super) fn new(mut node: Node, options: &TdOptions) -> Result<Self, RoleError> {
+    pub(super) fn new(mut node: Node, options: &TdOptions) -> Result<Self, Refusal> {
         node.must_be_stopped();
-        let no_area = |name| RoleError::NoArea { name, role: "td" };
+        let no_area = |name: &str| {
+            Refusal::new(format!(
+                "the master has no area {name:?}, which td needs\nhint: start it with the areas that the roles use"
+            ))
+        };
         let area = node.area(AREA).map(Arc::clone).ok_or_else(|| no_area(AREA))?;
         let exchange = Exchange::new(area, node.epoch(), options.rules.clone())?;
         let stages = node.area(STAGES_AREA).and_then(|area| StageRecorder::new(Arc::clone(area)));
@@ -163,7 +172,7 @@ impl Td {
 
     /// Answers what is available, and never blocks. Returns the number of events.
     #[inline]
-    pub(super) fn poll(&mut self) -> Result<usize, RoleError> {
+    pub(super) fn poll(&mut self) -> Result<usize, Refusal> {
         let (mut failed, gateway, end_ns) = (None, &mut self.gateway, &mut self.end_ns);
         self.events = self.node.poll(&mut |publisher, event| match event {
             _ if failed.is_some() => {}
@@ -198,12 +207,12 @@ impl Td {
     }
 
     /// Leaves its master.
-    pub(super) fn end(mut self) -> Result<TdDone, RoleError> {
+    pub(super) fn end(mut self) -> Result<TdDone, Refusal> {
         if let (Some(remote), Some(tally)) = (&mut self.gateway.remote, &self.gateway.tally) {
             remote.end();
             remote.show(tally);
         }
-        self.node.ended().map_or(Ok(self.gateway.done), |ended| Err(ended.into()))
+        self.node.ended().map_or(Ok(self.gateway.done), |ended| Err(Refusal::of(ended)))
     }
 }
 
@@ -224,7 +233,7 @@ pub(super) struct Gateway<R, S> {
 }
 
 impl<R: Region, S: StageSink> Gateway<R, S> {
-    fn finish_what_is_left(&mut self, publisher: &mut Publisher) -> Result<(), RoleError> {
+    fn finish_what_is_left(&mut self, publisher: &mut Publisher) -> Result<(), Refusal> {
         if let Some(pending) = self.exchange.recover(self.td, publisher.published())? {
             self.done.finished = u64::try_from(pending.answers().count()).unwrap_or(u64::MAX);
             self.answer(publisher, pending)?;
@@ -233,15 +242,11 @@ impl<R: Region, S: StageSink> Gateway<R, S> {
     }
 
     /// The market, against which prices are checked.
-    fn quote(&mut self, stream: &str, record: &Record, payload: &[u8]) -> Result<(), RoleError> {
+    fn quote(&mut self, stream: &str, record: &Record, payload: &[u8]) -> Result<(), Refusal> {
         if record.stamp.kind != kind::QUOTE {
             return Ok(());
         }
-        let quote = Quote::decode(payload).map_err(|source| RoleError::Record {
-            stream: stream.to_owned(),
-            sequence: record.sequence,
-            source,
-        })?;
+        let quote = Quote::decode(payload).map_err(|error| undecoded(stream, record.sequence, &error))?;
         self.exchange.on_quote(record.stamp.instrument, &quote);
         Ok(())
     }
@@ -253,7 +258,7 @@ impl<R: Region, S: StageSink> Gateway<R, S> {
         stream: &StreamName,
         record: &Record,
         payload: &[u8],
-    ) -> Result<(), RoleError> {
+    ) -> Result<(), Refusal> {
         let (now, writer) = (now_ns(), stream.writer());
         let order = match Order::decode(payload) {
             Ok(order) if record.stamp.kind == kind::ORDER => order,
@@ -280,7 +285,7 @@ impl<R: Region, S: StageSink> Gateway<R, S> {
             }
             Decision::Known => self.done.known += 1,
             Decision::NoStrategy => self.refuse_other(),
-            Decision::Fenced => return Err(RoleError::TakenOver),
+            Decision::Fenced => return Err(taken_over()),
         }
         Ok(())
     }
@@ -303,7 +308,7 @@ impl<R: Region, S: StageSink> Gateway<R, S> {
         self.tally.iter().for_each(Tally::refused_other);
     }
 
-    pub(super) fn answer(&mut self, publisher: &mut Publisher, pending: Pending) -> Result<(), RoleError> {
+    pub(super) fn answer(&mut self, publisher: &mut Publisher, pending: Pending) -> Result<(), Refusal> {
         self.publish(publisher, &pending)?;
         self.done.orders += 1;
         self.done.rejected += u64::from(pending.is_rejected());
@@ -311,11 +316,12 @@ impl<R: Region, S: StageSink> Gateway<R, S> {
     }
 
     /// Publishes the answers of an order, and completes it.
-    pub(super) fn publish(&mut self, publisher: &mut Publisher, pending: &Pending) -> Result<(), RoleError> {
+    pub(super) fn publish(&mut self, publisher: &mut Publisher, pending: &Pending) -> Result<(), Refusal> {
         for (stamp, answer) in pending.answers() {
-            publisher.publish(&Stamp { generated: now_ns(), ..stamp }, &answer.encode())?;
+            let stamp = Stamp { generated: now_ns(), ..stamp };
+            publisher.publish(&stamp, &answer.encode()).map_err(Refusal::of)?;
         }
-        if self.exchange.finish(pending) { Ok(()) } else { Err(RoleError::TakenOver) }
+        if self.exchange.finish(pending) { Ok(()) } else { Err(taken_over()) }
     }
 
     pub(super) fn count(&self, now: u64, stamp: &Stamp, order: &Order) {

@@ -20,15 +20,15 @@ mod uses;
 mod watch;
 
 use crate::{
-    address::{AddressError, RunFolder, Untrusted, holder, is_name},
-    master::{MasterError, Program},
+    address::{RunFolder, holder, is_name},
+    master::Program,
+    refusal::Refusal,
 };
 use lowlat_pipeline::{PipelineOptions, PipelineParameters, PipelineRecord};
 use std::sync::{
     Mutex, MutexGuard, PoisonError,
     atomic::{AtomicBool, AtomicU32, Ordering},
 };
-use thiserror::Error;
 
 /// Maximum number of strategies of a run with a process each: the number of nodes, without md, td and others that
 /// may join.
@@ -39,58 +39,6 @@ pub const HOSTED_MAX: u32 = 10_000;
 const _: () = assert!(HOSTED_MAX < crate::roles::STRATEGIES_MAX);
 /// Last lines of a log that an error quotes.
 const LOG_LINES: usize = 5;
-
-/// Why a run has no record.
-#[derive(Debug, Error)]
-pub enum RunError {
-    /// An invalid parameter.
-    #[error("{name}: found {found}, expected {expected}")]
-    Parameter {
-        /// Name of the parameter.
-        name: &'static str,
-        /// Its value.
-        found: String,
-        /// The valid values.
-        expected: String,
-    },
-    /// The run folder cannot be located.
-    #[error(transparent)]
-    Address(#[from] AddressError),
-    /// The master failed.
-    #[error(transparent)]
-    Master(#[from] MasterError),
-    /// Processes did not join.
-    #[error(
-        "{missing} did not join within {seconds} s{words}\nhint: check whether the host has enough CPU time and memory"
-    )]
-    NotJoined {
-        /// Their names.
-        missing: String,
-        /// Time limit.
-        seconds: u64,
-        /// The last output of one of them.
-        words: String,
-    },
-    /// A process ended and was not restarted.
-    #[error("process {name} ended: {reason}{words}")]
-    Ended {
-        /// Its name.
-        name: String,
-        /// How.
-        reason: String,
-        /// Its last output.
-        words: String,
-    },
-    /// md did not end.
-    #[error("md has not ended {seconds} s after the end of its schedule\nhint: run fewer ticks per second")]
-    Endless {
-        /// Time limit.
-        seconds: u64,
-    },
-    /// The run folder still exists.
-    #[error("cannot remove the run folder: {0}")]
-    Leftover(Untrusted),
-}
 
 /// Phase of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,20 +81,22 @@ pub fn run(
     options: &PipelineOptions,
     progress: &mut dyn FnMut(&Progress),
     stop: &AtomicBool,
-) -> Result<PipelineRecord, RunError> {
+) -> Result<PipelineRecord, Refusal> {
     check(parameters)?;
     let folder = folder(options.name.as_deref())?;
     current().replace(folder.clone());
     let result = watch::watch(parameters, programs, folder.clone(), options, progress, stop);
     current().take();
-    if let Err(RunError::Master(MasterError::Taken { .. } | MasterError::Folder(_))) = &result {
+    if result.as_ref().is_err_and(Refusal::is_of_path) {
         // It belongs to another run or user.
         return result;
     }
     let removed = folder.remove();
     let record = result?;
     match removed {
-        Err(error) if !error.is_absent() => Err(RunError::Leftover(error)),
+        Err(error) if !error.is_absent() => {
+            Err(Refusal::new(format!("cannot remove the run folder: {error}")))
+        }
         _ => Ok(record),
     }
 }
@@ -158,7 +108,7 @@ pub trait Runner {
         &mut self,
         parameters: &PipelineParameters,
         progress: &mut dyn FnMut(&Progress),
-    ) -> Result<PipelineRecord, RunError>;
+    ) -> Result<PipelineRecord, Refusal>;
 }
 
 /// One of several runs, for those who watch.
@@ -182,24 +132,21 @@ pub(crate) fn on_one_line(error: &impl std::fmt::Display) -> String {
     error.to_string().replace("\nhint: ", "; ")
 }
 
-fn check(parameters: &PipelineParameters) -> Result<(), RunError> {
-    let wrong = |name, found: String, expected: &str| RunError::Parameter {
-        name,
-        found,
-        expected: expected.to_owned(),
+fn check(parameters: &PipelineParameters) -> Result<(), Refusal> {
+    let wrong = |name, found: &dyn std::fmt::Display, expected: &str| {
+        Err(Refusal::new(format!("{name}: found {found}, expected {expected}")))
     };
     let most = if parameters.host_core.is_some() { HOSTED_MAX } else { STRATEGIES_MAX };
     if !(1..=most).contains(&parameters.strategies) {
-        let expected = format!("1 to {most}");
-        return Err(wrong("strategies", parameters.strategies.to_string(), &expected));
+        return wrong("strategies", &parameters.strategies, &format!("1 to {most}"));
     }
     for (name, value) in [("rate_per_s", parameters.rate_per_s), ("duration_s", parameters.duration_s)] {
         if !(value.is_finite() && value > 0.0) {
-            return Err(wrong(name, value.to_string(), "a number above 0"));
+            return wrong(name, &value, "a number above 0");
         }
     }
     match parameters.pins.keys().find(|name| !is_name(name)) {
-        Some(name) => Err(wrong("pins", name.clone(), "names of roles")),
+        Some(name) => wrong("pins", name, "names of roles"),
         None => Ok(()),
     }
 }
@@ -226,7 +173,7 @@ fn is_ours(folder: &RunFolder) -> bool {
 }
 
 /// A run folder with that name, or with a unique one.
-fn folder(name: Option<&str>) -> Result<RunFolder, AddressError> {
+fn folder(name: Option<&str>) -> Result<RunFolder, Refusal> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     if let Some(name) = name {
         return RunFolder::named(name);

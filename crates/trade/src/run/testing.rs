@@ -1,6 +1,7 @@
 //! Runs without processes, for tests.
 
-use super::{Phase, Progress, RunError, Runner};
+use super::{Phase, Progress, Runner};
+use crate::refusal::Refusal;
 use lowlat_pipeline::{PipelineParameters, PipelineRecord, testing};
 use std::sync::{
     Arc,
@@ -23,14 +24,10 @@ impl Runner for Fake {
         &mut self,
         parameters: &PipelineParameters,
         progress: &mut dyn FnMut(&Progress),
-    ) -> Result<PipelineRecord, RunError> {
+    ) -> Result<PipelineRecord, Refusal> {
         self.asked.push(parameters.clone());
         if self.fails_at == Some(self.asked.len()) {
-            return Err(RunError::Ended {
-                name: "md".to_owned(),
-                reason: "it did not start".to_owned(),
-                words: String::new(),
-            });
+            return Err(Refusal::new("process md ended: it did not start"));
         }
         if let Some((runs, stop)) = &self.stops_after
             && self.asked.len() >= *runs

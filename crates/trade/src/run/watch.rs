@@ -1,7 +1,7 @@
 //! Watches a run in progress.
 
 use super::{
-    LOG_LINES, Phase, Progress, RunError, outcome,
+    LOG_LINES, Phase, Progress, outcome,
     plan::{FOLDER, MASTER, is_beside, moved_out},
     uses::{self, Idle, Private, Uses},
 };
@@ -10,6 +10,7 @@ use crate::{
     clock::now_ns,
     control::WithoutMaster,
     master::{Happened, Master, Options, Program, Stopped, Visitors},
+    refusal::Refusal,
     roles::{STAGES_AREA, host::MOVE_OUT},
     stages::{Stage, StageRecorder},
 };
@@ -101,7 +102,7 @@ pub(super) fn watch(
     asked: &PipelineOptions,
     progress: &mut dyn FnMut(&Progress),
     stop: &AtomicBool,
-) -> Result<PipelineRecord, RunError> {
+) -> Result<PipelineRecord, Refusal> {
     let mut options = Options::new(folder);
     options.may_use_huge_pages = parameters.may_use_huge_pages;
     options.without_master = WithoutMaster::Stop;
@@ -146,7 +147,7 @@ impl Watch<'_> {
         programs: Vec<Program>,
         parameters: &PipelineParameters,
         interval: Duration,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), Refusal> {
         let started_ns = now_ns();
         let socket = self.master.folder().socket().display().to_string();
         let folder = self.master.folder().path().display().to_string();
@@ -179,7 +180,10 @@ impl Watch<'_> {
                 let missing: Vec<&str> = self.names.difference(&self.joined).map(String::as_str).collect();
                 let words = missing.first().map_or_else(String::new, |name| self.last_words(name));
                 let missing = missing.join(", ");
-                return Err(RunError::NotJoined { missing, seconds: limit_ns / SECOND_NS, words });
+                let seconds = limit_ns / SECOND_NS;
+                return Err(Refusal::new(format!(
+                    "{missing} did not join within {seconds} s{words}\nhint: check whether the host has enough CPU time and memory"
+                )));
             }
         }
         self.ready_ns = now_ns() - started_ns;
@@ -191,7 +195,7 @@ impl Watch<'_> {
         mut self,
         parameters: &PipelineParameters,
         asked: &PipelineOptions,
-    ) -> Result<PipelineRecord, RunError> {
+    ) -> Result<PipelineRecord, Refusal> {
         let (before, before_ns) = (uses::read(&self.master), now_ns());
         let idle_before = uses::machine_idle();
         let swapped_before = uses::swapped_pages();
@@ -205,7 +209,10 @@ impl Watch<'_> {
             self.turn(TURN)?;
             self.tell(Phase::Publishing, false);
             if now_ns() > until_ns {
-                return Err(RunError::Endless { seconds: OVERTIME_NS_MAX / SECOND_NS });
+                let seconds = OVERTIME_NS_MAX / SECOND_NS;
+                return Err(Refusal::new(format!(
+                    "md has not ended {seconds} s after the end of its schedule\nhint: run fewer ticks per second"
+                )));
             }
         }
         let is_interrupted = !self.is_published;
@@ -246,7 +253,7 @@ impl Watch<'_> {
     }
 
     /// Waits until nothing is counted any more, and no order waits for td, whose successor may be joining.
-    fn rest(&mut self) -> Result<(), RunError> {
+    fn rest(&mut self) -> Result<(), Refusal> {
         let until_ns = now_ns() + REST_NS_MAX;
         let mut last = (self.counted(), now_ns());
         while now_ns() < until_ns && (now_ns() - last.1 < REST_NS || self.master.waiting("td") > 0) {
@@ -261,7 +268,7 @@ impl Watch<'_> {
     }
 
     /// Processes that reported a failure when they were stopped, and auxiliary ones that had to be killed.
-    fn hear_last_words(&mut self) -> Result<(), RunError> {
+    fn hear_last_words(&mut self) -> Result<(), Refusal> {
         for happened in self.master.turn(Duration::ZERO)? {
             let Happened::Ended { name, reason, code, is_failure, .. } = happened else { continue };
             if is_beside(&name) && code != Some(0) {
@@ -283,7 +290,7 @@ impl Watch<'_> {
         self.master.nodes().iter().map(|node| node.figures.published + node.figures.read).sum()
     }
 
-    fn turn(&mut self, longest: Duration) -> Result<(), RunError> {
+    fn turn(&mut self, longest: Duration) -> Result<(), Refusal> {
         for happened in self.master.turn(longest)? {
             match happened {
                 Happened::Joined { name, .. } => _ = self.joined.insert(name),
@@ -304,8 +311,7 @@ impl Watch<'_> {
                     // If an essential process ends, the run cannot continue without it; before the begin
                     // nothing is restarted: a failing start fails again.
                     if !is_failure || self.begun_ns.is_none() {
-                        let words = self.last_words(&name);
-                        return Err(RunError::Ended { name, reason, words });
+                        return Err(self.ended(&name, &reason));
                     }
                     self.note(format!("{name} ended ({reason}) and was restarted"));
                 }
@@ -314,10 +320,7 @@ impl Watch<'_> {
                 {
                     self.lose(&name, &reason);
                 }
-                Happened::Abandoned { name, reason } => {
-                    let words = self.last_words(&name);
-                    return Err(RunError::Ended { name, reason, words });
-                }
+                Happened::Abandoned { name, reason } => return Err(self.ended(&name, &reason)),
                 Happened::Silent { name, reason } => self.note(format!("{name}: {reason}")),
                 Happened::Refused { name, reason } => {
                     self.note(format!("{name} was refused: {}", reason.replace('\n', "; ")));
@@ -334,6 +337,11 @@ impl Watch<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The refusal for a process that ended and was not restarted.
+    fn ended(&self, name: &str, reason: &str) -> Refusal {
+        Refusal::new(format!("process {name} ended: {reason}{}", self.last_words(name)))
     }
 
     /// Whether a node is that of one strategy, without which the others go on.
@@ -354,7 +362,7 @@ impl Watch<'_> {
     }
 
     /// Messages of nodes: a host reports a strategy that delays the others; others are kept for the record.
-    fn hear(&mut self, name: &str, text: &str) -> Result<(), RunError> {
+    fn hear(&mut self, name: &str, text: &str) -> Result<(), Refusal> {
         let Some(number) = text.strip_prefix(MOVE_OUT).and_then(|number| number.parse::<u32>().ok()) else {
             self.note(format!("{name}: {text}"));
             return Ok(());

@@ -1,9 +1,15 @@
 //! A scenario: how many quotes of which instruments, and when.
 
-use super::input::{Fault, InputError, parse_json, read_json};
+use crate::refusal::Refusal;
 use serde::{Deserialize, Serialize};
-use std::path::Path;
+use std::{
+    fs::File,
+    io::{self, Read as _},
+    path::Path,
+};
 
+/// Largest file that is read.
+const JSON_BYTES_MAX: u64 = 1 << 30;
 /// Instruments at most.
 pub const INSTRUMENTS_MAX: u32 = 65_536;
 
@@ -35,13 +41,27 @@ pub struct Scenario {
 
 impl Scenario {
     /// Reads a scenario's file.
-    pub fn read(path: &Path) -> Result<Self, InputError> {
-        read_json(path, Self::check)
+    pub fn read(path: &Path) -> Result<Self, Refusal> {
+        let mut text = String::new();
+        let read = File::open(path).and_then(|file| file.take(JSON_BYTES_MAX + 1).read_to_string(&mut text));
+        let read = read.and_then(|bytes| match bytes as u64 {
+            0..=JSON_BYTES_MAX => Ok(()),
+            _ => Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 1 GiB")),
+        });
+        read.map_err(|error| {
+            let path = path.display();
+            Refusal::new(format!("cannot read {path}: {error}\nhint: check the path and its permissions"))
+        })?;
+        Self::parse(path, &text)
     }
 
     /// Reads a scenario from text; `path` names it in errors.
-    pub fn parse(path: &Path, text: &str) -> Result<Self, InputError> {
-        parse_json(path, text, Self::check)
+    pub fn parse(path: &Path, text: &str) -> Result<Self, Refusal> {
+        let scenario: Self = serde_json::from_str(text).map_err(|error| wrong_json(path, text, &error))?;
+        scenario.check().map_err(|(field, found, expected)| {
+            wrong(path, place_of(text, field), &format!("{field} {found}"), expected, "correct the value")
+        })?;
+        Ok(scenario)
     }
 
     /// So many quotes per second over all instruments, spread evenly, and no more than fit into that time, but one at least.
@@ -95,10 +115,10 @@ impl Scenario {
         f64::from(self.instruments) * 1e9 / self.interval_ns as f64
     }
 
-    fn check(&self) -> Result<(), Fault> {
-        let fault = |field, found: u64, expected: &str| {
-            Err(Fault { field, found: found.to_string(), expected: expected.to_owned() })
-        };
+    /// A field that is of the right type and still wrong is an error: its name in the file, what it holds, and what
+    /// would be right.
+    fn check(&self) -> Result<(), (&'static str, u64, &'static str)> {
+        let fault = |field, found, expected| Err((field, found, expected));
         if self.instruments == 0 || self.instruments > INSTRUMENTS_MAX {
             return fault("instruments", u64::from(self.instruments), "1 to 65536");
         }
@@ -120,6 +140,43 @@ impl Scenario {
         }
         Ok(())
     }
+}
+
+fn wrong_json(path: &Path, text: &str, error: &serde_json::Error) -> Refusal {
+    let message = error.to_string();
+    let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(before, _)| before);
+    let (found, expected) = match message.split_once(", expected ") {
+        Some((found, expected)) => (found.to_owned(), expected.to_owned()),
+        None if error.is_eof() => {
+            ("the end of the file".to_owned(), "the rest of the JSON object".to_owned())
+        }
+        None => {
+            let line = error.line().checked_sub(1);
+            let raw = line.and_then(|line| text.lines().nth(line)).unwrap_or_default().trim();
+            (format!("{message} in '{raw}'"), "a JSON object with each field once".to_owned())
+        }
+    };
+    wrong(path, (error.line(), error.column()), &found, &expected, "correct the file there")
+}
+
+/// `line` and `column` count from 1; zeros: the file, or the line, as a whole.
+fn wrong(path: &Path, (line, column): (usize, usize), found: &str, expected: &str, hint: &str) -> Refusal {
+    Refusal::new(format!(
+        "cannot parse {}, line {line}, column {column}: found {found}, expected {expected}\nhint: {hint}",
+        path.display()
+    ))
+}
+
+/// Line and column of a field's name; zeros when the file leaves the field out.
+fn place_of(text: &str, field: &str) -> (usize, usize) {
+    let quoted = format!("\"{field}\"");
+    (1..)
+        .zip(text.lines())
+        .find_map(|(line, content)| {
+            let before = content.find(&quoted)?;
+            Some((line, content.get(..before)?.chars().count() + 1))
+        })
+        .unwrap_or((0, 0))
 }
 
 /// A float without a fraction as an integer; none when it is too large for one.

@@ -2,11 +2,10 @@
 
 mod decimal;
 mod file;
-pub mod input;
 mod schedule;
 mod ticks;
 
 pub use file::{INSTRUMENTS_MAX, Scenario};
 pub use schedule::{Due, Schedule};
-pub use ticks::{Speed, Tick, Ticks, TicksError};
-pub(crate) use ticks::{open, read_all, symbols_of};
+pub use ticks::{Speed, Tick, Ticks};
+pub(crate) use ticks::{not_itch, open, read_all, symbols_of, unreadable};

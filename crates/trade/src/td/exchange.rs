@@ -2,10 +2,11 @@
 
 use super::{
     Limits,
-    ledger::{InHand, Ledger, LedgerError, Totals},
+    ledger::{InHand, Ledger, Totals},
 };
 use crate::{
     records::{Answer, Order, Outcome, Price, Quote, Reject, SCHEMA, Side, kind},
+    refusal::Refusal,
     roles::STRATEGIES_MAX,
 };
 use lowlat_ipc::{interest::SUBSCRIBERS_MAX, region::Region, stream::Stamp};
@@ -127,7 +128,7 @@ fn signed(order: &Order) -> i64 {
 
 impl<R: Region> Exchange<R> {
     /// An exchange with a ledger, as td process number `epoch` under its name.
-    pub fn new(region: R, epoch: u64, rules: Rules) -> Result<Self, LedgerError> {
+    pub fn new(region: R, epoch: u64, rules: Rules) -> Result<Self, Refusal> {
         let market = vec![0; usize::try_from(rules.instruments).unwrap_or(0)];
         Ok(Self { ledger: Ledger::open(region, epoch)?, rules, market })
     }
@@ -141,7 +142,7 @@ impl<R: Region> Exchange<R> {
     /// records that all of them have published, tells how many are left. To be published
     /// before anything else, followed by [`Exchange::finish`], even if none is left. `td` is this node's
     /// number.
-    pub fn recover(&self, td: u32, published: u64) -> Result<Option<Pending>, LedgerError> {
+    pub fn recover(&self, td: u32, published: u64) -> Result<Option<Pending>, Refusal> {
         let Some(order) = self.ledger.in_hand()? else { return Ok(None) };
         let of_it = published.saturating_sub(order.first_answer);
         let first = u32::try_from(of_it).unwrap_or(u32::MAX).min(order.answers);

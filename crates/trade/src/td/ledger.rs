@@ -16,11 +16,11 @@
 
 use crate::{
     records::{Answer, Order, Origin, Outcome, PAYLOAD_BYTES, Side},
+    refusal::Refusal,
     roles::STRATEGIES_MAX,
 };
 use lowlat_ipc::{interest::SUBSCRIBERS_MAX, region::Region, stream::Stamp};
 use std::sync::atomic::{Ordering, compiler_fence};
-use thiserror::Error;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"LLLEDGER");
 const EPOCH: usize = 2;
@@ -41,31 +41,10 @@ pub const BYTES: u64 = WORDS as u64 * 8;
 /// Name of the area.
 pub const AREA: &str = "ledger";
 
-/// Why memory is not accepted as a ledger.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum LedgerError {
-    /// Too small.
-    #[error(
-        "cannot use the ledger: found {found} bytes of memory, expected {BYTES}\nhint: give the area \"{AREA}\" that size"
-    )]
-    TooSmall {
-        /// Its size.
-        found: u64,
-    },
-    /// It contains something else.
-    #[error(
-        "cannot use the ledger: found {found:#x} as its first word, expected zeros or \"LLLEDGER\"\nhint: restart the master"
-    )]
-    NoLedger {
-        /// The first word.
-        found: u64,
-    },
-    /// Impossible values.
-    #[error("cannot use the ledger: the order in hand is damaged ({reason})\nhint: restart the master")]
-    Damaged {
-        /// Which ones.
-        reason: String,
-    },
+fn damaged(reason: &str) -> Refusal {
+    Refusal::new(format!(
+        "cannot use the ledger: the order in hand is damaged ({reason})\nhint: restart the master"
+    ))
 }
 
 /// Values to enter for an order, and the source of its answers.
@@ -119,30 +98,28 @@ pub struct Ledger<R> {
 
 impl<R: Region> Ledger<R> {
     /// Opens zeroed memory or an existing ledger; `epoch` is that of the td that writes it from now on.
-    pub fn open(region: R, epoch: u64) -> Result<Self, LedgerError> {
-        let words = region.words().len();
-        if words < WORDS {
-            return Err(LedgerError::TooSmall { found: u64::try_from(words).unwrap_or(u64::MAX) * 8 });
-        }
-        let ledger = Self { region, epoch };
-        match ledger.get(0) {
-            0 => ledger.put(0, MAGIC),
-            MAGIC => {}
-            found => return Err(LedgerError::NoLedger { found }),
-        }
+    pub fn open(region: R, epoch: u64) -> Result<Self, Refusal> {
+        let ledger = Self { epoch, ..Self::look(region)? };
+        ledger.put(0, MAGIC);
         ledger.put(EPOCH, epoch);
         Ok(ledger)
     }
 
     /// Opens a ledger that td writes, for reading only.
-    pub fn look(region: R) -> Result<Self, LedgerError> {
+    pub fn look(region: R) -> Result<Self, Refusal> {
         let ledger = Self { region, epoch: 0 };
-        match (ledger.region.words().len(), ledger.get(0)) {
-            (words, _) if words < WORDS => {
-                Err(LedgerError::TooSmall { found: u64::try_from(words).unwrap_or(u64::MAX) * 8 })
-            }
-            (_, 0 | MAGIC) => Ok(ledger),
-            (_, found) => Err(LedgerError::NoLedger { found }),
+        let words = ledger.region.words().len();
+        if words < WORDS {
+            let found = words * 8;
+            return Err(Refusal::new(format!(
+                "cannot use the ledger: found {found} bytes of memory, expected {BYTES}\nhint: give the area \"{AREA}\" that size"
+            )));
+        }
+        match ledger.get(0) {
+            0 | MAGIC => Ok(ledger),
+            found => Err(Refusal::new(format!(
+                "cannot use the ledger: found {found:#x} as its first word, expected zeros or \"LLLEDGER\"\nhint: restart the master"
+            ))),
         }
     }
 
@@ -235,7 +212,7 @@ impl<R: Region> Ledger<R> {
     }
 
     /// The order that was in hand when the predecessor died.
-    pub fn in_hand(&self) -> Result<Option<InHand>, LedgerError> {
+    pub fn in_hand(&self) -> Result<Option<InHand>, Refusal> {
         if self.get(IN_HAND) == 0 {
             return Ok(None);
         }
@@ -268,12 +245,11 @@ impl<R: Region> Ledger<R> {
             fills,
             answered_of_after,
         ] = words;
-        let short = |what: &str, word: u64| {
-            u32::try_from(word).map_err(|_| LedgerError::Damaged { reason: format!("{what}: {word:#x}") })
-        };
+        let short =
+            |what: &str, word: u64| u32::try_from(word).map_err(|_| damaged(&format!("{what}: {word:#x}")));
         let row = usize::try_from(row).unwrap_or(usize::MAX);
         if row > POSITIONS_MAX {
-            return Err(LedgerError::Damaged { reason: format!("row {row}") });
+            return Err(damaged(&format!("row {row}")));
         }
         Ok(Some(InHand {
             first_answer,
@@ -300,8 +276,7 @@ impl<R: Region> Ledger<R> {
                 origin: Origin::default(),
             },
             read_ns,
-            outcome: outcome_of(outcome)
-                .ok_or_else(|| LedgerError::Damaged { reason: format!("outcome {outcome:#x}") })?,
+            outcome: outcome_of(outcome).ok_or_else(|| damaged(&format!("outcome {outcome:#x}")))?,
             number_after,
             open_after,
             position_after: row.checked_sub(1).map(|row| (row, position.cast_signed())),

@@ -1,7 +1,7 @@
 //! Addresses of feeds and gateways, as users write them.
 
+use crate::refusal::Refusal;
 use std::{fmt, net::SocketAddr, str::FromStr};
-use thiserror::Error;
 
 /// Format of a feed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,20 +25,16 @@ pub struct FeedAddress {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GatewayAddress(pub SocketAddr);
 
-/// An address that is not understood.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("\"{found}\": expected {expected}")]
-pub struct AddressError {
-    found: String,
-    expected: &'static str,
+fn not_an_address(found: &str, expected: &str) -> Refusal {
+    Refusal::new(format!("\"{found}\": expected {expected}"))
 }
 
 impl FromStr for FeedAddress {
-    type Err = AddressError;
+    type Err = Refusal;
 
-    fn from_str(text: &str) -> Result<Self, AddressError> {
+    fn from_str(text: &str) -> Result<Self, Refusal> {
         let expected = "udp:GROUP:PORT or itch:GROUP:PORT, such as udp:239.1.1.1:5000";
-        let wrong = || AddressError { found: text.to_owned(), expected };
+        let wrong = || not_an_address(text, expected);
         let (format, to) = text.split_once(':').ok_or_else(wrong)?;
         let format = match format {
             "udp" => Format::Quotes,
@@ -61,12 +57,12 @@ impl fmt::Display for FeedAddress {
 }
 
 impl FromStr for GatewayAddress {
-    type Err = AddressError;
+    type Err = Refusal;
 
-    fn from_str(text: &str) -> Result<Self, AddressError> {
+    fn from_str(text: &str) -> Result<Self, Refusal> {
         let to = text.strip_prefix("tcp:").and_then(|to| to.parse().ok());
         let expected = "tcp:ADDRESS:PORT, such as tcp:10.0.0.1:5001";
-        to.map(Self).ok_or_else(|| AddressError { found: text.to_owned(), expected })
+        to.map(Self).ok_or_else(|| not_an_address(text, expected))
     }
 }
 

@@ -1,7 +1,7 @@
 //! td's connection to an exchange. After the logon it never blocks, and allocates nothing.
 
-use super::{GatewayAddress, StampClock, WireError, place, receiver::nanoseconds};
-use crate::records::Origin;
+use super::{GatewayAddress, StampClock, place, receiver::nanoseconds, refused};
+use crate::{records::Origin, refusal::Refusal};
 use lowlat_feed::gateway::{Kind, MESSAGE_BYTES, Message};
 use nix::{
     cmsg_space, libc,
@@ -76,9 +76,9 @@ pub(crate) struct Connection {
 
 impl Connection {
     /// Connects and logs on.
-    pub(crate) fn open(address: GatewayAddress) -> Result<Self, WireError> {
+    pub(crate) fn open(address: GatewayAddress) -> Result<Self, Refusal> {
         let hint = "start the exchange first, for example `lowlat pipeline exchange`";
-        Self::try_open(address).map_err(WireError::new(format!("log on to the exchange {address}"), hint))
+        Self::try_open(address).map_err(refused(format!("log on to the exchange {address}"), hint))
     }
 
     fn try_open(GatewayAddress(to): GatewayAddress) -> io::Result<Self> {

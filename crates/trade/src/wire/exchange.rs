@@ -6,10 +6,11 @@
 mod publisher;
 mod server;
 
-use super::{FeedAddress, GatewayAddress, WireError};
+use super::{FeedAddress, GatewayAddress, refused};
 use crate::{
     md::{Feed, Lateness},
-    scenario::{Speed, TicksError, open, read_all},
+    refusal::Refusal,
+    scenario::{Speed, not_itch, open, read_all, unreadable},
 };
 use hdrhistogram::Histogram;
 use lowlat_feed::itch::{FileError, Messages, parse};
@@ -65,8 +66,8 @@ const ITCH_INSTRUMENTS: u32 = 1 << 16;
 impl ItchMessages {
     /// Reads the messages of a capture, whose channel may have to be named, or of a plain file, up to a limit. Gaps of a
     /// capture are left out. The sentences are what makes the messages doubtful.
-    pub fn read(path: &Path, channel: Option<&str>) -> Result<(Self, Vec<String>), TicksError> {
-        let wrong = |source| TicksError::Read { path: path.to_owned(), source };
+    pub fn read(path: &Path, channel: Option<&str>) -> Result<(Self, Vec<String>), Refusal> {
+        let wrong = |error| unreadable(path, &error);
         let (bytes, cut) = open(path).and_then(read_all).map_err(wrong)?;
         let (mut read, mut first_ns) = (Self::default(), None);
         let found = Messages { bytes: &bytes, channel }.each(&mut |message| {
@@ -77,7 +78,7 @@ impl ItchMessages {
             read.times.push(after_ns.max(read.times.last().copied().unwrap_or(0)));
             read.ends.len() < MESSAGES_MAX
         });
-        let wrong = |error: FileError| TicksError::Itch { path: path.to_owned(), reason: error.to_string() };
+        let wrong = |error: FileError| not_itch(path, &error.to_string());
         let found = found.map_err(wrong)?;
         Ok((read, found.gaps().into_iter().chain(found.doubts()).chain(cut).collect()))
     }
@@ -170,7 +171,7 @@ pub fn run(
     options: ExchangeOptions,
     stop: &AtomicBool,
     on_event: &(dyn Fn(&ExchangeEvent) + Sync),
-) -> Result<ExchangeDone, WireError> {
+) -> Result<ExchangeDone, Refusal> {
     let ExchangeOptions { feed, interface, gateway, content, speed, is_spinning } = options;
     let shared = Shared {
         sent: (0..SENT_MAX).map(|_| AtomicU64::new(0)).collect(),
@@ -191,7 +192,7 @@ pub fn run(
         let serving = thread::Builder::new()
             .name("lowlat-orders".to_owned())
             .spawn_scoped(scope, || server::serve(listener, instruments, &shared, stop))
-            .map_err(WireError::new("start a thread".to_owned(), "end other processes"))?;
+            .map_err(refused("start a thread".to_owned(), "end other processes"))?;
         let mut done = publisher.run(&shared, is_spinning, stop, on_event);
         Shared::raise(&shared.is_published);
         done.served = serving.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));

@@ -10,28 +10,15 @@ mod flights;
 mod place;
 mod receiver;
 
-pub use address::{AddressError, FeedAddress, Format, GatewayAddress};
+pub use address::{FeedAddress, Format, GatewayAddress};
 pub use clock::StampClock;
 pub(crate) use connection::{Connection, Trip};
 pub(crate) use flights::{Flight, Flights};
 pub use receiver::{FeedSocket, Packet, ReceiverOptions};
 
-use thiserror::Error;
+use crate::refusal::Refusal;
 
-/// Why a socket cannot be used.
-#[derive(Debug, Error)]
-#[error("cannot {doing}: {source}\nhint: {hint}")]
-pub struct WireError {
-    /// The attempted operation with its object.
-    doing: String,
-    /// The system's error.
-    source: std::io::Error,
-    /// What to do.
-    hint: &'static str,
-}
-
-impl WireError {
-    fn new(doing: String, hint: &'static str) -> impl FnOnce(std::io::Error) -> Self {
-        move |source| Self { doing, source, hint }
-    }
+/// The refusal for an error of a socket; `doing` is the attempted operation with its object.
+fn refused(doing: String, hint: &'static str) -> impl FnOnce(std::io::Error) -> Refusal {
+    move |error| Refusal::new(format!("cannot {doing}: {error}\nhint: {hint}"))
 }

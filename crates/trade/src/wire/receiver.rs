@@ -1,7 +1,7 @@
 //! The socket of a feed: joins the group, and receives datagrams with the kernel's stamps.
 
-use super::{FeedAddress, WireError};
-use crate::node::Wait;
+use super::{FeedAddress, refused};
+use crate::{node::Wait, refusal::Refusal};
 use nix::{
     cmsg_space, libc,
     sys::{
@@ -65,10 +65,10 @@ pub struct FeedSocket {
 
 impl FeedSocket {
     /// Opens it, and joins the group.
-    pub fn open(options: &ReceiverOptions) -> Result<Self, WireError> {
+    pub fn open(options: &ReceiverOptions) -> Result<Self, Refusal> {
         let hint = "check the group, the interface (--feed-interface) and that no other program has the port";
         let doing = format!("receive the feed {}", options.address);
-        Self::try_open(options).map_err(WireError::new(doing, hint))
+        Self::try_open(options).map_err(refused(doing, hint))
     }
 
     fn try_open(options: &ReceiverOptions) -> io::Result<Self> {

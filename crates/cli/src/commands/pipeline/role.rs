@@ -27,7 +27,7 @@ use lowlat_trade::{
         host::{Budget, Host},
     },
     td::{Limits, Rules},
-    wire::{FeedAddress, ReceiverOptions},
+    wire::{FeedAddress, FeedSocket, ReceiverOptions},
 };
 use std::{
     path::{Path, PathBuf},
@@ -193,7 +193,8 @@ fn live(arguments: &Arguments, address: FeedAddress, wait: Wait) -> anyhow::Resu
     let options = options
         .with_symbols(&arguments.wire.symbols)
         .context("--symbols: a symbol has 1 to 8 characters\nhint: separate symbols with commas")?;
-    let socket = roles::live::open(&options)?;
+    // Before md joins, so that a wrong group is reported at once.
+    let socket = FeedSocket::open(&options.receiver)?;
     let node = join_md_node(arguments, wait)?;
     roles::live::run(node, socket, &options)?;
     Ok(())

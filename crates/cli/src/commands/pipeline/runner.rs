@@ -8,8 +8,9 @@ use lowlat_pipeline::{
 };
 use lowlat_sys::{Root, control_group::Throttled};
 use lowlat_trade::{
+    Refusal,
     address::RunFolder,
-    run::{self, Progress, RunError, Runner},
+    run::{self, Progress, Runner},
 };
 use std::{
     collections::BTreeSet,
@@ -49,7 +50,7 @@ impl Runner for Processes {
         &mut self,
         parameters: &PipelineParameters,
         progress: &mut dyn FnMut(&Progress),
-    ) -> Result<PipelineRecord, RunError> {
+    ) -> Result<PipelineRecord, Refusal> {
         let mut came = BTreeSet::new();
         let mut tell = |now: &Progress| {
             // About once a second, in the master, which is not on the path of any record.

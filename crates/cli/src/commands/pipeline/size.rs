@@ -15,7 +15,7 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use lowlat_pipeline::size::{Goal, StrategyGroup};
 use lowlat_pipeline_report::size_text;
 use lowlat_sys::Root;
-use lowlat_trade::size::{SizeError, Sizing, Wanted};
+use lowlat_trade::size::{Sizing, Wanted};
 use std::{path::PathBuf, time::Duration};
 
 pub const COMMAND: Subcommand = Subcommand { name: "size", declare, run };
@@ -139,10 +139,7 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     });
     live.finish();
     drop(reserved);
-    let document = found.map_err(|error| match error {
-        SizeError::Interrupted => Interrupted("the costs of one strategy were measured".to_owned()).into(),
-        other => anyhow::Error::from(other),
-    })?;
+    let document = found?.ok_or_else(|| Interrupted("the costs of one strategy were measured".to_owned()))?;
     let document = arguments.labels.label_new(document, host_name(&host.root, false));
     if arguments.json {
         output::print_json(&document)?;

@@ -1,6 +1,7 @@
 //! Which column of the file holds what.
 
-use super::{Fault, TicksError};
+use super::Fault;
+use crate::refusal::Refusal;
 use std::path::Path;
 
 /// What a column can hold.
@@ -66,7 +67,7 @@ pub struct Columns {
 
 impl Columns {
     /// The columns that a header names.
-    pub fn of(path: &Path, header: &csv::StringRecord) -> Result<Self, TicksError> {
+    pub fn of(path: &Path, header: &csv::StringRecord) -> Result<Self, Refusal> {
         let names = || NAMES.map(|(name, ..)| name).join(", ");
         let place = |name: &str| header.iter().position(|found| found == name);
         let kinds = place("generated_ns").and(place("record"));

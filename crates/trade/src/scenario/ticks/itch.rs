@@ -1,6 +1,7 @@
 //! Ticks of ITCH 5.0: best bid and offer of each instrument, from a capture or a plain file.
 
-use super::{TICKS_MAX, Tick, Ticks, TicksError, after_ns, doubts};
+use super::{TICKS_MAX, Tick, Ticks, after_ns, doubts};
+use crate::refusal::Refusal;
 use lowlat_feed::itch::{Books, Messages, Symbols, parse};
 use std::path::Path;
 
@@ -12,6 +13,11 @@ pub(crate) fn symbols_of(symbols: &[String], instruments: u32) -> Option<Symbols
     if symbols.is_empty() { Some(Symbols::First(instruments)) } else { Symbols::only(symbols) }
 }
 
+/// The refusal of a file of ITCH; `reason` is what is wrong, and what to do.
+pub(crate) fn not_itch(path: &Path, reason: &str) -> Refusal {
+    Refusal::new(format!("cannot read {} as ITCH 5.0: {reason}", path.display()))
+}
+
 impl Ticks {
     /// Reads the messages of a capture or a plain file: its bytes, and a sentence if they end early. `path` names it in
     /// errors.
@@ -20,8 +26,8 @@ impl Ticks {
         (bytes, cut): (Vec<u8>, Option<String>),
         symbols: &[String],
         channel: Option<&str>,
-    ) -> Result<Self, TicksError> {
-        let wrong = |reason: String| TicksError::Itch { path: path.to_owned(), reason };
+    ) -> Result<Self, Refusal> {
+        let wrong = |reason: String| not_itch(path, &reason);
         let books_of = symbols_of(symbols, INSTRUMENTS).ok_or_else(|| {
             wrong("a symbol is empty or has more than 8 characters\nhint: correct --symbols".to_owned())
         })?;

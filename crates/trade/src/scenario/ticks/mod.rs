@@ -18,66 +18,22 @@ mod recording;
 mod tests;
 
 use super::{INSTRUMENTS_MAX, decimal};
-use crate::records::{Price, Quote};
+use crate::{
+    records::{Price, Quote},
+    refusal::Refusal,
+};
 use columns::{Column, Columns};
 pub(crate) use file::{open, read_all};
-pub(crate) use itch::symbols_of;
+pub(crate) use itch::{not_itch, symbols_of};
 use std::{
     collections::HashMap,
     fmt,
     io::{self, BufRead, Read},
-    path::{Path, PathBuf},
+    path::Path,
 };
-use thiserror::Error;
 
 /// Ticks of a file at most: all of them are in memory before the first is published.
 pub const TICKS_MAX: usize = 20_000_000;
-
-/// Error of a file of ticks.
-#[derive(Debug, Error)]
-pub enum TicksError {
-    /// It cannot be read.
-    #[error("cannot read {}: {source}\nhint: {}", path.display(), next_step(source))]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A file of ITCH is unusable.
-    #[error("cannot read {} as ITCH 5.0: {reason}", path.display())]
-    Itch {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong, and what to do.
-        reason: String,
-    },
-    /// A recording cannot be opened.
-    #[error(transparent)]
-    Open(#[from] lowlat_journal::read::OpenError),
-    /// A recording is unusable.
-    #[error("cannot publish the recording {}: {reason}\nhint: name one of lowlat pipeline run --record", path.display())]
-    Recording {
-        /// Its folder.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
-    /// A line is not as it must be.
-    #[error("cannot read {}, line {line}: found {found}, expected {expected}\nhint: {next_step}", path.display())]
-    Line {
-        /// The file.
-        path: PathBuf,
-        /// From 1; the header is the first.
-        line: u64,
-        /// What stands there.
-        found: String,
-        /// What would be right.
-        expected: String,
-        /// What to do.
-        next_step: &'static str,
-    },
-}
 
 /// One tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,11 +81,11 @@ pub struct Ticks {
 impl Ticks {
     /// Reads a recording's folder, or a file of CSV or ITCH, as its first bytes show, compressed with gzip or not.
     /// `symbols` are the instruments of ITCH; empty: the first ones of the file. `channel` is one of a capture.
-    pub fn read(path: &Path, symbols: &[String], channel: Option<&str>) -> Result<Self, TicksError> {
+    pub fn read(path: &Path, symbols: &[String], channel: Option<&str>) -> Result<Self, Refusal> {
         if path.is_dir() {
             return Self::from_recording(path);
         }
-        let wrong = |source| TicksError::Read { path: path.to_owned(), source };
+        let wrong = |error| unreadable(path, &error);
         let mut file = open(path).map_err(wrong)?;
         if lowlat_feed::itch::recorded(file.fill_buf().map_err(wrong)?) {
             return Self::from_itch(path, read_all(file).map_err(wrong)?, symbols, channel);
@@ -148,7 +104,7 @@ impl Ticks {
     }
 
     /// Reads what is in a file; `path` names it in errors.
-    pub fn from_csv(path: &Path, csv: impl Read) -> Result<Self, TicksError> {
+    pub fn from_csv(path: &Path, csv: impl Read) -> Result<Self, Refusal> {
         let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(csv);
         let wrong = |error: csv::Error| wrong_csv(path, error);
         let columns = Columns::of(path, reader.headers().map_err(wrong)?)?;
@@ -189,9 +145,11 @@ impl Ticks {
     }
 }
 
-/// What to do about an error of reading: what the system does not say comes from gzip.
-fn next_step(source: &io::Error) -> &'static str {
-    source.raw_os_error().map_or("check the file with gzip -t", |_| "check the path and its permissions")
+pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Refusal {
+    // What the system does not say comes from gzip.
+    let said = error.raw_os_error();
+    let hint = said.map_or("check the file with gzip -t", |_| "check the path and its permissions");
+    Refusal::new(format!("cannot read {}: {error}\nhint: {hint}", path.display()))
 }
 
 /// When the next tick is, ns after the first one; never before the last one, whatever the clock of the file did.
@@ -250,9 +208,12 @@ impl Fault {
         Self { found: found.into(), expected: expected.into(), next_step }
     }
 
-    fn at(self, path: &Path, line: u64) -> TicksError {
+    fn at(self, path: &Path, line: u64) -> Refusal {
         let Self { found, expected, next_step } = self;
-        TicksError::Line { path: path.to_owned(), line, found, expected, next_step }
+        Refusal::new(format!(
+            "cannot read {}, line {line}: found {found}, expected {expected}\nhint: {next_step}",
+            path.display()
+        ))
     }
 }
 
@@ -323,10 +284,10 @@ impl Maker {
     }
 }
 
-fn wrong_csv(path: &Path, error: csv::Error) -> TicksError {
+fn wrong_csv(path: &Path, error: csv::Error) -> Refusal {
     let line = error.position().map_or(1, csv::Position::line);
     match error.into_kind() {
-        csv::ErrorKind::Io(source) => TicksError::Read { path: path.to_owned(), source },
+        csv::ErrorKind::Io(error) => unreadable(path, &error),
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
             Fault::new(format!("{len} columns"), format!("{expected_len}, as in the header"), CORRECT)
                 .at(path, line)

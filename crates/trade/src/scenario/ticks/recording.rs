@@ -1,8 +1,9 @@
 //! Ticks of a recording of the pipeline: the quotes of md's stream.
 
-use super::{Maker, TICKS_MAX, Tick, Ticks, TicksError, after_ns, doubts};
+use super::{Maker, TICKS_MAX, Tick, Ticks, after_ns, doubts};
 use crate::{
     records::{Quote, SCHEMA, kind},
+    refusal::Refusal,
     roles::MD_STREAM,
 };
 use lowlat_journal::read::{Merge, Read, Recording};
@@ -10,10 +11,15 @@ use std::path::Path;
 
 impl Ticks {
     /// Reads the recording in a folder. Its instruments are named by their numbers.
-    pub fn from_recording(path: &Path) -> Result<Self, TicksError> {
-        let wrong = |reason: String| TicksError::Recording { path: path.to_owned(), reason };
-        let recording = Recording::open(path)?;
-        let mut merge = Merge::new(&recording, &recording.choose(&[MD_STREAM])?);
+    pub fn from_recording(path: &Path) -> Result<Self, Refusal> {
+        let wrong = |reason: &str| {
+            Refusal::new(format!(
+                "cannot publish the recording {}: {reason}\nhint: name one of lowlat pipeline run --record",
+                path.display()
+            ))
+        };
+        let recording = Recording::open(path).map_err(Refusal::of)?;
+        let mut merge = Merge::new(&recording, &recording.choose(&[MD_STREAM]).map_err(Refusal::of)?);
         let (mut made, mut payload, mut first_ns) = (Maker::default(), Vec::new(), None);
         let (mut missing, mut damaged, mut undecoded, mut is_full) = (0_u64, 0, 0, false);
         while !is_full {
@@ -27,8 +33,9 @@ impl Ticks {
                     };
                     let after_ns = after_ns(&made.ticks, &mut first_ns, stamp.generated);
                     let Quote { bid, ask, last, bid_size, ask_size, .. } = quote;
-                    let instrument =
-                        made.instrument(&stamp.instrument.to_string()).map_err(|fault| wrong(fault.found))?;
+                    let instrument = made
+                        .instrument(&stamp.instrument.to_string())
+                        .map_err(|fault| wrong(&fault.found))?;
                     made.ticks.push(Tick { after_ns, instrument, bid, ask, last, bid_size, ask_size });
                     is_full = made.ticks.len() >= TICKS_MAX;
                 }
@@ -39,7 +46,7 @@ impl Ticks {
             }
         }
         if made.ticks.is_empty() {
-            return Err(wrong("its stream md has no quotes".to_owned()));
+            return Err(wrong("its stream md has no quotes"));
         }
         let counted = [
             (missing, "quotes are missing in the recording"),

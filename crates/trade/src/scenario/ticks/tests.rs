@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 mod captures;
 
-fn read(text: &str) -> Result<Ticks, TicksError> {
+fn read(text: &str) -> Result<Ticks, Refusal> {
     Ticks::from_csv(Path::new("ticks.csv"), text.as_bytes())
 }
 

@@ -4,7 +4,8 @@ use super::{ExchangeDone, ExchangeEvent, ItchMessages, Served, Shared};
 use crate::{
     clock::now_ns,
     md::{Due, Feed, Pacer, PacerStep},
-    wire::{FeedAddress, WireError, receiver::interface_of},
+    refusal::Refusal,
+    wire::{FeedAddress, receiver::interface_of, refused},
 };
 use lowlat_feed::{
     Content, DATAGRAM_BYTES_MAX, Head, itch,
@@ -56,10 +57,10 @@ impl Publisher {
         interface: Option<&str>,
         quotes: Feed,
         messages: Option<ItchMessages>,
-    ) -> Result<Self, WireError> {
+    ) -> Result<Self, Refusal> {
         let hint = "check the address, and the interface (--feed-interface)";
-        let socket = feed
-            .map(|feed| open(feed.to, interface).map_err(WireError::new(format!("publish to {feed}"), hint)));
+        let socket =
+            feed.map(|feed| open(feed.to, interface).map_err(refused(format!("publish to {feed}"), hint)));
         let now = clock_gettime(ClockId::Realtime);
         Ok(Self {
             socket: socket.transpose()?,

@@ -8,8 +8,9 @@ use super::{Served, Shared};
 use crate::{
     clock::now_ns,
     records::{Order, Outcome, SCHEMA, Side, kind},
+    refusal::Refusal,
     td::{Decision, Exchange, Limits, ReadOrder, Rules, ledger},
-    wire::{GatewayAddress, WireError, place},
+    wire::{GatewayAddress, place, refused},
 };
 use lowlat_feed::gateway::{Kind, MESSAGE_BYTES, Message};
 use lowlat_ipc::{region::Heap, stream::Stamp};
@@ -61,7 +62,7 @@ impl Served {
     }
 }
 
-pub(super) fn listen(address: GatewayAddress) -> Result<Socket, WireError> {
+pub(super) fn listen(address: GatewayAddress) -> Result<Socket, Refusal> {
     let listen = || {
         let socket = Socket::new(Domain::for_address(address.0), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_reuse_address(true)?;
@@ -70,7 +71,7 @@ pub(super) fn listen(address: GatewayAddress) -> Result<Socket, WireError> {
         socket.set_nonblocking(true)?;
         Ok(socket)
     };
-    listen().map_err(WireError::new(
+    listen().map_err(refused(
         format!("accept orders at {address}"),
         "name an address of this host and a free port",
     ))

@@ -58,7 +58,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-fn read_bytes(bytes: &[u8], channel: Option<&str>) -> Result<Ticks, TicksError> {
+fn read_bytes(bytes: &[u8], channel: Option<&str>) -> Result<Ticks, Refusal> {
     let folder = tempfile::TempDir::new().unwrap();
     let path = folder.path().join("ticks");
     fs::write(&path, bytes).unwrap();
