@@ -24,6 +24,8 @@ pub mod sender;
 
 pub use hop::{Hop, HopFigures};
 
+use lowlat_trade::Refusal;
+
 /// Result of offering a frame once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Offered {
@@ -46,4 +48,9 @@ pub trait Carrier {
 
     /// Whether a receiver is connected.
     fn is_connected(&self) -> bool;
+}
+
+/// The refusal of a carrier that has ended, with these words.
+fn closed(words: &str) -> Refusal {
+    Refusal::new(format!("the carrier has ended: {words}\nhint: check its driver, then restart"))
 }

@@ -28,7 +28,7 @@ use crate::{
     frame::FrameHead,
 };
 use lowlat_ipc::{layout::KIND_RESERVED_MIN, stream::Stamp};
-use thiserror::Error;
+use lowlat_trade::Refusal;
 
 /// Kind of a mark in `stamp.kind`.
 pub const KIND: u16 = 0xfe01;
@@ -40,31 +40,6 @@ pub const BYTES: usize = 64;
 const _: () = assert!(KIND < KIND_RESERVED_MIN && BYTES == 8 * WORDS);
 
 const WORDS: usize = 8;
-
-/// Why a payload is not a mark.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum MarkError {
-    /// Wrong size.
-    #[error(
-        "invalid mark of {found} bytes, expected {BYTES}\nhint: use one version of lowlat-bridge on both hosts"
-    )]
-    Size {
-        /// Its size.
-        found: usize,
-    },
-    /// Another version, or damaged.
-    #[error(
-        "invalid mark: {field} {found}, expected {expected}\nhint: use the receiver's version of lowlat-bridge"
-    )]
-    Value {
-        /// Name of the field.
-        field: &'static str,
-        /// Its value.
-        found: u16,
-        /// The valid values.
-        expected: &'static str,
-    },
-}
 
 /// A mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,17 +76,27 @@ impl Mark {
     }
 
     /// Decodes the payload of a record of [`KIND`].
-    pub fn decode(payload: &[u8]) -> Result<Self, MarkError> {
-        let bytes: &[u8; BYTES] = payload.try_into().map_err(|_| MarkError::Size { found: payload.len() })?;
+    pub fn decode(payload: &[u8]) -> Result<Self, Refusal> {
+        let bytes: &[u8; BYTES] = payload.try_into().map_err(|_| {
+            let found = payload.len();
+            Refusal::new(format!(
+                "invalid mark of {found} bytes, expected {BYTES}\nhint: use one version of lowlat-bridge on both hosts"
+            ))
+        })?;
+        let wrong = |field, found, expected| {
+            Refusal::new(format!(
+                "invalid mark: {field} {found}, expected {expected}\nhint: use the receiver's version of lowlat-bridge"
+            ))
+        };
         let (words, _) = bytes.as_chunks::<8>();
         let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
         let mut next = || words.next().unwrap_or_default();
         let first = next();
         let [version, why, low, high] = parts(first);
         if version != VERSION {
-            return Err(MarkError::Value { field: "version", found: version, expected: "1" });
+            return Err(wrong("version", version, "1"));
         }
-        let why = why_of(why).ok_or(MarkError::Value { field: "why", found: why, expected: "1 to 5" })?;
+        let why = why_of(why).ok_or_else(|| wrong("why", why, "1 to 5"))?;
         Ok(Self {
             why,
             number: u32::from(low) | u32::from(high) << 16,
@@ -218,7 +203,8 @@ mod tests {
         assert_eq!(bytes[..8], [1, 0, 3, 0, 2, 0, 0, 0]);
         assert_eq!([8, 16, 24, 32, 40, 48, 56].map(|at| bytes[at]), [3, 4, 5, 6, 7, 8, 0]);
         assert_eq!(Mark::decode(&bytes), Ok(mark));
-        assert_eq!(Mark::decode(&bytes[1..]), Err(MarkError::Size { found: 63 }));
+        let error = Mark::decode(&bytes[1..]).unwrap_err().to_string();
+        assert!(error.starts_with("invalid mark of 63 bytes, expected 64"), "{error}");
         let mut other = bytes;
         other[2] = 9;
         assert!(Mark::decode(&other).unwrap_err().to_string().contains("why 9"));

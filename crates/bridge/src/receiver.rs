@@ -3,43 +3,19 @@
 use crate::{
     Hop, HopFigures,
     accounts::{Incoming, Notice, Verdict},
-    frame::{Body, Frame, FrameError, FrameHead, STREAMS_MAX},
+    frame::{Body, Frame, FrameHead, STREAMS_MAX},
     mark::{self, Marks},
 };
 use lowlat_ipc::stream::{self, Stamp};
 use lowlat_trade::{
+    Refusal,
     clock::now_ns,
-    node::{Ended, Event, Join, JoinError, Node, PublishError, Wait, Writes},
+    node::{Event, Join, JoinError, Node, PublishError, Wait, Writes},
 };
 use std::{fmt, path::Path};
-use thiserror::Error;
 
 /// Interval of heartbeats of each node.
 const BEAT_NS: u64 = 100_000_000;
-
-/// Why a receiver cannot start or continue.
-#[derive(Debug, Error)]
-pub enum ReceiverError {
-    /// A node cannot join.
-    #[error(transparent)]
-    Join(#[from] JoinError),
-    /// A node has ended.
-    #[error("stream {stream}: {source}")]
-    Ended {
-        /// The stream.
-        stream: String,
-        /// The reason.
-        source: Ended,
-    },
-    /// A node cannot publish any more.
-    #[error("stream {stream}: {source}")]
-    Publish {
-        /// The stream.
-        stream: String,
-        /// The reason.
-        source: PublishError,
-    },
-}
 
 /// A received stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,7 +80,7 @@ pub enum Says {
         head: FrameHead,
     },
     /// A message is not a frame. Only the first of each kind is reported; all are counted.
-    Refused(FrameError),
+    Refused(Refusal),
 }
 
 impl fmt::Display for Says {
@@ -148,7 +124,7 @@ struct Stream {
 
 impl Receiver {
     /// Joins the run whose master listens at this socket, once per stream.
-    pub fn join(master: &Path, options: &Options) -> Result<Self, ReceiverError> {
+    pub fn join(master: &Path, options: &Options) -> Result<Self, Refusal> {
         let streams = options.streams.iter().map(|asked| {
             let StreamOptions { stream, keys, capacity_bytes } = asked.clone();
             let join = Join {
@@ -164,7 +140,7 @@ impl Receiver {
             Ok(Stream { name: stream, node, account, marks, keys, has_begun: false })
         });
         Ok(Self {
-            streams: streams.collect::<Result<_, JoinError>>()?,
+            streams: streams.collect::<Result<_, JoinError>>().map_err(Refusal::of)?,
             numbers: (0..STREAMS_MAX).map(|_| (0, None)).collect(),
             has_marks: options.has_marks,
             counts: Counts::default(),
@@ -176,7 +152,7 @@ impl Receiver {
     }
 
     /// Handles the master's messages: connects new readers, and notes the end. To be called between frames.
-    pub fn hear(&mut self) -> Result<(), ReceiverError> {
+    pub fn hear(&mut self) -> Result<(), Refusal> {
         let now = now_ns();
         let is_due = now >= self.beat_due_ns;
         if is_due {
@@ -193,7 +169,7 @@ impl Receiver {
                 _ => {}
             });
             if let Some(source) = stream.node.ended() {
-                return Err(ReceiverError::Ended { stream: stream.name.clone(), source });
+                return Err(of_stream(&stream.name, source));
             }
         }
         Ok(())
@@ -224,7 +200,7 @@ impl Receiver {
     }
 
     /// Handles a message of the carrier.
-    pub fn take(&mut self, message: &[u8], say: &mut impl FnMut(Says)) -> Result<(), ReceiverError> {
+    pub fn take(&mut self, message: &[u8], say: &mut impl FnMut(Says)) -> Result<(), Refusal> {
         let taken_ns = now_ns();
         let frame = match Frame::decode(message) {
             Ok(frame) => frame,
@@ -291,7 +267,7 @@ impl Stream {
         payload: &[u8],
         has_marks: bool,
         counts: &mut Counts,
-    ) -> Result<(), ReceiverError> {
+    ) -> Result<(), Refusal> {
         if has_marks {
             let totals = (self.account.lost(), self.account.void());
             if let Some(mark) = self.marks.before(stamp.instrument, head, totals) {
@@ -312,11 +288,15 @@ impl Stream {
     }
 
     /// Publishes a record; returns false if it does not fit this stream.
-    fn append(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<bool, ReceiverError> {
+    fn append(&mut self, stamp: &Stamp, payload: &[u8]) -> Result<bool, Refusal> {
         match self.node.publisher().publish(stamp, payload) {
             Ok(_) => Ok(true),
             Err(PublishError::Refused(stream::PublishError::TooLong { .. })) => Ok(false),
-            Err(source) => Err(ReceiverError::Publish { stream: self.name.clone(), source }),
+            Err(source) => Err(of_stream(&self.name, source)),
         }
     }
+}
+/// The refusal of a stream whose node has ended or cannot publish any more.
+fn of_stream(name: &str, error: impl fmt::Display) -> Refusal {
+    Refusal::new(format!("stream {name}: {error}"))
 }

@@ -7,19 +7,16 @@
 use crate::{
     Carrier, Hop, HopFigures, Offered,
     accounts::{Outgoing, SendDecision},
+    closed,
     frame::{Body, Frame, FrameHead, HEAD_BYTES, STREAMS_MAX},
 };
 use lowlat_ipc::stream::Record;
 use lowlat_trade::{
+    Refusal,
     clock::now_ns,
-    node::{Ended, Event, Join, JoinError, Keys, Node, Overrun, Reads, StreamName, Wait},
+    node::{Event, Join, Keys, Node, Overrun, Reads, StreamName, Wait},
 };
-use std::{
-    io,
-    path::{Path, PathBuf},
-    time::UNIX_EPOCH,
-};
-use thiserror::Error;
+use std::{io, path::Path, time::UNIX_EPOCH};
 
 /// Interval of standings of a stream: a late receiver learns its name within this time.
 pub const STANDING_NS: u64 = 250_000_000;
@@ -27,30 +24,6 @@ pub const STANDING_NS: u64 = 250_000_000;
 const FRAME_BYTES_KEPT: usize = HEAD_BYTES + (1 << 16);
 /// Attempts between two reads of the clock while the carrier has no room.
 const TRIES_PER_LOOK: u32 = 16;
-
-/// Why a sender cannot start or continue.
-#[derive(Debug, Error)]
-pub enum SenderError {
-    /// It cannot join.
-    #[error(transparent)]
-    Join(#[from] JoinError),
-    /// The start of the run is unknown.
-    #[error(
-        "cannot determine the start of the run from {path}: {source}\nhint: name the socket of a running master"
-    )]
-    Run {
-        /// The master's socket.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
-    /// Its node has ended.
-    #[error(transparent)]
-    Ended(#[from] Ended),
-    /// The carrier has ended.
-    #[error("the carrier has ended: {0}\nhint: check its driver, then restart")]
-    Closed(String),
-}
 
 /// Options of a sender.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,7 +97,7 @@ struct Stream {
 
 impl<C: Carrier> Sender<C> {
     /// Joins the run whose master listens at this socket.
-    pub fn join(master: &Path, options: &Options, carrier: C) -> Result<Self, SenderError> {
+    pub fn join(master: &Path, options: &Options, carrier: C) -> Result<Self, Refusal> {
         let run = run_of(master)?;
         let reads = options
             .streams
@@ -139,7 +112,7 @@ impl<C: Carrier> Sender<C> {
             wait: options.wait,
             ..Join::default()
         };
-        let node = Node::join(master, &join)?;
+        let node = Node::join(master, &join).map_err(Refusal::of)?;
         let state = SenderState {
             carrier,
             run,
@@ -157,7 +130,7 @@ impl<C: Carrier> Sender<C> {
 
     /// Waits for records, as configured in [`Options::wait`] and until `until_ns` of the pipeline's clock at
     /// the latest, and sends what is available.
-    pub fn turn(&mut self, until_ns: u64) -> Result<Turn, SenderError> {
+    pub fn turn(&mut self, until_ns: u64) -> Result<Turn, Refusal> {
         self.node.wait(Some(until_ns.min(self.standing_due_ns)));
         let Self { node, state, is_over, .. } = self;
         node.poll(&mut |_, event| match event {
@@ -173,10 +146,10 @@ impl<C: Carrier> Sender<C> {
             self.state.tell_standings();
         }
         if let Some(words) = self.state.closed.take() {
-            return Err(SenderError::Closed(words));
+            return Err(closed(&words));
         }
         if let Some(ended) = self.node.ended() {
-            return Err(ended.into());
+            return Err(Refusal::of(ended));
         }
         Ok(if self.is_over { Turn::Stop } else { Turn::GoOn })
     }
@@ -306,8 +279,13 @@ impl<C: Carrier> SenderState<C> {
 }
 
 /// Start of a run: when its master created its socket.
-fn run_of(master: &Path) -> Result<u64, SenderError> {
-    let failed = |source| SenderError::Run { path: master.to_owned(), source };
+fn run_of(master: &Path) -> Result<u64, Refusal> {
+    let failed = |error: io::Error| {
+        Refusal::new(format!(
+            "cannot determine the start of the run from {}: {error}\nhint: name the socket of a running master",
+            master.display()
+        ))
+    };
     let modified = std::fs::metadata(master).and_then(|metadata| metadata.modified()).map_err(failed)?;
     let since = modified.duration_since(UNIX_EPOCH).map_err(|error| failed(io::Error::other(error)))?;
     Ok(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX).max(1))

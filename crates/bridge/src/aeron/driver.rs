@@ -1,6 +1,7 @@
 //! A media driver in this process.
 
-use super::{AeronError, text};
+use super::{refused, text};
+use lowlat_trade::Refusal;
 use rusteron_media_driver::{AeronCError, AeronDriver, AeronDriverContext};
 use std::{
     path::Path,
@@ -9,11 +10,11 @@ use std::{
 
 /// Runs a media driver in this directory, which it creates and removes, until `is_over` is set. It honours
 /// AERON_* environment variables (threads, buffers, affinity).
-pub fn drive(dir: &Path, is_over: &AtomicBool, started: impl FnOnce()) -> Result<(), AeronError> {
+pub fn drive(dir: &Path, is_over: &AtomicBool, started: impl FnOnce()) -> Result<(), Refusal> {
     run(dir, is_over, started).map_err(|source| {
         let doing = format!("run a media driver in {}", dir.display());
-        AeronError::new(
-            doing,
+        refused(
+            &doing,
             source,
             "use a directory in /dev/shm without another driver; that of a killed driver is free after 10 s",
         )

@@ -6,8 +6,9 @@ mod subscription;
 
 pub use driver::drive;
 pub use publication::Publication;
-pub use subscription::{PollError, Subscription};
+pub use subscription::Subscription;
 
+use lowlat_trade::Refusal;
 use rusteron_media_driver::{Aeron, AeronCError, AeronContext};
 use std::{
     ffi::CString,
@@ -15,25 +16,14 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
-use thiserror::Error;
 
 /// Timeout of the driver.
 const ANSWER_MAX: Duration = Duration::from_secs(10);
 
-/// An error of Aeron.
-#[derive(Debug, Error)]
-#[error("cannot {doing}: {words}\nhint: {next}")]
-pub struct AeronError {
-    doing: String,
-    words: String,
-    next: &'static str,
-}
-
-impl AeronError {
-    fn new(doing: String, source: AeronCError, next: &'static str) -> Self {
-        // Aeron keeps its error text only until its next call.
-        Self { doing, words: source.capture_errmsg().to_string(), next }
-    }
+/// The refusal for an error of Aeron; `doing` is the attempted operation.
+fn refused(doing: &str, source: AeronCError, next: &str) -> Refusal {
+    // Aeron keeps its error text only until its next call.
+    Refusal::new(format!("cannot {doing}: {}\nhint: {next}", source.capture_errmsg()))
 }
 
 /// A client of the media driver in `dir`.
@@ -46,11 +36,11 @@ pub struct Link {
 
 impl Link {
     /// Connects to a running driver.
-    pub fn open(dir: &Path) -> Result<Self, AeronError> {
+    pub fn open(dir: &Path) -> Result<Self, Refusal> {
         let failed = Arc::new(Mutex::new(None));
         let aeron = client(dir, Arc::clone(&failed)).map_err(|source| {
             let doing = format!("reach a media driver in {}", dir.display());
-            AeronError::new(doing, source, "start one in that directory: lowlat-bridge driver")
+            refused(&doing, source, "start one in that directory: lowlat-bridge driver")
         })?;
         Ok(Self { aeron, failed })
     }

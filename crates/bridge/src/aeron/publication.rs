@@ -1,7 +1,8 @@
 //! Sends frames.
 
-use super::{ANSWER_MAX, AeronError, Link, text};
+use super::{ANSWER_MAX, Link, refused, text};
 use crate::{Carrier, Offered};
+use lowlat_trade::Refusal;
 use rusteron_media_driver::{AeronExclusivePublication, AeronOfferError};
 
 /// A publication written only by this process.
@@ -14,10 +15,10 @@ pub struct Publication {
 
 impl Publication {
     /// On this channel (`aeron:udp?endpoint=HOST:PORT`, a multicast group, or `aeron:ipc`) and stream.
-    pub fn add(link: Link, channel: &str, stream_id: i32) -> Result<Self, AeronError> {
+    pub fn add(link: Link, channel: &str, stream_id: i32) -> Result<Self, Refusal> {
         let failed = |source| {
             let doing = format!("publish on {channel}, stream {stream_id}");
-            AeronError::new(doing, source, "check the channel's address and the driver")
+            refused(&doing, source, "check the channel's address and the driver")
         };
         let adding = link.aeron.async_add_exclusive_publication(&text(channel), stream_id).map_err(failed)?;
         let publication = adding.poll_blocking(ANSWER_MAX).map_err(failed)?;

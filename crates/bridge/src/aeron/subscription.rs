@@ -1,7 +1,11 @@
 //! Receives frames.
 
-use super::{ANSWER_MAX, AeronError, Link, text};
-use crate::receiver::{Receiver, ReceiverError, Says};
+use super::{ANSWER_MAX, Link, refused, text};
+use crate::{
+    closed,
+    receiver::{Receiver, Says},
+};
+use lowlat_trade::Refusal;
 use rusteron_media_driver::{AeronFragmentClosureAssembler, AeronHeader, AeronSubscription, Handlers};
 
 /// Fragments per poll.
@@ -19,15 +23,15 @@ pub struct Subscription {
 struct Taking<'a> {
     receiver: &'a mut Receiver,
     say: &'a mut dyn FnMut(Says),
-    failed: Option<ReceiverError>,
+    failed: Option<Refusal>,
 }
 
 impl Subscription {
     /// To this channel and stream.
-    pub fn add(link: Link, channel: &str, stream_id: i32) -> Result<Self, AeronError> {
+    pub fn add(link: Link, channel: &str, stream_id: i32) -> Result<Self, Refusal> {
         let failed = |source| {
             let doing = format!("subscribe to {channel}, stream {stream_id}");
-            AeronError::new(doing, source, "check the channel's address and the driver")
+            refused(&doing, source, "check the channel's address and the driver")
         };
         let (channel_text, none) = (text(channel), Handlers::NONE);
         let adding = link
@@ -40,19 +44,17 @@ impl Subscription {
     }
 
     /// Passes available frames to the receiver, and never blocks. Returns the number of fragments.
-    pub fn poll(&mut self, receiver: &mut Receiver, say: &mut dyn FnMut(Says)) -> Result<usize, PollError> {
+    pub fn poll(&mut self, receiver: &mut Receiver, say: &mut dyn FnMut(Says)) -> Result<usize, Refusal> {
         let mut taking = Taking { receiver, say, failed: None };
         let taken = self.assembler.poll(&self.inner, &mut taking, take, FRAGMENTS);
         if let Some(failed) = taking.failed {
-            return Err(failed.into());
+            return Err(failed);
         }
-        let taken = taken.map_err(|source| {
-            AeronError::new("poll the subscription".to_owned(), source, "check the driver")
-        })?;
+        let taken = taken.map_err(|source| refused("poll the subscription", source, "check the driver"))?;
         if taken == 0
             && let Some(words) = self.link.failed()
         {
-            return Err(PollError::Closed(words));
+            return Err(closed(&words));
         }
         Ok(usize::try_from(taken).unwrap_or(0))
     }
@@ -69,18 +71,4 @@ fn take(taking: &mut Taking<'_>, message: &[u8], _: AeronHeader) {
     {
         taking.failed = Some(error);
     }
-}
-
-/// Why a poll failed.
-#[derive(Debug, thiserror::Error)]
-pub enum PollError {
-    /// An error of the receiver.
-    #[error(transparent)]
-    Receiver(#[from] ReceiverError),
-    /// An error of Aeron.
-    #[error(transparent)]
-    Aeron(#[from] AeronError),
-    /// The driver has ended; with Aeron's error text.
-    #[error("the carrier has ended: {0}\nhint: check its driver, then restart")]
-    Closed(String),
 }
