@@ -20,13 +20,16 @@ use std::{
 /// the directory holds no recording.
 pub fn resume(folder: &Path) -> Result<Option<(Identity, Place)>, RecordError> {
     let listing =
-        list(folder).map_err(|source| RecordError::refused(folder, "read the directory", source))?;
+        list(folder).map_err(|source| RecordError::refused(folder, "read the directory", &source))?;
     // A missing file keeps its number if its index exists.
     let last_file = listing.data.last().copied().unwrap_or(0).max(listing.last_index);
     if last_file == 0 {
         return Ok(None);
     }
-    let other = |why: String| RecordError::Other { path: folder.to_owned(), why };
+    let other = |why: String| {
+        let folder = folder.display();
+        RecordError(format!("cannot resume the recording in {folder}: {why}\nhint: name a new directory"))
+    };
     // The caller holds the lock, and has not written yet.
     let recording = Recording::open_as(folder, false).map_err(|error| other(error.to_string()))?;
     let number = recording.number().ok_or_else(|| other("none of its blocks can be read".to_owned()))?;
@@ -65,7 +68,7 @@ pub fn name_next_file(folder: &Path, file: u64, recording: u64) -> Result<(), Re
     let index = FileIndex::load(&data, Some(recording), false);
     let end = index.scan.blocks.last().filter(|last| last.kind == BlockKind::End && !last.goes_on());
     let Some(end) = end else { return Ok(()) };
-    let refused = |source| RecordError::refused(&data.path, "update the end of", source);
+    let refused = |source| RecordError::refused(&data.path, "update the end of", &source);
     let index_path = folder.join(index_name(file));
     match fs::remove_file(&index_path) {
         Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(refused(source)),

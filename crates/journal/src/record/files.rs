@@ -194,7 +194,7 @@ impl<S: Storage> Files<S> {
             has_records && open.offset + needed > self.options.file_bytes_max
         });
         if !is_full || self.open.is_none() {
-            return if is_full { Err(self.ended()) } else { Ok(()) };
+            return if is_full { Err(RecordError::ended(&self.folder)) } else { Ok(()) };
         }
         // The next file is created before this one ends, so that an end never announces a missing file.
         let (file, block) = (self.place.file + 1, self.place.block + 1);
@@ -214,7 +214,7 @@ impl<S: Storage> Files<S> {
     fn create(&mut self, file: u64, first_block: u64) -> Result<OpenFile<S::File>, RecordError> {
         let path = self.folder.join(layout::data_name(file));
         let mut out =
-            self.storage.create(&path).map_err(|source| RecordError::refused(&path, "create", source))?;
+            self.storage.create(&path).map_err(|source| RecordError::refused(&path, "create", &source))?;
         let (monotonic_ns, realtime_ns) = self.identity.clock.now_ns();
         let Identity { recording, boot_id, .. } = self.identity;
         let head = FileHead { recording, file, first_block, monotonic_ns, realtime_ns, boot_id };
@@ -228,12 +228,12 @@ impl<S: Storage> Files<S> {
         if let Err((doing, source)) = begun {
             // Without a block it would be taken for a file emptied by a power cut.
             std::fs::remove_file(&path).ok();
-            return Err(RecordError::refused(&path, doing, source));
+            return Err(RecordError::refused(&path, doing, &source));
         }
         if self.options.sync != SyncPolicy::None {
             self.storage
                 .sync_folder(&self.folder)
-                .map_err(|source| RecordError::refused(&self.folder, "sync directory", source))?;
+                .map_err(|source| RecordError::refused(&self.folder, "sync directory", &source))?;
         }
         Ok(OpenFile { out, path, offset: wide(FILE_HEAD_BYTES), heads: Vec::new(), is_dirty: true })
     }
@@ -247,17 +247,17 @@ impl<S: Storage> Files<S> {
 
     fn end_file(&mut self, detail: u64) -> Result<(), RecordError> {
         if self.open.is_none() {
-            return Err(self.ended());
+            return Err(RecordError::ended(&self.folder));
         }
         self.append_plain(BlockHead { kind: BlockKind::End, detail, ..PLAIN }, &[])?;
         self.flush()?;
         if self.options.sync != SyncPolicy::None {
             self.sync()?;
         }
-        let Some(mut open) = self.open.take() else { return Err(self.ended()) };
+        let Some(mut open) = self.open.take() else { return Err(RecordError::ended(&self.folder)) };
         open.out
             .truncate(open.offset)
-            .map_err(|source| RecordError::refused(&open.path, "set the length of", source))?;
+            .map_err(|source| RecordError::refused(&open.path, "set the length of", &source))?;
         let index = layout::index::encode(self.identity.recording, self.place.file, open.offset, &open.heads);
         let path = self.folder.join(layout::index_name(self.place.file));
         // An index only saves time, so a failure to write it is not an error of the recording.
@@ -300,9 +300,9 @@ impl<S: Storage> Files<S> {
     }
 
     fn write_block(&mut self, head: &BlockHead, bytes: &[u8]) -> Result<(), RecordError> {
-        let Some(open) = &mut self.open else { return Err(self.ended()) };
+        let Some(open) = &mut self.open else { return Err(RecordError::ended(&self.folder)) };
         if let Err(source) = open.out.write_at(bytes, open.offset) {
-            let error = RecordError::refused(&open.path, "write a block to", source);
+            let error = RecordError::refused(&open.path, "write a block to", &source);
             self.give_up();
             return Err(error);
         }
@@ -318,7 +318,7 @@ impl<S: Storage> Files<S> {
     fn flush(&mut self) -> Result<(), RecordError> {
         let Some(open) = &mut self.open else { return Ok(()) };
         if let Err(source) = open.out.flush() {
-            let error = RecordError::refused(&open.path, "write a block to", source);
+            let error = RecordError::refused(&open.path, "write a block to", &source);
             self.give_up();
             return Err(error);
         }
@@ -333,7 +333,7 @@ impl<S: Storage> Files<S> {
         open.is_dirty = false;
         if let Err(source) = open.out.sync() {
             // The kernel may have dropped what it could not write: nothing more is written after it.
-            let error = RecordError::refused(&open.path, "sync", source);
+            let error = RecordError::refused(&open.path, "sync", &source);
             self.give_up();
             return Err(error);
         }
@@ -348,10 +348,6 @@ impl<S: Storage> Files<S> {
             // If this fails too, readers detect the torn block by its checksum.
             cut.ok();
         }
-    }
-
-    fn ended(&self) -> RecordError {
-        RecordError::Ended { path: self.folder.clone() }
     }
 }
 

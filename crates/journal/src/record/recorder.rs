@@ -89,11 +89,14 @@ impl Recorder {
     /// recorder is running there, it holds no recording, and a first file fits. For callers that start a
     /// recorder as a process and want an early error.
     pub fn check_new(folder: &Path, options: Options) -> Result<(), RecordError> {
-        let refused = |doing| move |source| RecordError::refused(folder, doing, source);
+        let refused = |doing| move |source| RecordError::refused(folder, doing, &source);
         let _lock = Self::lock(folder)?;
         let files = read::list(folder).map_err(refused("read directory"))?;
         if !files.data.is_empty() || files.last_index > 0 {
-            return Err(RecordError::Exists { path: folder.to_owned() });
+            return Err(RecordError(format!(
+                "cannot record into {}: it holds a recording\nhint: name a new directory, or remove this recording first",
+                folder.display()
+            )));
         }
         // Readers do not take its name for a file of a recording, and it is removed at once.
         let mut trial = tempfile::NamedTempFile::new_in(folder).map_err(refused("create a file in"))?;
@@ -104,11 +107,14 @@ impl Recorder {
 
     /// Creates the directory if it is missing, and locks it.
     fn lock(folder: &Path) -> Result<FolderLock, RecordError> {
-        let refused = |doing| move |source| RecordError::refused(folder, doing, source);
+        let refused = |doing| move |source| RecordError::refused(folder, doing, &source);
         storage::make_folder(folder).map_err(refused("create directory"))?;
-        FolderLock::take(folder)
-            .map_err(refused("lock directory"))?
-            .ok_or_else(|| RecordError::Busy { path: folder.to_owned() })
+        FolderLock::take(folder).map_err(refused("lock directory"))?.ok_or_else(|| {
+            RecordError(format!(
+                "cannot record into {}: another process is recording there\nhint: stop it, or name another directory",
+                folder.display()
+            ))
+        })
     }
 
     /// Like [`Recorder::open`], with other storage.
@@ -117,7 +123,7 @@ impl Recorder {
         folder: &Path,
         options: Options,
     ) -> Result<Self, RecordError> {
-        let refused = |doing| move |source| RecordError::refused(folder, doing, source);
+        let refused = |doing| move |source| RecordError::refused(folder, doing, &source);
         let lock = Self::lock(folder)?;
         let (identity, place) = match read::resume(folder)? {
             Some(resumed) => resumed,
@@ -152,7 +158,7 @@ impl Recorder {
         let thread = std::thread::Builder::new()
             .name("lowlat-journal".to_owned())
             .spawn(move || disk::run(files, &taken, &emptied))
-            .map_err(|source| RecordError::refused(folder, "start the writing thread for", source))?;
+            .map_err(|source| RecordError::refused(folder, "start the writing thread for", &source))?;
         Ok(Self {
             folder: folder.to_owned(),
             recording,
@@ -183,10 +189,14 @@ impl Recorder {
             return Ok(number(at));
         }
         if name.is_empty() || name.len() > NAME_BYTES_MAX || schema.len() > NAME_BYTES_MAX {
-            return Err(RecordError::Name { name: name.to_owned() });
+            return Err(RecordError(format!(
+                "cannot record stream {name:?}: expected a unique name of 1 to {NAME_BYTES_MAX} bytes"
+            )));
         }
         if self.streams.len() >= STREAMS_MAX {
-            return Err(RecordError::TooManyStreams { name: name.to_owned() });
+            return Err(RecordError(format!(
+                "cannot record stream {name:?}: a recording has at most {STREAMS_MAX} streams\nhint: start a second recording"
+            )));
         }
         let entry = StreamEntry {
             name: name.to_owned(),
@@ -278,8 +288,10 @@ impl Recorder {
                 self.recorded.skipped += 1;
                 return Ok(false);
             }
-            let name = state.name.clone();
-            return Err(RecordError::WentBack { name, found: record.sequence, expected });
+            return Err(RecordError(format!(
+                "cannot record stream {:?}: it belongs to another run (found record {}, expected {expected})\nhint: record it into a new directory",
+                state.name, record.sequence
+            )));
         }
         let reason = state.reason;
         self.gap(stream, epoch, expected, record.sequence, reason)?;
@@ -386,14 +398,12 @@ impl Recorder {
     /// Why the writing thread has ended.
     fn failed(&mut self) -> RecordError {
         self.jobs = None;
-        let ended = RecordError::Ended { path: self.folder.clone() };
-        self.join().err().unwrap_or(ended)
+        self.join().err().unwrap_or_else(|| RecordError::ended(&self.folder))
     }
 
     fn join(&mut self) -> Result<Written, RecordError> {
-        let ended = || RecordError::Ended { path: self.folder.clone() };
-        let thread = self.thread.take().ok_or_else(ended)?;
-        thread.join().unwrap_or_else(|_| Err(ended()))
+        let thread = self.thread.take().ok_or_else(|| RecordError::ended(&self.folder))?;
+        thread.join().unwrap_or_else(|_| Err(RecordError::ended(&self.folder)))
     }
 }
 
