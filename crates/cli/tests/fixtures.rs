@@ -45,13 +45,12 @@ fn lines_of(value: &Value) -> String {
         };
         for (field, of) in fields {
             match of {
-                Value::Array(elements) if elements.iter().any(|element| element.is_object()) => {
-                    elements
-                        .iter()
-                        .enumerate()
-                        .for_each(|(at, of)| text += &format!("{field}[{at}]: {of}\n"));
+                Value::Array(elements) if elements.iter().any(Value::is_object) => {
+                    for (at, of) in elements.iter().enumerate() {
+                        let _ = writeln!(text, "{field}[{at}]: {of}");
+                    }
                 }
-                _ => text += &format!("{field}: {of}\n"),
+                _ => drop(writeln!(text, "{field}: {of}")),
             }
         }
     }

@@ -354,11 +354,11 @@ fn linked(text: &str, up: &str) -> String {
         let parts: Vec<&str> = line.split('`').collect();
         for (at, part) in parts.iter().enumerate() {
             let is_code = at % 2 == 1 && at + 1 < parts.len();
-            page += &match CATALOGUE.find(part).filter(|_| is_code && !page.ends_with('[')) {
-                Some(of) => format!("[`{part}`]({up}settings/{}.md#{})", of.layer.word(), anchor(of)),
-                None if is_code => format!("`{part}`"),
-                None if at % 2 == 1 => format!("`{part}"),
-                None => (*part).to_owned(),
+            let _ = match CATALOGUE.find(part).filter(|_| is_code && !page.ends_with('[')) {
+                Some(of) => write!(page, "[`{part}`]({up}settings/{}.md#{})", of.layer.word(), anchor(of)),
+                None if is_code => write!(page, "`{part}`"),
+                None if at % 2 == 1 => write!(page, "`{part}"),
+                None => write!(page, "{part}"),
             };
         }
     }

@@ -76,7 +76,7 @@ fn measure(arguments: &Arguments) -> anyhow::Result<ResultDocument> {
             Err(why) => ClustersRecord { why_not: Some(why), ..ClustersRecord::default() },
             Ok(filling) => {
                 let mut say = |round| {
-                    run.progress.say(format!("measuring round {} of {}", round + 1, arguments.rounds))
+                    run.progress.say(format!("measuring round {} of {}", round + 1, arguments.rounds));
                 };
                 clusters::run(&host.root, &filling, arguments.rounds, &stop, &mut say)?
             }

@@ -94,11 +94,11 @@ fn page(documented: &Documented) -> String {
     let example = example.split(BELOW).next().unwrap_or_default().trim_end();
     let mut page = format!("# {}\n\n{}\n", documented.title(), documented.about());
     if !example.is_empty() {
-        page += &format!("{example}\n");
+        let _ = writeln!(page, "{example}");
     }
     let members = documented.below();
     if !members.is_empty() {
-        page += &format!("{BELOW}\n| command | what it does |\n|---|---|\n");
+        let _ = writeln!(page, "{BELOW}\n| command | what it does |\n|---|---|");
         for member in members {
             let _ = writeln!(page, "| [{}]({}) | {} |", member.title(), member.file(), member.about());
         }

@@ -125,7 +125,9 @@ fn no_value_of_a_captured_host_is_code_in_an_export() {
         let place = places.iter().map(|(place, _)| *place).collect::<Vec<_>>().join(", ");
         for (nth, payload) in PAYLOADS.iter().enumerate() {
             let mut host = fixture.clone();
-            places.iter().for_each(|(_, attack)| attack(&mut host, payload));
+            for (_, attack) in places {
+                attack(&mut host, payload);
+            }
             let root = host.pack(directory.path());
             // Every place meets every payload; formats and profiles take turns, so that all pairs come up.
             let format = FORMAT_NAMES[(at + nth) % FORMAT_NAMES.len()];
