@@ -155,7 +155,15 @@ fn connect(
     let (sender, joined) = mpsc::channel();
     *state.waiting.lock().unwrap_or_else(PoisonError::into_inner) = Some((token.clone(), sender));
     control.send(&Message::Opened { token, server: Box::new(server.clone()), udp_port: None, has_stamps })?;
-    let data = joined.recv_timeout(JOIN_TIME_MAX).map_err(|_| ControlError::TimedOut(JOIN_TIME_MAX))?;
+    let begun = Instant::now();
+    let data = loop {
+        match joined.recv_timeout(LOOK_EVERY) {
+            Ok(data) => break data,
+            Err(_) if has_left(control, Duration::ZERO) => return Err(ControlError::Closed),
+            Err(_) if begun.elapsed() > JOIN_TIME_MAX => return Err(ControlError::TimedOut(JOIN_TIME_MAX)),
+            Err(_) => {}
+        }
+    };
     facts::add_acceleration(state.root, server, std::os::fd::AsFd::as_fd(&data));
     let data = Control::new(data);
     data.send(&Message::Joined { xdp: None })?;
@@ -184,7 +192,7 @@ fn watch(
         }
         // Relaxed: set by the signal handler; orders nothing.
         let is_over = state.stop.load(Ordering::Relaxed) || since.elapsed() > SILENCE_MAX + interval;
-        let has_left = has_left(control);
+        let has_left = has_left(control, LOOK_EVERY);
         // The answering thread closes the connection too; the cause is still to be sent to the client.
         if (is_over || has_left) && !is_done.load(Ordering::Acquire) {
             shared.stop();
@@ -195,10 +203,10 @@ fn watch(
     }
 }
 
-/// Waits a while, and returns whether the client has closed its side.
-fn has_left(control: &Control) -> bool {
+/// Waits that long, and returns whether the client has closed its side.
+fn has_left(control: &Control, wait: Duration) -> bool {
     let mut polled = [PollFd::new(control.socket(), PollFlags::RDHUP)];
-    let time = Timespec::try_from(LOOK_EVERY).ok();
+    let time = Timespec::try_from(wait).ok();
     let closed = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
     poll(&mut polled, time.as_ref()).is_ok() && polled.iter().any(|one| one.revents().intersects(closed))
 }

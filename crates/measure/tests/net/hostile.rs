@@ -103,7 +103,10 @@ fn an_abort_at_any_byte_leaves_the_server_serving() {
         stream.write_all(&frame).unwrap();
         assert!(matches!(answer(&mut stream), Some(Message::Opened { .. })));
         vanish([stream]);
-        server.wait_for(|event| matches!(event, ServerEvent::Ended { .. }));
+        let ended = server.wait_for(|event| matches!(event, ServerEvent::Ended { .. }));
+        let is_noticed = |why: &String| why.contains("closed");
+        let ServerEvent::Ended { error, .. } = &ended else { unreachable!() };
+        assert!(error.as_ref().is_some_and(is_noticed), "not only after a time limit: {ended:?}");
     }
     serves(&server);
 }

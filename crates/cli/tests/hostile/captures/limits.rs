@@ -86,10 +86,10 @@ const BOMBS: &[Bomb] = &[
         build: || with_long_name(b'K', "a/".repeat(20_000).as_bytes()),
     },
     Bomb {
-        name: "a long name of 400 MB",
+        name: "a long name of 100 MB",
         commands: SHOW,
-        refusal: "an extended tar header has 400000000 bytes",
-        build: || with_long_name(b'L', &vec![b'a'; 400_000_000]),
+        refusal: "an extended tar header has 100000000 bytes",
+        build: || with_long_name(b'L', &vec![b'a'; 100_000_000]),
     },
     Bomb {
         name: "paths in the lists of a capture",
