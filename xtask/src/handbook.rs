@@ -15,7 +15,7 @@ pub fn make() -> anyhow::Result<()> {
     }
     run(Command::new("cp").arg("-r").arg(workspace.root.join("docs")).arg(&sources))?;
     // Tests write what they check. Of all crates, because those of one would be another build.
-    run(cargo().args(["test", "--quiet", "--workspace", "handbook"]).env("HANDBOOK", &sources))?;
+    run(cargo().args(["test", "--quiet", "--workspace", "--tests", "handbook"]).env("HANDBOOK", &sources))?;
     if Command::new("mdbook").arg("--version").output().is_err() {
         println!("{}: no site is made of it: mdbook is not installed", sources.display());
         return Ok(());

@@ -388,6 +388,18 @@ fn the_handbook_has_each_setting_and_links_to_it() {
         let (_, text) = made.iter().find(|(made, _)| *made == name).expect("its page");
         assert!(text.contains(&format!("\n## `{}`\n", setting.id)), "{}", setting.id);
     }
+    let is_there = |link: &str| match link.strip_prefix("../") {
+        Some(page) => top().join("docs").join(page.split('#').next().unwrap_or_default()).is_file(),
+        None => made
+            .iter()
+            .any(|(name, _)| name == &format!("settings/{}", link.split('#').next().unwrap_or_default())),
+    };
+    for (name, text) in made.iter().filter(|(name, _)| name.ends_with(".md")) {
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for link in links.filter(|link| !link.contains("://") && !link.starts_with('#')) {
+            assert!(is_there(link), "{name}: {link}");
+        }
+    }
     let text = "See `boot.nohz_full`, [`irq.affinity`](x.md) and `other`.\n```text\n`boot.nohz_full`\n```\n";
     let expected =
         text.replacen("`boot.nohz_full`", "[`boot.nohz_full`](../settings/boot.md#bootnohz_full)", 1);
