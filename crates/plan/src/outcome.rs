@@ -1,7 +1,7 @@
 //! Documents: results of apply and rollback, and the status.
 
 use super::{Plan, verify::Refusal};
-use lowlat_host::Reading;
+use lowlat_host::{Reading, Role};
 use serde::{Deserialize, Serialize};
 
 /// The result of applying a plan.
@@ -247,6 +247,8 @@ pub struct PlanInForce {
     pub plan_id: String,
     /// The profile's name.
     pub profile: String,
+    /// The role that the host is judged by while it is in force.
+    pub role: Role,
     /// Number of changes of the plan.
     pub change_count: usize,
     /// When it was applied, milliseconds since 1970.

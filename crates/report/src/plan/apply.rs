@@ -1,7 +1,7 @@
 //! Outcome of an apply or a rollback, and the status of the plan in force, as text.
 
 use crate::plan::three_way::add_three_way;
-use lowlat_host::Reading;
+use lowlat_host::{CpuSet, Reading, Role};
 use lowlat_plan::{
     Plan,
     outcome::{
@@ -326,6 +326,19 @@ pub fn status_text(status: &TuneStatus, since: &str, width: usize) -> String {
     out
 }
 
+/// What a role asks for beside its profile.
+fn role(role: &Role) -> String {
+    let cpus = |cpus: &Option<CpuSet>| cpus.as_ref().map_or_else(|| "none".to_owned(), CpuSet::to_list);
+    let mut text = format!("housekeeping {}, isolated {}", cpus(&role.housekeeping), cpus(&role.isolated));
+    if !role.nics.is_empty() {
+        text += &format!("; interfaces {}", role.nics.join(", "));
+    }
+    if !role.accepted_risks.is_empty() {
+        text += &format!("; accepts the risks of {}", role.accepted_risks.join(", "));
+    }
+    text
+}
+
 fn add_plan(out: &mut String, status: &TuneStatus, plan: &PlanInForce, since: &str, width: usize) {
     let complete = if plan.is_complete { paint(GREEN, "in force") } else { paint(RED, "partly in force") };
     out.push_str(&format!("Plan {} is {complete}.\n", paint(BOLD, &clean(&plan.plan_id))));
@@ -341,6 +354,7 @@ fn add_plan(out: &mut String, status: &TuneStatus, plan: &PlanInForce, since: &s
         field("interrupted", "finish with `lowlat tune apply`, or revert with `lowlat tune rollback`");
     }
     field("profile", &format!("{}, {}", plan.profile, plural(plan.change_count, "change")));
+    field("role", &role(&plan.role));
     let ago = plan.age_s.map_or_else(
         || "the clock has been set back since".to_owned(),
         |seconds| format!("{} ago", span(seconds)),

@@ -1,7 +1,7 @@
 //! Texts on a terminal of 80 columns.
 
 use crate::plan::apply::{rollback_text, status_text};
-use lowlat_host::Reading;
+use lowlat_host::{CpuSet, Reading, Role};
 use lowlat_plan::outcome::{
     Confirmation, NotRestored, PlanInForce, RebootStatus, Restored, RollbackOutcome, StateText, StepCount,
     ThreeWay, TuneStatus, UnitStatus,
@@ -20,6 +20,13 @@ fn in_force() -> PlanInForce {
     PlanInForce {
         plan_id: "9f86d081884c7d65".into(),
         profile: "trading".into(),
+        role: Role {
+            housekeeping: Some(CpuSet::parse_list("0,8").unwrap()),
+            isolated: Some(CpuSet::parse_list("1-7,9-15").unwrap()),
+            nics: vec!["ens1".into()],
+            accepted_risks: vec!["boot.mitigations".into()],
+            ..Role::default()
+        },
         change_count: 51,
         applied_unix_ms: 0,
         age_s: Some(93_784),

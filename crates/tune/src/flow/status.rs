@@ -83,6 +83,7 @@ fn facts(site: &Site, now: &InForce, plan: &Plan) -> PlanInForce {
     PlanInForce {
         plan_id: now.plan_id.clone(),
         profile: plan.profile.to_string(),
+        role: plan.role_in_force(),
         change_count: plan.changes.len(),
         applied_unix_ms: now.applied_unix_ms,
         age_s: Site::now_unix_ms().checked_sub(now.applied_unix_ms).map(|ms| ms / 1000),
