@@ -97,7 +97,7 @@ async fn enablement(connection: &Connection, unit: &str) -> zbus::Result<Option<
     }
 }
 
-/// Units that are up and stop with this one when [`super::Systemd::stop`] stops it.
+/// Units that are up and stop with this one when it is stopped.
 async fn stop_with(
     connection: &Connection,
     unit: &str,
