@@ -26,8 +26,8 @@
 //! reports the end of a trailing gap.
 
 use lowlat_ipc::{interest::SUBSCRIBERS_MAX, layout::KIND_RESERVED_MIN, stream::Stamp};
-use lowlat_trade::{Refusal, address::is_name};
-use std::fmt::Display;
+use lowlat_trade::address::is_name;
+use thiserror::Error;
 
 /// The first bytes.
 pub const MAGIC: [u8; 4] = *b"LLBR";
@@ -76,6 +76,57 @@ const _: () = {
     assert!(at::TRIGGER == at::GENERATED + 8 && at::CAUSE == at::TRIGGER + 8 && HEAD_BYTES == at::CAUSE + 8);
     assert!(HEAD_BYTES.is_multiple_of(8) && BODY_BYTES_MAX < u32::MAX as usize);
 };
+
+/// Why bytes are not a frame.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum FrameError {
+    /// Too short, or not of the length that it states.
+    #[error("invalid frame of {found} bytes, expected {expected}: truncated, or not sent by lowlat-bridge")]
+    Length {
+        /// Number of bytes.
+        found: usize,
+        /// The expected length, in words.
+        expected: String,
+    },
+    /// A message of another program.
+    #[error(
+        "invalid frame: it starts with {found:02x?}, expected \"LLBR\"; another program sends to this channel and stream\nhint: use another channel or stream"
+    )]
+    Magic {
+        /// The first bytes.
+        found: [u8; 4],
+    },
+    /// A frame of another version.
+    #[error(
+        "unsupported frame version {found}, expected {VERSION}\nhint: use one version of lowlat-bridge on both hosts"
+    )]
+    Version {
+        /// The version.
+        found: u16,
+    },
+    /// Damaged on the way.
+    #[error(
+        "damaged frame: found checksum {found:#010x}, expected {expected:#010x}\nhint: check the error counters of the network cards"
+    )]
+    Check {
+        /// The checksum in the frame.
+        found: u32,
+        /// The checksum of its bytes.
+        expected: u32,
+    },
+    /// An invalid field.
+    #[error(
+        "invalid frame: {field}: found {found}, expected {expected}\nhint: use one version of lowlat-bridge on both hosts"
+    )]
+    Value {
+        /// Name of the field.
+        field: &'static str,
+        /// Its value.
+        found: String,
+        /// The valid values.
+        expected: &'static str,
+    },
+}
 
 /// Sender, stream and number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -153,32 +204,28 @@ impl<'a> Frame<'a> {
     }
 
     /// Parses bytes from the network, after checking every field.
-    pub fn decode(bytes: &'a [u8]) -> Result<Self, Refusal> {
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, FrameError> {
         let Some((head_bytes, body)) = bytes.split_at_checked(HEAD_BYTES) else {
-            return Err(length(bytes.len(), &format!("{HEAD_BYTES} or more")));
+            return Err(FrameError::Length { found: bytes.len(), expected: format!("{HEAD_BYTES} or more") });
         };
         let magic: [u8; 4] = array(head_bytes, 0);
         if magic != MAGIC {
-            return Err(Refusal::new(format!(
-                "invalid frame: it starts with {magic:02x?}, expected \"LLBR\"; another program sends to this channel and stream\nhint: use another channel or stream"
-            )));
+            return Err(FrameError::Magic { found: magic });
         }
         let version = u16::from_le_bytes(array(head_bytes, at::VERSION));
         if version != VERSION {
-            return Err(Refusal::new(format!(
-                "unsupported frame version {version}, expected {VERSION}\nhint: use one version of lowlat-bridge on both hosts"
-            )));
+            return Err(FrameError::Version { found: version });
         }
         let body_bytes = u32_at(head_bytes, at::BODY_BYTES);
         if body.len() > BODY_BYTES_MAX || u32::try_from(body.len()) != Ok(body_bytes) {
-            let expected = format!("{HEAD_BYTES} and the stated {body_bytes}, at most {BODY_BYTES_MAX}");
-            return Err(length(bytes.len(), &expected));
+            return Err(FrameError::Length {
+                found: bytes.len(),
+                expected: format!("{HEAD_BYTES} and the stated {body_bytes}, at most {BODY_BYTES_MAX}"),
+            });
         }
         let (found, expected) = (u32_at(head_bytes, at::CHECK), check_of(bytes));
         if found != expected {
-            return Err(Refusal::new(format!(
-                "damaged frame: found checksum {found:#010x}, expected {expected:#010x}\nhint: check the error counters of the network cards"
-            )));
+            return Err(FrameError::Check { found, expected });
         }
         let what = u16::from_le_bytes(array(head_bytes, at::WHAT));
         let head = head_of(head_bytes, what)?;
@@ -190,7 +237,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-fn head_of(bytes: &[u8], what: u16) -> Result<FrameHead, Refusal> {
+fn head_of(bytes: &[u8], what: u16) -> Result<FrameHead, FrameError> {
     let head = FrameHead {
         stream: u32_at(bytes, at::STREAM),
         run: u64_at(bytes, at::RUN),
@@ -201,10 +248,10 @@ fn head_of(bytes: &[u8], what: u16) -> Result<FrameHead, Refusal> {
     let sequence_min = match what {
         RECORD => 1,
         STANDING => 0,
-        found => return Err(value("what", found, "1 (record) or 2 (standing)")),
+        found => return Err(value("what", found.to_string(), "1 (record) or 2 (standing)")),
     };
     if head.stream >= STREAMS_MAX {
-        return Err(value("stream", head.stream, "a number below 1,024"));
+        return Err(value("stream", head.stream.to_string(), "a number below 1,024"));
     }
     if head.run == 0 {
         return Err(value("run", "0", "a time"));
@@ -213,15 +260,15 @@ fn head_of(bytes: &[u8], what: u16) -> Result<FrameHead, Refusal> {
         return Err(value("epoch", "0", "1 or more"));
     }
     if !(sequence_min..=SEQUENCE_MAX).contains(&head.sequence) {
-        return Err(value("sequence", head.sequence, "1 (0 in a standing) to 2^62"));
+        return Err(value("sequence", head.sequence.to_string(), "1 (0 in a standing) to 2^62"));
     }
     if head.void > head.sequence {
-        return Err(value("void", head.void, "no more than the sequence"));
+        return Err(value("void", head.void.to_string(), "no more than the sequence"));
     }
     Ok(head)
 }
 
-fn stamp_of(bytes: &[u8]) -> Result<Stamp, Refusal> {
+fn stamp_of(bytes: &[u8]) -> Result<Stamp, FrameError> {
     let stamp = Stamp {
         kind: u16::from_le_bytes(array(bytes, at::KIND)),
         schema: u16::from_le_bytes(array(bytes, at::SCHEMA)),
@@ -232,12 +279,12 @@ fn stamp_of(bytes: &[u8]) -> Result<Stamp, Refusal> {
         cause: u64_at(bytes, at::CAUSE),
     };
     if stamp.kind >= KIND_RESERVED_MIN {
-        return Err(value("kind", stamp.kind, "a custom kind, below 0xff00"));
+        return Err(value("kind", stamp.kind.to_string(), "a custom kind, below 0xff00"));
     }
     Ok(stamp)
 }
 
-fn name_of(body: &[u8]) -> Result<&str, Refusal> {
+fn name_of(body: &[u8]) -> Result<&str, FrameError> {
     let wrong = || {
         let text: String = String::from_utf8_lossy(body).chars().take(80).collect();
         value("name", format!("{text:?}"), "a stream's name")
@@ -245,16 +292,8 @@ fn name_of(body: &[u8]) -> Result<&str, Refusal> {
     std::str::from_utf8(body).ok().filter(|name| is_name(name)).ok_or_else(wrong)
 }
 
-fn length(found: usize, expected: &str) -> Refusal {
-    Refusal::new(format!(
-        "invalid frame of {found} bytes, expected {expected}: truncated, or not sent by lowlat-bridge"
-    ))
-}
-
-fn value(field: &str, found: impl Display, expected: &str) -> Refusal {
-    Refusal::new(format!(
-        "invalid frame: {field}: found {found}, expected {expected}\nhint: use one version of lowlat-bridge on both hosts"
-    ))
+fn value(field: &'static str, found: impl Into<String>, expected: &'static str) -> FrameError {
+    FrameError::Value { field, found: found.into(), expected }
 }
 
 /// Over all bytes except the checksum.

@@ -3,7 +3,7 @@
 use crate::{
     Hop, HopFigures,
     accounts::{Incoming, Notice, Verdict},
-    frame::{Body, Frame, FrameHead, STREAMS_MAX},
+    frame::{Body, Frame, FrameError, FrameHead, STREAMS_MAX},
     mark::{self, Marks},
 };
 use lowlat_ipc::stream::{self, Stamp};
@@ -80,7 +80,7 @@ pub enum Says {
         head: FrameHead,
     },
     /// A message is not a frame. Only the first of each kind is reported; all are counted.
-    Refused(Refusal),
+    Refused(FrameError),
 }
 
 impl fmt::Display for Says {

@@ -19,7 +19,7 @@ use std::{
     sync::{
         Arc, PoisonError,
         atomic::{AtomicBool, Ordering},
-        mpsc,
+        mpsc::{self, RecvTimeoutError},
     },
     thread,
     time::{Duration, Instant},
@@ -159,9 +159,13 @@ fn connect(
     let data = loop {
         match joined.recv_timeout(LOOK_EVERY) {
             Ok(data) => break data,
-            Err(_) if has_left(control, Duration::ZERO) => return Err(ControlError::Closed),
-            Err(_) if begun.elapsed() > JOIN_TIME_MAX => return Err(ControlError::TimedOut(JOIN_TIME_MAX)),
-            Err(_) => {}
+            Err(RecvTimeoutError::Timeout) if begun.elapsed() < JOIN_TIME_MAX => {
+                if has_left(control, Duration::ZERO) {
+                    return Err(ControlError::Closed);
+                }
+            }
+            // Nobody can join any more, or it took too long.
+            Err(_) => return Err(ControlError::TimedOut(JOIN_TIME_MAX)),
         }
     };
     facts::add_acceleration(state.root, server, std::os::fd::AsFd::as_fd(&data));
