@@ -111,7 +111,6 @@ fn assert_success(output: &Output) {
     assert!(output.status.success(), "{}: {said}", output.status);
 }
 
-/// The machinery of scripts stands in files of its own; here is what differs between hosts.
 /// Constant parts of exported files, by name.
 fn constant_parts() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plan/src/export/sh");

@@ -15,15 +15,15 @@ use std::{
 /// Longer than a test waits: a command that ends only with it has hung.
 const HOG_S: &str = "120";
 /// Within which a command may end by itself.
-const BY_ITSELF: Duration = Duration::from_millis(800);
+const BY_ITSELF: Duration = Duration::from_millis(1_500);
 /// Within which it must end after the signal.
 const ON_SIGNAL: Duration = Duration::from_secs(60);
 
 /// Commands that use the CPU, with {} for its number.
 const COMMANDS: &[&str] = &[
-    "jitter --cpus {} --duration 300ms",
-    "jitter --cpus {} --duration 300ms --fifo 10",
-    "assess --cpus {} --duration 300ms",
+    "jitter --cpus {} --duration 1s",
+    "jitter --cpus {} --duration 1s --fifo 10",
+    "assess --cpus {} --duration 1s",
     "watch --cpus {} --once",
     "watch --cpus {} --sample --interval 1s --exporter 127.0.0.1:0",
     "cache c2c",

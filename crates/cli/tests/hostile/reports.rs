@@ -228,7 +228,7 @@ fn cost_is_linear_in_the_number_of_cpus() {
     /// Four times the CPUs may take so many times as long: linear is 4, quadratic 16.
     const RATIO_MAX: u64 = 8;
     let folder = tempfile::tempdir().expect("a folder");
-    let [k1, k2, k4, k8] = [512, 1_024, 2_048, 4_096].map(|count: u32| {
+    let [k1, k2, k4, k8] = [1_024, 2_048, 4_096, 8_192].map(|count: u32| {
         let path = folder.path().join(count.to_string());
         many_cpus(&path, count);
         path.display().to_string()

@@ -10,15 +10,20 @@ use std::{
     thread,
 };
 
-/// What an attacker puts into names and contents: several of a kind in one, since each run takes a while.
+/// What an attacker puts into names and contents.
 const PAYLOADS: &[(&str, &str)] = &[
-    ("title, clear, answer", "\u{1b}]0;OWNED\u{7}\u{1b}[2J\u{1b}[H\u{1b}[6n"),
-    ("colour, conceal, device string", "\u{1b}[31mOWNED\u{1b}[8m\u{1b}P$q\"p\u{1b}\\"),
-    ("back, return", "\u{8}\u{8}\u{8}\u{7f}\rOWNED"),
-    (
-        "C1, override, isolate, marks",
-        "\u{9b}2J\u{9d}0;OWNED\u{9c}\u{202e}gpj.exe\u{2067}\u{2069}\u{200f}\u{61c}\u{200b}\u{feff}",
-    ),
+    ("title", "\u{1b}]0;OWNED\u{7}"),
+    ("clear", "\u{1b}[2J\u{1b}[H"),
+    ("conceal", "\u{1b}[8m"),
+    ("colour", "\u{1b}[31mOWNED"),
+    ("answer", "\u{1b}[6n"),
+    ("device string", "\u{1b}P$q\"p\u{1b}\\"),
+    ("C1", "\u{9b}2J\u{9d}0;OWNED\u{9c}"),
+    ("back", "\u{8}\u{8}\u{8}\u{7f}"),
+    ("return", "\rOWNED"),
+    ("override", "\u{202e}gpj.exe"),
+    ("isolate", "\u{2067}OWNED\u{2069}"),
+    ("marks", "\u{200f}\u{61c}\u{200b}\u{feff}"),
 ];
 
 /// What is run, with `{}` for the payload, `{file}` for a file that holds it and `{dir}` for a folder with it in its name.

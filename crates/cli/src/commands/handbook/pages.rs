@@ -89,12 +89,11 @@ fn help(command: &Command) -> String {
 fn page(documented: &Documented) -> String {
     let present = std::fs::read_to_string(documented.path()).unwrap_or_default();
     // Below the title and the first sentence, above the subcommands.
-    let example = present.splitn(3, "\n\n").nth(2).unwrap_or_default();
-    let example = format!("\n{example}");
-    let example = example.split(BELOW).next().unwrap_or_default().trim_end();
+    let written = present.split(BELOW).next().unwrap_or_default();
+    let example = written.splitn(3, "\n\n").nth(2).unwrap_or_default().trim_end();
     let mut page = format!("# {}\n\n{}\n", documented.title(), documented.about());
     if !example.is_empty() {
-        let _ = writeln!(page, "{example}");
+        let _ = writeln!(page, "\n{example}");
     }
     let members = documented.below();
     if !members.is_empty() {

@@ -52,8 +52,7 @@ struct Bomb {
 
 const SHOW: &[&[&str]] = &[&["host", "show"]];
 const AUDIT: &[&[&str]] = &[&["audit"]];
-/// A plan judges every setting and chooses CPUs too.
-const ALL: &[&[&str]] = &[&["host", "show"], &["tune", "plan"]];
+const ALL: &[&[&str]] = &[&["host", "show"], &["audit"], &["tune", "plan"], &["cpus", "isolated"]];
 
 const BOMBS: &[Bomb] = &[
     Bomb {
@@ -87,10 +86,10 @@ const BOMBS: &[Bomb] = &[
         build: || with_long_name(b'K', "a/".repeat(20_000).as_bytes()),
     },
     Bomb {
-        name: "a long name of 100 MB",
+        name: "a long name of 400 MB",
         commands: SHOW,
-        refusal: "an extended tar header has 100000000 bytes",
-        build: || with_long_name(b'L', &vec![b'a'; 100_000_000]),
+        refusal: "an extended tar header has 400000000 bytes",
+        build: || with_long_name(b'L', &vec![b'a'; 400_000_000]),
     },
     Bomb {
         name: "paths in the lists of a capture",
@@ -210,10 +209,10 @@ fn chain_of_links() -> Vec<u8> {
     host.tar()
 }
 
-/// Every small file a link to one of 4 MB, which readers would keep as often.
+/// Every small file a link to one of 15 MB, which readers would keep as often.
 fn one_file_everywhere() -> Vec<u8> {
     let mut host = Host::fixture("epyc-7f32-stock");
-    let large = vec![b'7'; 4_000_000];
+    let large = vec![b'7'; 15_000_000];
     for (path, node) in &mut host.nodes {
         if path.starts_with("proc/sys/") || path.starts_with("sys/") || path.starts_with("proc/irq/") {
             *node = Node::Link("/large".to_owned());
