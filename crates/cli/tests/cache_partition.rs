@@ -1,6 +1,6 @@
 //! `lowlat cache partition` on captured hosts with a folder that stands in for resctrl.
 
-use crate::common::{self, fixtures, text};
+use crate::common::{self, text};
 use lowlat_host::CpuSet;
 use serde_json::Value;
 use std::{
@@ -65,11 +65,8 @@ struct Tree(tempfile::TempDir);
 
 impl Tree {
     fn new(files: &[(&str, &str)]) -> Self {
-        let tree = Self(tempfile::tempdir().unwrap());
-        let (_, capture) = fixtures().into_iter().find(|(name, _)| name == "smt-2s").unwrap();
-        fs::create_dir(tree.root()).unwrap();
-        let unpacked = Command::new("tar").arg("-xzf").arg(capture).arg("-C").arg(tree.root()).status();
-        assert!(unpacked.expect("tar").success());
+        let tree = Self(common::folder());
+        common::unpack("smt-2s", &tree.root());
         for cpu in CpuSet::parse_list("0-15").unwrap().iter() {
             tree.put(&format!("sys/devices/system/cpu/cpu{cpu}/cache/index3/id"), &format!("{}\n", cpu / 8));
         }

@@ -6,7 +6,6 @@ use serde_json::Value;
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
 };
 
 /// A run of each command that has `--json`, in order. `{host}` is a captured host, `{tree}` an unpacked one, `{result}` a
@@ -124,12 +123,8 @@ fn every_json_output_names_its_document_and_version() {
     }
     let folder = tempfile::tempdir().expect("a directory");
     let at = |name: &str| folder.path().join(name);
-    for name in ["dir", "tree"] {
-        fs::create_dir(at(name)).expect("a directory");
-    }
-    let unpacked =
-        Command::new("tar").arg("-xzf").arg(capture("epyc-7f32-stock")).arg("-C").arg(at("tree")).status();
-    assert!(unpacked.expect("tar").success());
+    fs::create_dir(at("dir")).expect("a directory");
+    common::unpack("epyc-7f32-stock", &at("tree"));
     let mut recorder = Recorder::open(&at("rec"), Options::default()).expect("a recorder");
     recorder.add_stream("md", 1, "lowlat-trade", Some(0)).expect("a stream");
     recorder.stop().expect("a recording");

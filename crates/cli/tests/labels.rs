@@ -1,6 +1,6 @@
 //! Names of hosts, titles and notes in documents and pages.
 
-use crate::common::{self, fixtures, text};
+use crate::common::{self, text};
 use serde_json::Value;
 use std::{
     fs,
@@ -10,11 +10,8 @@ use std::{
 
 /// A host named desk7.lab in a directory that is named after it.
 fn desk7(dir: &Path) -> PathBuf {
-    let (_, capture) = fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-stock").unwrap();
     let root = dir.join("desk7");
-    fs::create_dir(&root).unwrap();
-    let unpacked = Command::new("tar").arg("-xzf").arg(capture).arg("-C").arg(&root).status();
-    assert!(unpacked.expect("tar").success());
+    common::unpack("epyc-7f32-stock", &root);
     // The capture was redacted; this host was not.
     let _ = fs::remove_file(root.join(".lowlat/manifest.json"));
     fs::write(root.join("proc/sys/kernel/hostname"), "desk7.lab\n").unwrap();

@@ -1,6 +1,6 @@
 //! Which role a host is judged by, on captured hosts that were unpacked.
 
-use crate::common::{self, fixtures, text};
+use crate::common::{self, text};
 use serde_json::Value;
 use std::{
     fs,
@@ -19,11 +19,8 @@ struct Tree(tempfile::TempDir);
 
 impl Tree {
     fn new() -> Self {
-        let tree = Self(tempfile::tempdir().unwrap());
-        let (_, capture) = fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-stock").unwrap();
-        fs::create_dir(tree.root()).unwrap();
-        let unpacked = Command::new("tar").arg("-xzf").arg(capture).arg("-C").arg(tree.root()).status();
-        assert!(unpacked.expect("tar").success());
+        let tree = Self(common::folder());
+        common::unpack("epyc-7f32-stock", &tree.root());
         fs::write(tree.role(), DESK).unwrap();
         tree
     }

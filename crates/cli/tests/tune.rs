@@ -13,12 +13,8 @@ struct Tree {
 
 impl Tree {
     fn new() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let (_, capture) = fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-stock").unwrap();
-        let tree = Self { dir };
-        fs::create_dir(tree.root()).unwrap();
-        let unpacked = Command::new("tar").arg("-xzf").arg(capture).arg("-C").arg(tree.root()).status();
-        assert!(unpacked.expect("tar").success());
+        let tree = Self { dir: common::folder() };
+        common::unpack("epyc-7f32-stock", &tree.root());
         fs::create_dir_all(tree.root().join("usr/local/sbin")).unwrap();
         fs::write(tree.root().join("usr/local/sbin/lowlat"), "binary").unwrap();
         tree

@@ -34,6 +34,26 @@ fn archives(directory: &Path, ending: &str) -> Vec<(String, PathBuf)> {
     found
 }
 
+/// A folder in memory, where programs can be started and a few hosts have room there; else one on a disk, which takes
+/// several times as long.
+pub fn folder() -> tempfile::TempDir {
+    let memory = "/dev/shm";
+    let has_room = rustix::fs::statvfs(memory).is_ok_and(|found| {
+        let is_exec = !found.f_flag.contains(rustix::fs::StatVfsMountFlags::NOEXEC);
+        is_exec && found.f_bavail * found.f_frsize > 1 << 30
+    });
+    let made = has_room.then(|| tempfile::tempdir_in(memory).ok()).flatten();
+    made.unwrap_or_else(|| tempfile::tempdir().expect("a directory"))
+}
+
+/// Unpacks a captured host of the project into a folder, which is made. Its files were read as root, and can be written.
+pub fn unpack(name: &str, into: &Path) {
+    let (_, capture) = fixtures().into_iter().find(|(of, _)| of == name).expect(name);
+    std::fs::create_dir_all(into).expect("a directory");
+    let unpacked = Command::new("tar").arg("-xzf").arg(capture).arg("-C").arg(into).status();
+    assert!(unpacked.expect("tar runs").success(), "{name}");
+}
+
 /// An unpacked package of TuneD: LOWLAT_TUNED, what `.ci/steps/packages` unpacks, or an installed one.
 pub fn tuned_package(test: &str) -> Option<PathBuf> {
     let unpacked = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tuned");

@@ -1,6 +1,6 @@
 //! A captured host unpacked into a directory, with stand-ins for the programs that scripts call.
 
-use crate::common::programs::write_program;
+use crate::common::{self, programs::write_program};
 use lowlat_host::CpuSet;
 use lowlat_settings::change::{Target, Wire};
 use std::{
@@ -20,12 +20,9 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Unpacks a capture. Its files were read as root, and can be written here.
-    pub fn of(capture: &Path) -> Self {
-        let dir = tempfile::tempdir().expect("a directory");
-        let unpacked = Command::new("tar").arg("xzf").arg(capture).arg("-C").arg(dir.path()).status();
-        assert!(unpacked.expect("tar runs").success(), "{}", capture.display());
-        let tree = Self { dir };
+    pub fn new(host: &str) -> Self {
+        let tree = Self { dir: common::folder() };
+        common::unpack(host, tree.root());
         for (name, text) in PROGRAMS {
             tree.program(name, text);
         }

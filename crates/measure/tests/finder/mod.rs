@@ -183,7 +183,6 @@ fn planted_lines_are_found_and_innocent_ones_are_not() {
 
 #[test]
 fn a_program_that_ends_or_is_left_early_gives_what_was_seen() {
-    let _alone = alone();
     let test = "a_program_that_ends";
     let Some(mut planted) = Planted::start(test, None) else { return };
     let stop = AtomicBool::new(false);
@@ -239,7 +238,6 @@ fn a_program_that_replaces_itself_or_filters_its_calls_is_watched() {
 
 #[test]
 fn what_cannot_be_watched_is_refused_with_a_hint() {
-    let _alone = alone();
     let refused =
         |pid| run(&Root::live(), pid, false, Duration::from_secs(1), &AtomicBool::new(false), &|_| {});
     for (pid, cause) in [(0x3fff_fff0, "no such process"), (2, "no memory of its own")] {
@@ -254,7 +252,6 @@ fn what_cannot_be_watched_is_refused_with_a_hint() {
 
 #[test]
 fn a_sleep_is_resumed_where_it_was() {
-    let _alone = alone();
     let begun = Instant::now();
     let mut child = Command::new("sleep").arg("3").spawn().unwrap();
     thread::sleep(Duration::from_millis(300));

@@ -159,7 +159,6 @@ fn a_rate_is_that_of_the_clock_or_a_least_one() {
 
 #[test]
 fn lines_without_conflicts_are_not_found() {
-    let _alone = alone();
     for name in ["clean", "only_read", "one_cpu", "turns"] {
         let Some(shape) = Shape::start(name) else { return };
         let Some(record) = shape.watch(name, 5) else { return };
@@ -211,15 +210,14 @@ fn threads_and_signals_are_not_stopped_for_more_than_a_quarter() {
             Some(((shape.count() - before) as f64 / begun.elapsed().as_secs_f64(), record))
         };
         let mut shares = Vec::new();
-        for _ in 0..3 {
+        // It was a fifteenth to a two hundredth.
+        while !shares.iter().any(|share| *share > 0.4) {
+            assert!(shares.len() < 3, "{name}: {shares:.2?} of the speed");
             let (Some(alone), Some((watched, Some(record)))) = (rate(false), rate(true)) else { return };
             assert!(record.stalled_share() > 0.02, "stops count: {name} {}", record.stalled_share());
             assert!(record.stalled_share() < 0.3, "{name}: {}", record.stalled_share());
             shares.push(watched / alone.0);
         }
-        shares.sort_by(f64::total_cmp);
         eprintln!("{name}: {shares:.2?} of the speed");
-        // It was a fifteenth to a two hundredth.
-        assert!(shares[2] > 0.4, "{name}: {shares:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! Lost datagrams: counted while they are few, and the end of the run when they are not.
 
 use super::{
-    alone, check_warnings, short,
+    check_warnings, short,
     veth::{ADDRESSES, INTERFACE, Pair, inside, ip, pair},
 };
 use lowlat_net::pingpong::{PingpongRecord, Scenario, Transport, Waiting};
@@ -57,7 +57,6 @@ fn scenario(waiting: Waiting, has_parts: bool) -> Scenario {
 
 #[test]
 fn lost_datagrams_are_counted_and_the_run_continues() {
-    let _alone = alone();
     let Some(pair) = pair("lost_datagrams_are_counted_and_the_run_continues") else { return };
     for (waiting, has_parts) in [(Waiting::Block, false), (Waiting::Block, true), (Waiting::Spin, false)] {
         if waiting.spins() && thread::available_parallelism().map_or(1, usize::from) < 2 {
@@ -109,7 +108,6 @@ pub fn tap(interface: &str) -> std::io::Result<Socket> {
 /// Every answer comes twice: taken for the next one's, a copy would show half the time or less.
 #[test]
 fn repeated_answers_are_counted_and_no_figure_has_them() {
-    let _alone = alone();
     let Some(pair) = pair("repeated_answers_are_counted_and_no_figure_has_them") else { return };
     let is_over = Arc::new(AtomicBool::new(false));
     let over = Arc::clone(&is_over);
@@ -149,7 +147,6 @@ fn repeated_answers_are_counted_and_no_figure_has_them() {
 
 #[test]
 fn a_path_that_stays_broken_ends_the_run_with_a_sentence() {
-    let _alone = alone();
     let Some(pair) = pair("a_path_that_stays_broken_ends_the_run_with_a_sentence") else { return };
     let endless = Scenario { time_ms_max: 60_000, ..scenario(Waiting::Block, false) };
     let record = interrupted(&pair, endless, Duration::from_secs(1), Duration::from_secs(4));
@@ -159,7 +156,6 @@ fn a_path_that_stays_broken_ends_the_run_with_a_sentence() {
 
 #[test]
 fn many_losses_end_the_run_with_a_sentence() {
-    let _alone = alone();
     let Some(pair) = pair("many_losses_end_the_run_with_a_sentence") else { return };
     let rate_per_s = Some(500.0);
     // Much longer than an answer takes on a busy machine: only what the test loses is lost.

@@ -4,6 +4,7 @@ use super::{Server, alone, beside_others, check, client, client_until, short};
 use lowlat_measure::net::{PingpongError, ServerEvent};
 use lowlat_net::pingpong::{Muxer, Scenario, Transport, Unsound, Waiting};
 use std::{
+    process::Command,
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::Duration,
@@ -159,7 +160,23 @@ fn a_stopped_client_keeps_what_it_has_and_the_server_serves_the_next() {
 /// The measuring threads have their own tables of descriptors, and what they are given stays open in the other one.
 #[test]
 fn runs_leave_no_descriptors_behind() {
-    let _alone = alone();
+    // In a process of its own, because other tests open some too.
+    const IN_OWN_PROCESS: &str = "LOWLAT_TEST_IN_OWN_PROCESS";
+    if std::env::var_os(IN_OWN_PROCESS).is_none() {
+        let name = "net::runs::runs_leave_no_descriptors_behind";
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .env(IN_OWN_PROCESS, "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && said.contains("1 passed"),
+            "{said}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        return;
+    }
     let open = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     let server = Server::start();
     let address = server.address.to_string();

@@ -9,7 +9,7 @@ use std::{
     process::Command,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
         mpsc,
     },
     thread::{self, JoinHandle},
@@ -84,7 +84,10 @@ pub fn inside<T: Send + 'static>(name: &str, body: impl FnOnce() -> T + Send + '
 
 impl Pair {
     fn new(queues: &str, middle: Option<&str>) -> Result<Self, String> {
-        let names = ["a", "b"].map(|end| format!("lowlat-net-{}-{end}", std::process::id()));
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        // Relaxed: only counts.
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let names = ["a", "b"].map(|end| format!("lowlat-net-{}-{number}-{end}", std::process::id()));
         let pair = Self { names };
         let [a, b] = &pair.names;
         ip(&["netns", "add", a])?;

@@ -61,12 +61,8 @@ pub struct Tree {
 
 impl Tree {
     pub fn new(family: Family) -> Self {
-        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-        let tree = Self { dir };
-        let (_, capture) = common::fixtures().into_iter().find(|(name, _)| name == "epyc-7f32-2x8").unwrap();
-        fs::create_dir(tree.root()).unwrap();
-        let unpacked = Command::new("tar").arg("-xzf").arg(capture).arg("-C").arg(tree.root()).status();
-        assert!(unpacked.expect("tar").success());
+        let tree = Self { dir: common::folder() };
+        common::unpack("epyc-7f32-2x8", &tree.root());
         let files = match family {
             Family::Debian => &DEBIAN,
             Family::RedHat => &RED_HAT,
